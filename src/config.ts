@@ -1,0 +1,225 @@
+import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One variable: what its text is read as, what it may be, and the words for who got it wrong. */
+interface Variable<S extends TSchema> {
+  schema: S;
+  read: (text: string) => unknown;
+  allowed: string;
+  /** A secret's value is never repeated, not even a wrong one. */
+  secret?: boolean;
+}
+
+const unreadable = Symbol("unreadable");
+
+const integer = (options: { minimum: number; maximum: number; default: number }) => ({
+  schema: Type.Integer(options),
+  read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : unreadable),
+  allowed: `a whole number from ${options.minimum} to ${options.maximum}`,
+});
+
+/** 0 lets the system choose a free one. */
+const port = integer({ minimum: 0, maximum: 65_535, default: 8080 });
+
+/** Timers in JavaScript overflow past 2^31 ms; a day under that is room enough. */
+const maxSeconds = 2_000_000;
+
+const seconds = (options: { default: number; exclusiveMinimum?: number }) => ({
+  schema: Type.Number({ minimum: 0, maximum: maxSeconds, ...options }),
+  read: (text: string) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : unreadable),
+  allowed: `seconds${options.exclusiveMinimum === undefined ? "" : " above 0"}, up to ${maxSeconds}, decimals allowed`,
+});
+
+const choice = <const T extends string>(values: readonly T[], otherwise: NoInfer<T>) => ({
+  schema: Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { default: otherwise },
+    ),
+  ),
+  read: (text: string) => text.toLowerCase(),
+  allowed: `one of ${values.join(", ")}`,
+});
+
+const text = <S extends TSchema>(schema: S, allowed: string) => ({ schema, read: (value: string) => value, allowed });
+
+const list = (value: string) =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+function readUpstreamUrl(value: string): unknown {
+  const url = URL.parse(value);
+  if (url === null || !["http:", "https:"].includes(url.protocol)) return unreadable;
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return unreadable;
+  return url.origin + url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "").replace(/\/+$/, "");
+}
+
+function readOrigins(value: string): unknown {
+  if (value.trim() === "*") return "*";
+  const origins = list(value);
+  return origins.length > 0 && origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : unreadable;
+}
+
+const visibleAscii = "^[\\x21-\\x7e]+$";
+
+const variables = {
+  PROXY_UPSTREAM_URL: {
+    schema: Type.String({ default: "http://127.0.0.1:8000" }),
+    read: readUpstreamUrl,
+    allowed: "an http:// or https:// address without user, query or fragment",
+  },
+  PROXY_UPSTREAM_API_KEY: {
+    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
+    secret: true,
+  },
+  PROXY_ALIAS_MODEL: text(Type.Optional(Type.String()), "a model name"),
+  PROXY_ALIAS_REWRITE_ALL: choice(["on", "off"], "off"),
+  PROXY_FAMILY_MODEL: text(Type.Optional(Type.String()), "a model name"),
+  PROXY_VENDOR_PREFIXES: {
+    schema: Type.Array(Type.String(), { default: ["anthropic", "claude"] }),
+    read: list,
+    allowed: "prefixes separated by commas",
+  },
+  PROXY_HAN_GUARD: choice(["on", "off"], "on"),
+  PROXY_FORCE_STREAM_USAGE: choice(["off", "final", "continuous"], "off"),
+  PROXY_SSE_KEEPALIVE: seconds({ default: 0 }),
+  PROXY_CORS_ORIGINS: {
+    schema: Type.Optional(Type.Union([Type.Literal("*"), Type.Array(Type.String())])),
+    read: readOrigins,
+    allowed: "* or origins such as https://chat.example.com, separated by commas",
+  },
+  PROXY_STREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
+  PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
+  MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
+  MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
+  HOST: text(Type.String({ default: "127.0.0.1", pattern: "^[^\\s/]+$" }), "an address or name to listen on"),
+  PORT: port,
+  ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
+  DATA_DIR: text(Type.String({ default: "./data" }), "a folder"),
+  DATABASE_URL: {
+    ...text(Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })), "a postgres:// address"),
+    secret: true,
+  },
+  PROCESSES: {
+    schema: Type.Union([Type.Literal("auto"), Type.Integer({ minimum: 1, maximum: 256 })], { default: 1 }),
+    read: (value: string) =>
+      value.toLowerCase() === "auto" ? "auto" : /^\d{1,3}$/.test(value) ? Number(value) : unreadable,
+    allowed: "auto or a whole number from 1 to 256",
+  },
+  ADMIN_USERNAME: text(Type.String({ default: "admin" }), "a user name"),
+  ADMIN_PASSWORD: { ...text(Type.Optional(Type.String()), "a password"), secret: true },
+  SECRET_KEY: { ...text(Type.Optional(Type.String({ minLength: 16 })), "at least 16 characters"), secret: true },
+  TRUST_PROXY: integer({ minimum: 0, maximum: 100, default: 0 }),
+  METRICS_TOKEN: {
+    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
+    secret: true,
+  },
+  METRICS_PER_KEY: choice(["on", "off"], "off"),
+  SHUTDOWN_GRACE: seconds({ default: 30 }),
+  LOG_LEVEL: choice(["debug", "info", "warn", "error"], "info"),
+  LOG_FORMAT: {
+    schema: Type.Optional(Type.Union([Type.Literal("pretty"), Type.Literal("json")])),
+    read: (value: string) => value.toLowerCase(),
+    allowed: "one of pretty, json",
+  },
+} satisfies Record<string, Variable<TSchema>>;
+
+type Variables = typeof variables;
+type Settings = Static<TObject<{ [Name in keyof Variables]: Variables[Name]["schema"] }>>;
+
+/** Everything an operator can set, read and checked once. Times are milliseconds. */
+export type Config = ReturnType<typeof configFrom>;
+
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.name = "ConfigError";
+  }
+}
+
+/**
+ * Reads the environment.
+ * @param terminal whether standard output is a terminal, which decides the log's default format
+ * @throws ConfigError with every problem, one line each
+ */
+export function readConfig(environment: Environment, terminal: boolean): Config {
+  const problems: string[] = [];
+  const settings: Record<string, unknown> = {};
+  for (const [name, variable] of Object.entries<Variable<TSchema>>(variables)) {
+    const given = environment[name];
+    // An empty value counts as unset: compose files and unit files pass variables through that way.
+    const value: unknown = given === undefined || given === "" ? variable.schema.default : variable.read(given);
+    if (value === undefined) continue;
+    if (Value.Check(variable.schema, value)) settings[name] = value;
+    else problems.push(wrongValue(name, variable, given ?? ""));
+  }
+  if (problems.length === 0) problems.push(...contradictions(settings as Settings));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return configFrom(settings as Settings, terminal);
+}
+
+function wrongValue(name: string, variable: Variable<TSchema>, given: string): string {
+  // A user and password in an address are secrets too.
+  const shown = variable.secret === true || given.includes("@") ? "its value" : JSON.stringify(given);
+  return `${name}: ${shown} is not allowed; use ${variable.allowed}`;
+}
+
+function contradictions(settings: Settings): string[] {
+  const problems: string[] = [];
+  if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0 && settings.ADMIN_PORT === settings.PORT) {
+    problems.push(`ADMIN_PORT: "${settings.ADMIN_PORT}" is not allowed; use another port than PORT, or leave it unset`);
+  }
+  if (settings.DATABASE_URL !== undefined && settings.SECRET_KEY === undefined) {
+    problems.push("SECRET_KEY: must be set where DATABASE_URL is, since every instance has to sign alike");
+  }
+  return problems;
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- Config is this function's shape
+function configFrom(settings: Settings, terminal: boolean) {
+  return {
+    upstream: {
+      /** Origin and path prefix; no trailing slash and no `/v1`. */
+      baseUrl: settings.PROXY_UPSTREAM_URL,
+      apiKey: settings.PROXY_UPSTREAM_API_KEY,
+      streamReadTimeoutMs: settings.PROXY_STREAM_READ_TIMEOUT * 1000,
+      nonStreamReadTimeoutMs: settings.PROXY_NONSTREAM_READ_TIMEOUT * 1000,
+    },
+    rewrite: {
+      liveModel: settings.PROXY_ALIAS_MODEL,
+      familyModel: settings.PROXY_FAMILY_MODEL,
+      rewriteAll: settings.PROXY_ALIAS_REWRITE_ALL === "on",
+      vendorPrefixes: settings.PROXY_VENDOR_PREFIXES,
+      hanGuard: settings.PROXY_HAN_GUARD === "on",
+      maxContextTokens: settings.MAX_CONTEXT_TOKENS,
+      maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
+      forceStreamUsage: settings.PROXY_FORCE_STREAM_USAGE,
+    },
+    /** 0: never. */
+    sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
+    corsOrigins: settings.PROXY_CORS_ORIGINS,
+    host: settings.HOST,
+    port: settings.PORT,
+    adminPort: settings.ADMIN_PORT,
+    dataDir: settings.DATA_DIR,
+    databaseUrl: settings.DATABASE_URL,
+    processes: settings.PROCESSES,
+    admin: {
+      username: settings.ADMIN_USERNAME,
+      password: settings.ADMIN_PASSWORD,
+      secretKey: settings.SECRET_KEY,
+    },
+    /** How many reverse proxies in front append to X-Forwarded-For. */
+    trustProxy: settings.TRUST_PROXY,
+    metrics: { token: settings.METRICS_TOKEN, perKey: settings.METRICS_PER_KEY === "on" },
+    shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,
+    log: {
+      level: settings.LOG_LEVEL,
+      format: settings.LOG_FORMAT ?? (terminal ? ("pretty" as const) : ("json" as const)),
+    },
+  };
+}

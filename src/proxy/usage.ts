@@ -1,0 +1,5 @@
+/** Tokens of one response. */
+export interface Usage {
+  inputTokens: number;
+  outputTokens: number;
+}
