@@ -1,5 +1,13 @@
-import { Kind, type TUnsafe } from "@sinclair/typebox";
-import { type Static, type TSchema, t } from "elysia";
+import {
+  Kind,
+  type Static,
+  type TSchema,
+  type TInteger,
+  type TNull,
+  type TUnion,
+  type TUnsafe,
+  Type as t,
+} from "@sinclair/typebox";
 
 /**
  * A request's shape for types and document alone. The route checks the body itself, because the contract fixes the
@@ -8,6 +16,7 @@ import { type Static, type TSchema, t } from "elysia";
 export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
   t.Unsafe<Static<S>>({ ...(JSON.parse(JSON.stringify(schema)) as object), [Kind]: "Any" });
 
+const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
 const count = t.Integer({ minimum: 0 });
 const csrfField = t.Optional(t.String({ description: "Instead of the header X-CSRF-Token" }));
@@ -37,7 +46,7 @@ export const keyBody = t.Object({
   name: t.String(),
   is_active: t.Boolean(),
   created_at: timestamp,
-  last_used_at: t.Nullable(timestamp),
+  last_used_at: nullable(timestamp),
   total_request_count: count,
   total_input_tokens: count,
   total_output_tokens: count,
@@ -59,8 +68,11 @@ export const usageHistory = t.Object({
 });
 export type UsageHistory = Static<typeof usageHistory>;
 
-const integerParameter = (name: string, options: { minimum: number; maximum: number; default: number }) =>
-  t.Integer({ ...options, error: `${name} must be an integer from ${options.minimum} to ${options.maximum}` });
+/** Optional for clients and yet never missing for handlers: Elysia fills the default in. */
+const integerParameter = (name: string, range: { minimum: number; maximum: number; default: number }) =>
+  t.Optional(
+    t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
+  ) as TInteger;
 
 export const dailyQuery = t.Object({ days: integerParameter("days", { minimum: 7, maximum: 365, default: 90 }) });
 export const historyQuery = t.Object({
@@ -69,7 +81,7 @@ export const historyQuery = t.Object({
 });
 export type HistoryQuery = Static<typeof historyQuery>;
 
-const orNull = <S extends TSchema>(schema: S) => t.Optional(t.Nullable(schema));
+const orNull = <S extends TSchema>(schema: S) => t.Optional(nullable(schema));
 
 export const gpuEntry = t.Object({
   gpu_id: t.Integer({ minimum: 0, maximum: 255 }),
@@ -92,11 +104,11 @@ export const gpuSample = t.Object({
   recorded_at: timestamp,
   gpu_id: t.Integer(),
   name: t.String(),
-  power_draw_w: t.Nullable(t.Number()),
-  temp_c: t.Nullable(t.Integer()),
-  memory_used_mb: t.Nullable(t.Integer()),
-  memory_total_mb: t.Nullable(t.Integer()),
-  utilization_pct: t.Nullable(t.Integer()),
+  power_draw_w: nullable(t.Number()),
+  temp_c: nullable(t.Integer()),
+  memory_used_mb: nullable(t.Integer()),
+  memory_total_mb: nullable(t.Integer()),
+  utilization_pct: nullable(t.Integer()),
 });
 export type GpuSampleBody = Static<typeof gpuSample>;
 export const powerHistory = t.Object({
@@ -117,12 +129,12 @@ export const overviewBody = t.Object({
       gpu_id: t.Integer(),
       name: t.String(),
       recorded_at: timestamp,
-      power_draw_w: t.Nullable(t.Number()),
-      utilization_pct: t.Nullable(t.Integer()),
+      power_draw_w: nullable(t.Number()),
+      utilization_pct: nullable(t.Integer()),
       stale: t.Boolean({ description: "Silent for 2 minutes, and left out of power_draw_w" }),
     }),
   ),
-  power_draw_w: t.Nullable(t.Number({ description: "Sum over the GPUs that report; null where none does" })),
+  power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null where none does" })),
   upstream: t.Object({ ok: t.Boolean(), checked_at: timestamp }),
 });
 export type OverviewBody = Static<typeof overviewBody>;
