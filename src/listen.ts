@@ -8,22 +8,42 @@ export interface ListenOptions {
   port: number;
   /** Several processes may share the port. */
   shared: boolean;
+  connections: Connections;
   fetch: Handler;
-  /** Answers a path under `/v1/` that may not pass; absent on a listener without the proxy. */
+  /** Answers a path under `/v1/` that may not pass; undefined on a listener without the proxy. */
   refuse: ((request: Request, code: ErrorCode) => Response) | undefined;
 }
 
 export interface Listener {
   url: string;
-  port: number;
   /** Refuses new connections, and resolves once the running responses have ended. */
   drain(): Promise<void>;
   /** Cuts what still runs. */
   cut(): Promise<void>;
-  /** The address at the other end of the connection. */
+}
+
+/** What the application asks of the connection below a request; made before the listener that it then belongs to. */
+export interface Connections {
+  /** The address at the other end. */
   peerAddress(request: Request): string | undefined;
   /** Takes a request out of the idle timer. @returns puts its connection back */
   holdOpen(request: Request): () => void;
+  attach(server: Bun.Server<undefined>): void;
+}
+
+export function createConnections(): Connections {
+  let server: Bun.Server<undefined> | undefined;
+  return {
+    peerAddress: (request) => server?.requestIP(request)?.address,
+    holdOpen(request) {
+      server?.timeout(request, 0);
+      // The setting outlives the response: without this a kept-alive connection would never be closed again.
+      return () => server?.timeout(request, idleSeconds);
+    },
+    attach(attached) {
+      server = attached;
+    },
+  };
 }
 
 /** A port that is taken, or an address that is not ours. */
@@ -34,19 +54,11 @@ export class ListenError extends Error {
 /** Closes connections that are silent between requests or in the middle of a request head. */
 const idleSeconds = 75;
 
+/** @throws ListenError */
 export function listen(options: ListenOptions): Listener {
   const server = serve(options);
-  return {
-    url: server.url.origin,
-    port: server.port ?? options.port,
-    drain: () => server.stop(),
-    cut: () => server.stop(true),
-    peerAddress: (request) => server.requestIP(request)?.address,
-    holdOpen(request) {
-      server.timeout(request, 0);
-      return () => server.timeout(request, idleSeconds);
-    },
-  };
+  options.connections.attach(server);
+  return { url: server.url.origin, drain: () => server.stop(), cut: () => server.stop(true) };
 }
 
 function serve({ host, port, shared, fetch, refuse }: ListenOptions): Bun.Server<undefined> {

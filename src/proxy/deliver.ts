@@ -1,6 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { CallEnded } from "./call-ended.ts";
-import { callEndedBy } from "./call-ended.ts";
+import { type CallEnded, callEndedBy } from "./call-ended.ts";
 import { errorFrame } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
 import type { UpstreamAnswer } from "./forward.ts";
@@ -9,7 +8,7 @@ import { createMeter } from "./meter.ts";
 import { isShort, readWhole, relayStream } from "./relay.ts";
 import { createStreamUsageFilter, type UsageAdded } from "./stream-usage.ts";
 import type { Usage } from "./usage.ts";
-import { createUsageReader } from "./usage-reader.ts";
+import { createUsageReader, isPlainEventStream } from "./usage-reader.ts";
 
 export interface DeliverDeps {
   /** Commits one counted response; the client sees no end before. Never rejects. */
@@ -44,11 +43,10 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
     await settle(delivery, deps, { inputTokens: 0, outputTokens: 0 }, undefined);
     return new Response(null, init);
   }
-  const reader = createUsageReader({
-    contentType: headers.get("content-type"),
-    contentEncoding: headers.get("content-encoding"),
-  });
-  const isEventStream = /^\s*text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+  const reader = createUsageReader(kind);
+  // Nothing can be put into a compressed one, so it is relayed like any other body.
+  const isEventStream = isPlainEventStream(kind);
   if (!isEventStream && isShort(response)) {
     const bytes = await readWhole(answer).catch(async (error: unknown) => {
       const ended = callEndedBy(error, answer.signal);
@@ -56,7 +54,7 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
       throw ended;
     });
     exchange.firstByte();
-    reader.push(bytes);
+    void reader.push(bytes);
     await settle(delivery, deps, await reader.end(), undefined);
     return new Response(bytes, init);
   }

@@ -73,10 +73,14 @@ export function createForward(deps: ForwardDeps): Forward {
         return deps.fetch(url, { ...init, keepalive: false });
       });
       pooled = true;
+      // A status that no Response can be made with is not HTTP (RFC 9110 section 15).
+      if (response.status < 200 || response.status > 599) throw new Error("The upstream's status is out of range.");
       return { response, deadline, signal: aborter.signal, abort, release };
     } catch (error) {
+      const ended = callEndedBy(error, aborter.signal);
+      abort(ended);
       release();
-      throw callEndedBy(error, aborter.signal);
+      throw ended;
     } finally {
       deadline.endWait();
       unwatch();

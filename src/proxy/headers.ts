@@ -12,7 +12,6 @@ const hopByHop = [
 const notForwarded = [
   ...hopByHop,
   "host", // fetch names the upstream
-  "content-length", // fetch counts what it sends
   "expect", // Bun has answered it already
   "authorization", // the client's key is ours alone
   "x-api-key",
@@ -26,17 +25,20 @@ const notReturned = [
 ] as const;
 
 export interface RequestHeaderOptions {
+  /** Whether the body goes through as it comes, so that its length still holds. */
+  keepLength: boolean;
   clientAddress: string | undefined;
   upstreamApiKey: string | undefined;
 }
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { clientAddress, upstreamApiKey }: RequestHeaderOptions,
+  { keepLength, clientAddress, upstreamApiKey }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
   for (const name of notForwarded) headers.delete(name);
+  if (!keepLength) headers.delete("content-length");
   // Usage is read from the answer's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
   if (upstreamApiKey !== undefined) headers.set("authorization", `Bearer ${upstreamApiKey}`);

@@ -86,6 +86,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       method: request.method,
       pathAndQuery: target,
       headers: upstreamRequestHeaders(request.headers, {
+        keepLength: body.body === request.body,
         clientAddress: deps.clientAddress(request),
         upstreamApiKey: config.upstream.apiKey,
       }),
