@@ -74,7 +74,8 @@ function serve({ host, port, shared, fetch, refuse }: ListenOptions): Bun.Server
       development: false,
       error: () => errorResponse("internal"),
       routes: refuse === undefined ? {} : guardedRoutes(fetch, refuse),
-      fetch: (request) => (refuse !== undefined && isBelowV1(request) ? refuse(request, "invalid_path") : fetch(request)),
+      fetch: (request) =>
+        refuse !== undefined && isBelowV1(request) ? refuse(request, "invalid_path") : fetch(request),
     });
   } catch (error) {
     throw new ListenError(listenProblem(error, host, port));

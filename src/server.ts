@@ -186,7 +186,8 @@ function createRequestLog(log: Log): Observer {
   };
 }
 
-const rounded = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : Math.round(ms * 10) / 10);
+const rounded = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : Math.round(ms * 10) / 10;
 
 function observeBoth(...observers: Observer[]): Observer {
   return {

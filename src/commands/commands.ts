@@ -12,7 +12,8 @@ export async function runCommand(args: string[], io: CommandIo): Promise<number>
   const named = Object.hasOwn(commands, first) ? commands[first] : undefined;
   // `tollgate --something` is meant for the default command.
   const command = named ?? (first.startsWith("-") ? commands["serve"] : undefined);
-  if (command === undefined) return complain(io, new CommandError(`there is no command "${first}"; see tollgate --help`, 2));
+  if (command === undefined)
+    return complain(io, new CommandError(`there is no command "${first}"; see tollgate --help`, 2));
   if (rest.includes("--help") || rest.includes("-h")) return print(io, command.help);
   try {
     return await command.run(named === undefined ? args : rest, io);

@@ -14,7 +14,10 @@ export function isJson(contentType: string): boolean {
 }
 
 /** The whole body, or undefined where it is longer than `maxBytes`: no more than that is held. */
-export async function findWholeBody(request: Request, maxBytes = maxJsonBodyBytes): Promise<Uint8Array<ArrayBuffer> | undefined> {
+export async function findWholeBody(
+  request: Request,
+  maxBytes = maxJsonBodyBytes,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const declared = request.headers.get("content-length");
   if (declared !== null) return Number(declared) > maxBytes ? undefined : await request.bytes();
   if (request.body === null) return new Uint8Array();

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { findText } from "./body.ts";
 import { type CallEnded, callEndedBy } from "./call-ended.ts";
 import { errorFrame } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
@@ -26,6 +27,8 @@ export interface Delivery {
   path: string;
   /** What was added to the request for our own counting, to be taken out of the answer again. */
   usageAdded: UsageAdded;
+  /** Changes the text of a 200; undefined for the answers that are the backend's alone. */
+  edit: ((text: string) => string | undefined) | undefined;
 }
 
 /**
@@ -47,7 +50,8 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
   const reader = createUsageReader(kind);
   // Nothing can be put into a compressed one, so it is relayed like any other body.
   const isEventStream = isPlainEventStream(kind);
-  if (!isEventStream && isShort(response)) {
+  const edit = response.status === 200 ? delivery.edit : undefined;
+  if (edit !== undefined || (!isEventStream && isShort(response))) {
     const bytes = await readWhole(answer).catch(async (error: unknown) => {
       const ended = callEndedBy(error, answer.signal);
       await settle(delivery, deps, await reader.end(), ended);
@@ -56,7 +60,8 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
     exchange.firstByte();
     void reader.push(bytes);
     await settle(delivery, deps, await reader.end(), undefined);
-    return new Response(bytes, init);
+    headers.delete("content-length");
+    return new Response(edit?.(findText(bytes) ?? "") ?? bytes, init);
   }
   // Bun frames a streamed body itself.
   headers.delete("content-length");

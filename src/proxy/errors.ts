@@ -49,7 +49,11 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   },
   body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
-  upstream_unreachable: { status: 502, type: "api_error", message: "The backend could not be reached, or broke off its answer." },
+  upstream_unreachable: {
+    status: 502,
+    type: "api_error",
+    message: "The backend could not be reached, or broke off its answer.",
+  },
   upstream_timeout: {
     status: 504,
     type: "timeout_error",

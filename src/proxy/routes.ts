@@ -5,12 +5,13 @@ import type { Log } from "../log.ts";
 import { findText, findWholeBody, isRewritable } from "./body.ts";
 import { CallEnded, clientLeft } from "./call-ended.ts";
 import { applyCors, findPreflightAnswer } from "./cors.ts";
-import { deliver, type DeliverDeps } from "./deliver.ts";
+import { type Delivery, deliver, type DeliverDeps } from "./deliver.ts";
 import { type ErrorCode, errorResponse } from "./errors.ts";
 import { beginExchange, type Exchange } from "./exchange.ts";
 import type { Forward, UpstreamCall } from "./forward.ts";
 import { findCredential } from "./gate.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
+import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery } from "./path.ts";
 import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
@@ -54,7 +55,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
         deps.observer.finished(record);
       },
     };
-    return beginExchange(observer, deps.monotonic, request.method, withoutQuery(findPathAndQuery(request.url) ?? request.url));
+    return beginExchange(
+      observer,
+      deps.monotonic,
+      request.method,
+      withoutQuery(findPathAndQuery(request.url) ?? request.url),
+    );
   };
 
   const answerFailure = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
@@ -81,10 +87,11 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const body = await readBody(request, path, config.rewrite);
     if (body === undefined) return answerFailure(exchange, "body_too_large", "refused");
 
+    const asked = askedModels(request.method, target, config.rewrite, deps.clock);
     exchange.sent();
     const answer = await deps.forward({
       method: request.method,
-      pathAndQuery: target,
+      pathAndQuery: asked.target,
       headers: upstreamRequestHeaders(request.headers, {
         keepLength: body.body === request.body,
         clientAddress: deps.clientAddress(request),
@@ -95,7 +102,11 @@ export function createProxy(deps: ProxyDeps): Proxy {
       client: request.signal,
     });
     exchange.answered();
-    return deliver({ answer, exchange, keyId: key.id, method: request.method, path, usageAdded: body.usageAdded }, deps);
+    const { method } = request;
+    return deliver(
+      { answer, exchange, keyId: key.id, method, path, usageAdded: body.usageAdded, edit: asked.edit },
+      deps,
+    );
   };
 
   const withCors = (request: Request, response: Response): Response => {
@@ -154,4 +165,20 @@ function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | und
   if (ended instanceof CallEnded) return [ended.code, ended.outcome];
   log.error("A request failed inside Tollgate", { error: error instanceof Error ? error.stack : String(error) });
   return ["internal", "refused"];
+}
+
+interface AskedModels {
+  /** Path and query that the backend is asked for. */
+  target: string;
+  edit: Delivery["edit"];
+}
+
+/** The list of models gets an entry that no backend knows, and asking for that entry asks the backend for its list. */
+function askedModels(method: string, target: string, models: ServedModels, clock: Clock): AskedModels {
+  const path = withoutQuery(target);
+  const createdSeconds = Math.floor(clock() / 1000);
+  if (method !== "GET") return { target, edit: undefined };
+  if (path === "/v1/models") return { target, edit: (list) => withNonThinkingModel(list, models, createdSeconds) };
+  if (!isNonThinkingModelPath(path, models)) return { target, edit: undefined };
+  return { target: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
 }
