@@ -202,22 +202,32 @@ function parse(json: string): unknown {
   }
 }
 
-const usageKey = Buffer.from('usage"');
 const escape = Buffer.from("\\u00");
 const escapedLetters = [Buffer.from("\\u006"), Buffer.from("\\u007")];
+const usageName = Buffer.from('usage"');
 
 /**
  * Whether a whole JSON text may hold usage: whether a member of that name is an object. Nearly every event of a stream
  * holds none, and to look is many times cheaper than to parse. May say yes where there is none, never the reverse.
  */
 export function mayHoldUsage(json: Uint8Array): boolean {
-  for (let at = indexOf(json, usageKey, 0); at >= 0; at = indexOf(json, usageKey, at + 1)) {
-    let next = at + usageKey.length;
-    while (isWhiteSpace(json[next]) || json[next] === code.colon) next++;
-    if (json[next] === code.openBrace) return true;
-  }
+  if (hasMember(json, usageName, code.openBrace)) return true;
   // "us\u0061ge" is the same name.
   return indexOf(json, escape, 0) >= 0 && escapedLetters.some((letter) => indexOf(json, letter, 0) >= 0);
+}
+
+/**
+ * Whether a member whose name ends so is there, at whatever depth, and its value begins with that byte. A text that
+ * quotes JSON has no such member: a quote in it is escaped.
+ * @param nameEnd the name's last letters and its closing quote
+ */
+export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: number): boolean {
+  for (let at = indexOf(json, nameEnd, 0); at >= 0; at = indexOf(json, nameEnd, at + 1)) {
+    let next = at + nameEnd.length;
+    while (isWhiteSpace(json[next]) || json[next] === code.colon) next++;
+    if (firstByte === undefined || json[next] === firstByte) return true;
+  }
+  return false;
 }
 
 function indexOf(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
