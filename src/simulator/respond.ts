@@ -3,8 +3,10 @@ import { type Answer, isObject, type Job, type JsonObject } from "./answer.ts";
 import { answerChat } from "./dialects/chat.ts";
 import { answerCompletions } from "./dialects/completions.ts";
 import { answerCountTokens, answerMessages } from "./dialects/messages.ts";
+import { answerEmbeddings } from "./dialects/embeddings.ts";
 import { echo } from "./dialects/echo.ts";
 import { answerModels, type ModelOptions } from "./dialects/models.ts";
+import { answerResponses } from "./dialects/responses.ts";
 import { errorAnswer } from "./errors.ts";
 import type { SimulatedRequest } from "./request.ts";
 import type { Script } from "./script.ts";
@@ -18,6 +20,8 @@ export function readsBody(path: string): boolean {
 const endpoints: Readonly<Record<string, (job: Job) => Answer>> = {
   "/v1/chat/completions": answerChat,
   "/v1/completions": answerCompletions,
+  "/v1/embeddings": answerEmbeddings,
+  "/v1/responses": answerResponses,
   "/v1/messages": answerMessages,
   "/v1/messages/count_tokens": answerCountTokens,
 };

@@ -21,8 +21,8 @@ export interface Stats {
   /** Of these, the ones that told their usage to the client. */
   reported: Sum;
   /** `reported`, apart for each model and for each end user that requests name (`user`, `metadata.user_id`). */
-  reportedByModel: ReadonlyMap<string, Sum>;
-  reportedByUser: ReadonlyMap<string, Sum>;
+  reportedByModel: Readonly<Record<string, Sum>>;
+  reportedByUser: Readonly<Record<string, Sum>>;
 }
 
 export interface StatsKeeper {
@@ -54,7 +54,14 @@ export function createStats(): StatsKeeper {
       if (user !== undefined) addTo(sumFor(byUser, user), answer.usage);
     },
     read: () =>
-      structuredClone({ open, ...endings, counted, reported, reportedByModel: byModel, reportedByUser: byUser }),
+      structuredClone({
+        open,
+        ...endings,
+        counted,
+        reported,
+        reportedByModel: Object.fromEntries(byModel),
+        reportedByUser: Object.fromEntries(byUser),
+      }),
   };
 }
 
