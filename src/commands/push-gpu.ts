@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { createBackoff } from "../gpu-pusher/backoff.ts";
@@ -81,8 +80,6 @@ async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   io.stdout.on("error", () => outputClosed.abort());
   io.stderr.on("error", () => undefined);
   const signal = AbortSignal.any([io.signal, outputClosed.signal]);
-  // The tool, its pauses and the requests each listen; more than ten is no leak here.
-  setMaxListeners(0, signal);
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
   const work = { ...options, tool, log, signal, env: withoutKey(io.env), hangMs: hangMsOf(options) };
   return options.once ? pushOnce(work, io) : pushUntilStopped(work, io);

@@ -64,6 +64,7 @@ async function runNvidiaSmi(
   const complaints: string[] = [];
   let turns = 0;
   const sets = createSampleSets((options.intervalMs ?? 2 * options.hangMs) / 2, (readings) => {
+    if (options.signal.aborted) return;
     turns += 1;
     // Only now is it known that the tool goes on in spite of them.
     for (const complaint of complaints.splice(0)) options.onComplaint(complaint);

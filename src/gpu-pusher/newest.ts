@@ -16,9 +16,11 @@ export function createNewest<T>(): Newest<T> {
     },
     async take(signal) {
       // Both an item and the end of the waiting wake the taker; the signal tells which.
-      const wake = arrived.resolve;
-      signal.addEventListener("abort", () => wake(), { once: true });
-      if (!signal.aborted) await arrived.promise;
+      const { promise, resolve } = arrived;
+      const wake = (): void => resolve();
+      signal.addEventListener("abort", wake);
+      if (!signal.aborted) await promise;
+      signal.removeEventListener("abort", wake);
       const taken = item;
       item = undefined;
       arrived = Promise.withResolvers();
