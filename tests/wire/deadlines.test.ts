@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startBlackhole } from "../support/blackhole.ts";
+import { openBlackhole } from "../support/blackhole.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -94,13 +94,14 @@ describe("the connect timeout", () => {
   test(
     "gives up a backend that neither takes nor refuses connections after ten seconds",
     async () => {
-      await using blackhole = await startBlackhole();
+      const blackhole = await openBlackhole();
       await using lost = await startTollgate({ PROXY_UPSTREAM_URL: blackhole.url });
       const begun = performance.now();
       const response = await fetch(`${lost.url}/v1/models`, { headers: { "x-api-key": lost.key } });
       expect(response.status).toBe(504);
       expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
       expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+      blackhole.close();
     },
     40_000,
   );
