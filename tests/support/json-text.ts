@@ -36,18 +36,24 @@ export const { value: jsonText } = fc.letrec<{ value: string; array: string; obj
   object: fc.array(fc.tuple(anyString, tie("value")), { maxLength: 4 }).chain((members) => objectText(members)),
 }));
 
+type Members = readonly (readonly [name: string, value: string])[];
+
 /** An object of these members in this order, duplicates included, with white space between the tokens. */
-export function objectText(members: readonly (readonly [name: string, value: string])[]): fc.Arbitrary<string> {
+export function objectText(members: Members): fc.Arbitrary<string> {
   if (members.length === 0) return space.map((inside) => `{${inside}}`);
-  return fc
-    .array(fc.tuple(space, space, space, space), { minLength: members.length, maxLength: members.length })
-    .map((spaces) => {
-      const texts = members.map(([name, value], index) => {
-        const [a, b, c, d] = spaces[index] ?? ["", "", "", ""];
-        return `${a}${name}${b}:${c}${value}${d}`;
-      });
-      return `{${texts.join(",")}}`;
-    });
+  return memberTexts(members).map((texts) => `{${texts.join(",")}}`);
+}
+
+/** Each member's own text, white space on both sides. */
+export function memberTexts(members: Members): fc.Arbitrary<string[]> {
+  const { length } = members;
+  const spaces = fc.array(fc.tuple(space, space, space, space), { minLength: length, maxLength: length });
+  return spaces.map((spacesOf) =>
+    members.map(([name, value], index) => {
+      const [a, b, c, d] = spacesOf[index] ?? ["", "", "", ""];
+      return `${a}${name}${b}:${c}${value}${d}`;
+    }),
+  );
 }
 
 export function isJson(text: string): boolean {
