@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { cappedTokens, countCodePoints } from "../../../src/proxy/rewrite/caps.ts";
+import { outputLimit, countCodePoints } from "../../../src/proxy/rewrite/caps.ts";
 import { rewriteRequest } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 
@@ -9,30 +9,25 @@ const limits = { maxContextTokens: 10_000, maxOutputTokens: 1000 };
 const rewritten = (body: string, path = "/v1/chat/completions") =>
   rewriteRequest(path, body, rewriteRules(limits)).body;
 
-describe("the cap is the least of what the client asks, what the context leaves and what the operator allows", () => {
-  const rows: [asked: number, characters: number, expected: number][] = [
-    [500, 0, 500],
-    [1000, 0, 1000],
-    [1001, 0, 1000],
-    // 10000 - 512 - 8500 leaves 988.
-    [1000, 25_500, 988],
-    [988, 25_500, 988],
-    [987, 25_500, 987],
-    // A third of a character is not estimated as a token.
-    [1000, 25_502, 988],
-    [1000, 25_503, 987],
-    [1000, 28_461, 1],
-    [1000, 28_464, 1],
-    [1000, 1_000_000, 1],
-    [1, 1_000_000, 1],
+describe("the limit is what the context leaves or what the operator allows, whichever is less", () => {
+  const rows: [characters: number, expected: number][] = [
+    [0, 1000],
+    [25_464, 1000],
+    // 10000 - 512 - 8489 leaves 999. A third of a character is not estimated as a token.
+    [25_466, 1000],
+    [25_467, 999],
+    [28_458, 2],
+    [28_461, 1],
+    [28_464, 1],
+    [1_000_000, 1],
   ];
-  test.each(rows)("%d asked with %d characters gives %d", (asked, characters, expected) => {
-    expect(cappedTokens(asked, "x".repeat(characters), limits)).toBe(expected);
+  test.each(rows)("%d characters leave %d", (characters, expected) => {
+    expect(outputLimit("x".repeat(characters), limits)).toBe(expected);
   });
 
   test("with the default limits of the operator", () => {
-    expect(cappedTokens(99_999, "x".repeat(30_000), rewriteRules())).toBe(16_384);
-    expect(cappedTokens(99_999, "x".repeat(600_000), rewriteRules())).toBe(202_752 - 200_000 - 512);
+    expect(outputLimit("x".repeat(30_000), rewriteRules())).toBe(16_384);
+    expect(outputLimit("x".repeat(600_000), rewriteRules())).toBe(202_752 - 200_000 - 512);
   });
 });
 
@@ -42,7 +37,7 @@ describe("characters are Unicode code points of the body as it came", () => {
   test.each(["x", "é", "漢", "😀", "x漢", "a😀é"])("where it is written in %s", (unit) => {
     for (const length of [25_000, 25_498, 25_499, 25_500, 28_000, 28_461, 30_000]) {
       const body = Array.from(unit.repeat(length)).slice(0, length).join("");
-      expect(cappedTokens(5000, body, limits)).toBe(formula(length));
+      expect(outputLimit(body, limits)).toBe(formula(length));
     }
   });
 
@@ -54,7 +49,7 @@ describe("characters are Unicode code points of the body as it came", () => {
     fc.assert(fc.property(text, (string) => expect(countCodePoints(string)).toBe(Array.from(string).length)));
     const tight = { maxContextTokens: 530, maxOutputTokens: 1000 };
     const expected = (string: string) => Math.max(1, 18 - Math.floor(Array.from(string).length / 3));
-    fc.assert(fc.property(text, (string) => expect(cappedTokens(999, string, tight)).toBe(expected(string))));
+    fc.assert(fc.property(text, (string) => expect(outputLimit(string, tight)).toBe(expected(string))));
   });
 
   test("not of the body that is sent", () => {
@@ -119,6 +114,14 @@ test.each([
   "-Infinity",
 ])("%s is no positive integer, and is left for the backend to refuse", (value) => {
   expect(rewritten(`{"max_tokens":${value}}`)).toBeUndefined();
+});
+
+test("the input of fifty thousand caps is estimated once, not for each", () => {
+  // So long, and so near to the limit, that a count for each cap would outlast the test.
+  const body = `{${'"max_tokens":99999,'.repeat(50_000)}"prompt":"${"😀".repeat(5000)}"}`;
+  const limit = 320_000 - Math.floor((body.length - 5000) / 3) - 512;
+  const sent = rewriteRequest("/v1/completions", body, rewriteRules({ maxContextTokens: 320_000 })).body;
+  expect(sent?.split(`"max_tokens":${limit},`).length).toBe(50_001);
 });
 
 test("a cap below the top level is not ours", () => {
