@@ -67,7 +67,9 @@ describe("the openai package", () => {
   });
 
   test("throws its server error where the backend is down", async () => {
-    const error = await clientWith({ "x-simulate": "reset-before-head" }).chat.completions.create(question).catch(caught);
+    const error = await clientWith({ "x-simulate": "reset-before-head" })
+      .chat.completions.create(question)
+      .catch(caught);
     expect(error).toBeInstanceOf(OpenAI.InternalServerError);
     expect((error as InstanceType<typeof OpenAI.InternalServerError>).status).toBe(502);
   });
@@ -95,7 +97,10 @@ describe("the openai package", () => {
 
   test("ends the backend's work when it aborts", async () => {
     backend.clear();
-    const stream = await clientWith({ "x-simulate": "gap=forever@2" }).chat.completions.create({ ...question, stream: true });
+    const stream = await clientWith({ "x-simulate": "gap=forever@2" }).chat.completions.create({
+      ...question,
+      stream: true,
+    });
     for await (const _ of stream) break;
     stream.controller.abort();
     expect((await (await backend.nextRequest()).ended).how).toBe("aborted");

@@ -88,7 +88,11 @@ describe("a method", () => {
 });
 
 describe("an upgrade", () => {
-  const upgrade = { Connection: "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" };
+  const upgrade = {
+    Connection: "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+  };
 
   test("to WebSocket is refused at once, so that the client goes on with HTTP", async () => {
     backend.clear();

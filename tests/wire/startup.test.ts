@@ -4,7 +4,11 @@ import { runProgram, startProgram } from "../support/program.ts";
 
 describe("the program", () => {
   test("lists everything that is wrong with its environment, and exits with 2", async () => {
-    const { status, stdout, stderr } = await runProgram(["serve"], { PORT: "http", TRUST_PROXY: "-1", SECRET_KEY: "short" });
+    const { status, stdout, stderr } = await runProgram(["serve"], {
+      PORT: "http",
+      TRUST_PROXY: "-1",
+      SECRET_KEY: "short",
+    });
     expect(status).toBe(2);
     expect(stdout).toBe("");
     expect(stderr.trimEnd().split("\n").toSorted()).toEqual([
