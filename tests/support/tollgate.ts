@@ -1,0 +1,94 @@
+import type { Clock } from "../../src/clock.ts";
+import { type Environment, readConfig } from "../../src/config.ts";
+import { createLog } from "../../src/log.ts";
+import { startServer } from "../../src/server.ts";
+import { type AdminClient, type KeyTotals, login } from "./admin-client.ts";
+import { createTempFolder } from "./temp-folder.ts";
+
+export type LogEntry = Readonly<Record<string, unknown>>;
+
+/** A whole server in this process, on free ports and a database of its own, with one key. */
+export interface Tollgate extends AsyncDisposable {
+  url: string;
+  adminUrl: string;
+  admin: AdminClient;
+  /** Opens `/v1`. */
+  key: string;
+  keyId: number;
+  /** What the admin API says was counted of the key. */
+  counted(): Promise<KeyTotals>;
+  /** Everything logged so far. */
+  log: readonly LogEntry[];
+  /** The first entry that fits, of those written and those to come. */
+  waitForLog(fits: (entry: LogEntry) => boolean): Promise<LogEntry>;
+  /** Once; further calls wait for the same end. */
+  stop(): Promise<void>;
+}
+
+export interface TollgateOptions {
+  clock?: Clock;
+  /** An existing one is kept. */
+  dataDir?: string;
+}
+
+const password = "correct horse battery staple";
+const logDeadlineMs = 20_000;
+
+export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
+  const { clock = Date.now } = options;
+  const folder = options.dataDir === undefined ? createTempFolder() : undefined;
+  const dataDir = options.dataDir ?? folder?.path;
+  const log: LogEntry[] = [];
+  const watchers = new Set<(entry: LogEntry) => void>();
+  const write = (line: string): void => {
+    const entry: LogEntry = JSON.parse(line);
+    log.push(entry);
+    for (const watch of watchers) watch(entry);
+  };
+  const config = readConfig(
+    { PORT: "0", DATA_DIR: dataDir, ADMIN_PASSWORD: password, SECRET_KEY: "0123456789abcdef", ...environment },
+    false,
+  );
+  const server = await startServer(config, {
+    clock,
+    log: createLog({ level: "debug", format: "json", clock, write }),
+    print: () => {},
+  });
+  const admin = await login(server.adminUrl, environment["ADMIN_PASSWORD"] ?? password);
+  const { key, id } = await admin.createKey("test");
+
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopped ??= server.stop());
+  return {
+    url: server.url,
+    adminUrl: server.adminUrl,
+    admin,
+    key,
+    keyId: id,
+    counted: () => admin.keyTotals(id),
+    log,
+    waitForLog: (fits) =>
+      new Promise((resolve, reject) => {
+        const finish = (entry: LogEntry): void => {
+          clearTimeout(timer);
+          watchers.delete(watch);
+          resolve(entry);
+        };
+        const watch = (entry: LogEntry): void => {
+          if (fits(entry)) finish(entry);
+        };
+        const timer = setTimeout(() => {
+          watchers.delete(watch);
+          reject(new Error(`No such log entry within ${logDeadlineMs} ms`));
+        }, logDeadlineMs);
+        watchers.add(watch);
+        const earlier = log.find(fits);
+        if (earlier !== undefined) finish(earlier);
+      }),
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+      folder?.remove();
+    },
+  };
+}
