@@ -14,28 +14,35 @@ interface Phrasebook {
   another?: RegExp;
   /** With ◆ for the language asked for. */
   asks: readonly RegExp[];
-  /** A wish that is turned round by what stands before or after the name; it ends with, or begins at, ◆ or ◇. */
+  /** A name with the words that turn a wish for it into its opposite. */
   refuses: RegExp;
+  /** A name with the words that make it no wish: what something is written in, or a condition. */
+  mentions?: RegExp;
 }
 
 /** In "Chinese restaurants" the name is an adjective; as a language, it ends its phrase or one of these words goes on. */
 const asLanguage =
-  "(?![ \\t]+(?!(?:and|or|but|please|then|for|from|with|using|about|by|only|instead|now|so|if|when|as|too|at|on|that|the|this|to|characters?|script|text|kanji|language)\\b)\\p{L})";
+  "(?![ \\t]+(?!(?:and|or|but|please|then|for|from|with|using|about|by|only|instead|now|so|if|when|as|too|again|more|at|on|that|the|this|to|thx|thanks|pls|plz|characters?|script|text|kanji|language)\\b)\\p{L})";
 
 const english: Phrasebook = {
   wanted:
-    /\b(?:simplified|traditional|mandarin|cantonese|chinese|japanese|hanzi|kanji|hiragana|katakana|furigana)(?:[ \t]+(?:mandarin|cantonese|chinese|japanese|hanzi|kanji|hiragana|katakana))*\b/giu,
+    /\b(?:simplified|traditional|mandarin|cantonese|chinese|japanese|zh-\w+|ja-jp|hanzi|kanji|hiragana|katakana|furigana)(?: (?:mandarin|cantonese|chinese|japanese|hanzi|kanji|hiragana|katakana))*\b/giu,
   another:
     /\b(?:english|german|french|spanish|portuguese|italian|russian|ukrainian|greek|arabic|hebrew|hindi|thai|vietnamese|turkish|polish|dutch|indonesian|korean|hangul)\b/giu,
   asks: [
-    `\\b(?:answer|respond|reply|(?:re)?write|speak|talk|chat|say|tell|translate|explain|describe|summari[sz]e|give|make|compose|draft|put|convert|transcribe|type|spell|list|call(?:ed)?|show|continue|switch|want|need|like|word|phrase)\\b.*\\b(?:in|into|to) (?:◇(?:,| and| or) )*◆${asLanguage}`,
-    `(?:^|[,;:]) *(?:(?:now|and|but|the|same|thing|this|that|again|also|then|only|just) )*(?:in|into) ◆${asLanguage}`,
+    `\\b(?:answer|respond|reply|(?:re)?write|output|speak|talk|chat|say|tell|translate|explain|describe|summari[sz]e|give|make|compose|draft|put|convert|transcribe|type|spell|list|call(?:ed)?|show|continue|switch|want|need|like|word|phrase|what(?:['’]s| is| are))\\b.*\\b(?:in|into|to|with) (?:both )?(?:◇(?:,| and| or) )*◆${asLanguage}`,
+    `(?:^|[,;:]) *(?:(?:now|and|but|the|same|thing|this|that|again|also|then|only|just) )*(?:in|into|◇ to) ◆${asLanguage}`,
     `\\b(?:teach|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|quiz|use|using)(?: \\p{L}+){0,3}? ◆${asLanguage}`,
+    `\\b(?:you|we|us|let['’]?s|please) speak ◆${asLanguage}`,
     "\\b(?:what|which|teach|show|give|write|list|draw)\\b.*◆ ?(?:words?|terms?|phrases?|expressions?|characters?|names?|alphabet|grammar|verbs?|sentences?|for)\\b",
+    "◆ (?:translation|equivalent|word|term|name|characters?) (?:of|for)\\b|◆ (?:speakers?|people|person)\\b.*\\bsay\\b",
     "\\b(?:you are|be|act as)\\b.*◆ (?:tutor|teacher|translator|interpreter)",
+    "\\b(?:language|lang|locale|target) ?[:=] ?◆",
   ].map((phrase) => new RegExp(phrase, "iu")),
   refuses:
-    /(?:\b(?:not|never|no|without|avoid|stop|cannot|instead of|rather than|except)|(?<!why )\b(?:do|ca|wo)n['’]t)\b[^,;:◆◇]*[◆◇]/giu,
+    /\b(?:not|never|no|without|avoid|stop|cannot|instead of|rather than|except|why (?:do|did|are)|(?<!why )(?:do|ca|wo)n['’]t)\b[^,;:◆◇]*[◆◇]/giu,
+  mentions:
+    /\b(?:is|are|was|were|written|printed|available)(?: only| all)? in ◆|\b(?:if|when|whenever|unless) (?:the|a|an|they|i|someone|asked)\b[^,;:◆]*◆.*/giu,
 };
 
 const korean: Phrasebook = {
@@ -45,9 +52,12 @@ const korean: Phrasebook = {
   asks: [
     /◆[^◆◇]{0,6}?로(?! ?(?:된|쓰인|쓰여|적힌|적혀|작성된|나온)).*(?:써|쓰|적|답|말|번역|옮|바꾸|바꿔|설명|알려|작성|해|뭐|무엇|어떻게|요약|표현|얘기|이야기|부탁)/u,
     /◆로(?:요|만)? *(?:$|[,:])/u,
-    /◆(?:를|을)? ?(?:번역|통역|가르|배우|배워|공부|연습|회화|알려)/u,
+    /◆(?:를|을)? ?(?:번역|통역|가르|배우|배워|공부|연습|회화|알려)(?!하는 (?!법|방법))/u,
+    /◆.{0,12}(?:읽|뜻|의미|발음|획순)/u,
+    /◆[^◆◇]*(?:단어|표현|문장|예문|인사말)[^◇]*(?:알려|만들|써|정리|추천|가르)/u,
   ],
-  refuses: /(?:[◆◇](?:나|이나|와|과|랑|하고|,) ?)*[◆◇][^◆◇,]*(?:지 ?(?:마|말|않)|말고|대신|빼고|금지|없이)/gu,
+  refuses:
+    /(?:[◆◇](?:나|이나|와|과|랑|하고|,) ?)*[◆◇][^◆◇,]*(?:지 ?(?:마|말|않)|말고|대신|빼고|금지|없이)|왜 [^◆◇]*◆/gu,
 };
 
 const chinese: Phrasebook = {
@@ -66,17 +76,17 @@ const phrasebooks = [english, korean, chinese, japanese];
 
 /** Other languages, in the few words that stand for "in Chinese" there. */
 const elsewhere =
-  /\b(?:auf (?:Chinesisch|Japanisch)|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L})/iu;
+  /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:auf (?:Chinesisch|Japanisch)|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
 
 /** Questions about a word in ideographs or kana, whose answer has to repeat it. */
 const asksAboutWord = [
   /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|difference|how (?:do|to|is|are|would)\b.*(?:read|write|written|translate))\b.*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].*\b(?:mean(?:s|ing)?|pronounced?)\b/iu,
-  /\p{Script=Han}["'”’」』)]?(?:은|는|이|가|의|을|를)? ?(?:무슨 )?(?:뜻|의미|읽|발음|획순)/u,
+  /\p{Script=Han}.{0,10}(?:뜻|의미|읽|발음|획순)/u,
 ];
 
 const lasts =
-  /\b(?:answer|respond|reply|speak|talk|chat|teach|tutor|quiz|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|always|from now on|switch)\b|답|말해|대화|앞으로|항상|가르|배우|배워|공부|회화|回答|回复|回覆|始终|答え/iu;
+  /\b(?:answer|respond|reply|speak|talk|chat|teach(?:er)?|tutor|translator|interpreter|quiz|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|always|from now on|switch)\b|답|말해|대화|앞으로|항상|가르|배우|배워|공부|회화|回答|回复|回覆|始终|答え/iu;
 
 /** What the words ask for, whatever language they are in. Expects NFKC. */
 export function wishIn(text: string): Wish {
@@ -102,9 +112,13 @@ function wishBy(phrasebook: Phrasebook, sentence: string): Wish["for"] {
   const named = sentence.replace(phrasebook.wanted, wanted);
   const all = phrasebook.another === undefined ? named : named.replace(phrasebook.another, another);
   if (all === sentence) return "nothing";
-  const accepted = all.replace(phrasebook.refuses, "");
+  const wishes = all.replace(phrasebook.mentions ?? /$^/u, "");
+  const accepted = wishes.replace(phrasebook.refuses, "");
   const asks = (text: string): boolean => phrasebook.asks.some((ask) => ask.test(text));
   if (accepted.includes(wanted) && asks(accepted)) return "chinese or japanese";
-  const swapped = accepted.replaceAll(wanted, "").replaceAll(another, wanted);
-  return accepted !== all || asks(swapped) ? "another" : "nothing";
+  // Who asks in Chinese or Japanese for something else still reads it.
+  if (phrasebook.another === undefined) return "nothing";
+  return accepted !== wishes || asks(accepted.replaceAll(wanted, "").replaceAll(another, wanted))
+    ? "another"
+    : "nothing";
 }

@@ -62,8 +62,7 @@ function proseOf(text: string): string {
   return plain
     .replace(/[^\S\n]+/gu, " ")
     .replace(code, " ")
-    .replace(codeLine, "")
-    .replace(filler, " ");
+    .replace(codeLine, "");
 }
 
 /** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
@@ -71,20 +70,21 @@ const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/g
 
 /** Comments, statements, stack traces and error lines pasted without a fence. */
 const codeLine =
-  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
+  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
 /** Nudges that people of all languages type in any of them. */
 const filler =
-  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|next|more|again|retry|please|thanks?|thank you|great|good)\b|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
+  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
 
 /** In letters of an alphabet: a turn of less says too little to change the language of what came before. */
 const leastWeight = 9;
 
-function writingOf(text: string): Writing {
+function writingOf(turn: string): Writing {
+  const text = turn.replace(filler, " ");
   const whole = weigh(text);
-  if (isSentence(whole) || edgeLines(text).some(isRequestLine))
+  if (isSentence(whole) || edgesOf(text).some(isRequest))
     return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
   return whole.total < leastWeight ? "unclear" : "other";
 }
@@ -127,7 +127,7 @@ const hanjaWithParticle = /\p{Script=Han}\)?(?:은|는|이|가|을|를|의|에|�
 /** Words of grammar that neither names nor hanja are made of. */
 const spokenChinese = /[吗嗎呢吧啊们們么麼这這哪你您她它怎谁誰很个给让讓请請喺嘅唔咗佢冇]/u;
 
-const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫用在写寫]`, "u");
+const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫在写寫之后後就与與都也从從要不]`, "u");
 
 const otherProse = /(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
 
@@ -144,13 +144,13 @@ function isSentence({ ideographs, kana, total, grammatical, otherProse: mixed }:
   return ideographs + kana > 3 && (ideographs + kana) / total >= least;
 }
 
-/** What the user wants stands above or below what was pasted. */
-function edgeLines(text: string): string[] {
-  const lines = text.split("\n").filter((line) => /\p{L}/u.test(line));
-  return lines.length > 1 ? [lines.at(0) ?? "", lines.at(-1) ?? ""] : [];
+/** What the user wants stands before or after what was pasted, on a line of its own or set off by a colon. */
+function edgesOf(text: string): string[] {
+  const parts = text.split(/[\n:]/u).filter((part) => /\p{L}/u.test(part));
+  return parts.length > 1 ? [parts.at(0) ?? "", parts.at(-1) ?? ""] : [];
 }
 
-function isRequestLine(line: string): boolean {
-  const { ideographs, kana, total, grammatical } = weigh(line);
-  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.75;
+function isRequest(part: string): boolean {
+  const { ideographs, kana, total, grammatical } = weigh(part);
+  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.5;
 }
