@@ -22,7 +22,7 @@ interface Phrasebook {
 
 /** In "Chinese restaurants" the name is an adjective; as a language, it ends its phrase or one of these words goes on. */
 const asLanguage =
-  "(?![ \\t]+(?!(?:and|or|but|please|then|for|from|with|using|about|by|only|instead|now|so|if|when|as|too|again|more|at|on|that|the|this|to|thx|thanks|pls|plz|characters?|script|text|kanji|language)\\b)\\p{L})";
+  "(?![ \\t]+(?!(?:and|or|but|please|then|for|from|with|using|about|by|only|instead|now|so|if|when|as|too|again|more|in|at|on|that|the|this|to|thx|thanks|pls|plz|characters?|script|text|kanji|language)\\b)\\p{L})";
 
 const english: Phrasebook = {
   wanted:
@@ -30,10 +30,10 @@ const english: Phrasebook = {
   another:
     /\b(?:english|german|french|spanish|portuguese|italian|russian|ukrainian|greek|arabic|hebrew|hindi|thai|vietnamese|turkish|polish|dutch|indonesian|korean|hangul)\b/giu,
   asks: [
-    `\\b(?:answer|respond|reply|(?:re)?write|output|speak|talk|chat|say|tell|translate|explain|describe|summari[sz]e|give|make|compose|draft|put|convert|transcribe|type|spell|list|call(?:ed)?|show|continue|switch|want|need|like|word|phrase|what(?:['’]s| is| are))\\b.*\\b(?:in|into|to|with) (?:both )?(?:◇(?:,| and| or) )*◆${asLanguage}`,
+    `\\b(?:answer|respond|reply|(?:re)?write|output|speak|talk|chat|say|tell|translate|explain|describe|summari[sz]e|give|make|compose|draft|put|convert|transcribe|type|spell|list|call(?:ed)?|show|continue|switch|want|need|like|word|phrase|provide|locali[sz]e|can|could|please|what(?:['’]s| is| are))\\b.*\\b(?:in|into|to|for|with) (?:\\p{L}+ ){0,2}?(?:◇(?:,| and| or) )*◆${asLanguage}`,
     `(?:^|[,;:]) *(?:(?:now|and|but|the|same|thing|this|that|again|also|then|only|just) )*(?:in|into|◇ to) ◆${asLanguage}`,
     `\\b(?:teach|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|quiz|use|using)(?: \\p{L}+){0,3}? ◆${asLanguage}`,
-    `\\b(?:you|we|us|let['’]?s|please) speak ◆${asLanguage}`,
+    `\\b(?:you|we|us|let['’]?s|please|only) speaks? ◆${asLanguage}`,
     "\\b(?:what|which|teach|show|give|write|list|draw)\\b.*◆ ?(?:words?|terms?|phrases?|expressions?|characters?|names?|alphabet|grammar|verbs?|sentences?|for)\\b",
     "◆ (?:translation|equivalent|word|term|name|characters?) (?:of|for)\\b|◆ (?:speakers?|people|person)\\b.*\\bsay\\b",
     "\\b(?:you are|be|act as)\\b.*◆ (?:tutor|teacher|translator|interpreter)",
@@ -50,7 +50,7 @@ const korean: Phrasebook = {
     /(?:(?:중국어|중국말|중문|광둥어|광동어|일본어|일본말|일어|한문|한자|히라가나|가타카나|간체자?|번체자?)[ \t]*)+/gu,
   another: /영어|한국어|한국말|우리말|한글|독일어|프랑스어|불어|스페인어|러시아어|베트남어|태국어|아랍어/gu,
   asks: [
-    /◆[^◆◇]{0,6}?로(?! ?(?:된|쓰인|쓰여|적힌|적혀|작성된|나온)).*(?:써|쓰|적|답|말|번역|옮|바꾸|바꿔|설명|알려|작성|해|뭐|무엇|어떻게|요약|표현|얘기|이야기|부탁)/u,
+    /◆[^◆◇]{0,6}?로(?! ?(?:된|쓰인|쓰여|적힌|적혀|작성된|나온)).*(?:써|쓰|적|답|말|번역|옮|바꾸|바꿔|설명|알려|작성|해|뭐|무엇|어떻게|요약|표현|얘기|이야기|부탁|다듬|하는 법)/u,
     /◆로(?:요|만)? *(?:$|[,:])/u,
     /◆(?:를|을)? ?(?:번역|통역|가르|배우|배워|공부|연습|회화|알려)(?!하는 (?!법|방법))/u,
     /◆.{0,12}(?:읽|뜻|의미|발음|획순)/u,
@@ -76,33 +76,35 @@ const phrasebooks = [english, korean, chinese, japanese];
 
 /** Other languages, in the few words that stand for "in Chinese" there. */
 const elsewhere =
-  /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:auf (?:Chinesisch|Japanisch)|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
+  /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:auf (?:Chinesisch|Japanisch)|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:po (?:chińsku|japońsku)|на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
 
 /** Questions about a word in ideographs or kana, whose answer has to repeat it. */
 const asksAboutWord = [
-  /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|difference|how (?:do|to|is|are|would)\b.*(?:read|write|written|translate))\b.*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].*\b(?:mean(?:s|ing)?|pronounced?)\b/iu,
+  /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|difference|(?:pinyin|romaji|reading) (?:for|of)|how (?:do|to|is|are|would)\b.{0,60}(?:read|write|written|translate))\b.{0,60}[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].{0,60}\b(?:mean(?:s|ing)?|pronounced?)\b/iu,
   /\p{Script=Han}.{0,10}(?:뜻|의미|읽|발음|획순)/u,
 ];
 
 const lasts =
-  /\b(?:answer|respond|reply|speak|talk|chat|teach(?:er)?|tutor|translator|interpreter|quiz|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|always|from now on|switch)\b|답|말해|대화|앞으로|항상|가르|배우|배워|공부|회화|回答|回复|回覆|始终|答え/iu;
+  /\b(?:answer|respond|reply|speak|talk|chat|teach(?:er)?|tutor|translator|interpreter|quiz|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|always|from now on|everything|whatever|switch)\b|답|말해|대화|앞으로|항상|가르|배우|배워|공부|회화|回答|回复|回覆|始终|答え/iu;
 
 /** What the words ask for, whatever language they are in. Expects NFKC. */
 export function wishIn(text: string): Wish {
-  let found: Wish = { for: "nothing", lasting: false };
+  const found: Wish = { for: "nothing", lasting: false };
   for (const sentence of text.match(/[^.!?。\n]{1,300}/gu) ?? []) {
     const wishedFor = wishOf(sentence);
     if (wishedFor === "nothing") continue;
     const lasting = lasts.test(sentence);
     if (wishedFor === "chinese or japanese") return { for: wishedFor, lasting };
-    found = { for: wishedFor, lasting };
+    Object.assign(found, { for: wishedFor, lasting });
   }
+  // The word may stand in another sentence than the question: "She wrote 了解. What does that mean?"
+  if (found.for === "nothing" && asksAboutWord.some((ask) => ask.test(text))) found.for = "chinese or japanese";
   return found;
 }
 
 function wishOf(sentence: string): Wish["for"] {
-  if (elsewhere.test(sentence) || asksAboutWord.some((ask) => ask.test(sentence))) return "chinese or japanese";
+  if (elsewhere.test(sentence)) return "chinese or japanese";
   const wishes = new Set(phrasebooks.map((phrasebook) => wishBy(phrasebook, sentence)));
   if (wishes.has("chinese or japanese")) return "chinese or japanese";
   return wishes.has("another") ? "another" : "nothing";

@@ -59,22 +59,19 @@ function proseOf(text: string): string {
   const sample = text.length <= most ? text : `${text.slice(0, headCharacters)}\n${text.slice(-tailCharacters)}`;
   // One compatibility character may stand for eighteen.
   const plain = sample.normalize("NFKC").slice(0, most);
-  return plain
-    .replace(/[^\S\n]+/gu, " ")
-    .replace(code, " ")
-    .replace(codeLine, "");
+  return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
 }
 
 /** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
 const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/gu;
 
-/** Comments, statements, stack traces and error lines pasted without a fence. */
+/** Comments, statements, stack traces and error lines pasted without a fence; not "convert this: {…}". */
 const codeLine =
-  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
+  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
 /** Nudges that people of all languages type in any of them. */
 const filler =
-  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
+  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
 
@@ -82,7 +79,7 @@ type Writing = "chinese" | "japanese" | "other" | "unclear";
 const leastWeight = 9;
 
 function writingOf(turn: string): Writing {
-  const text = turn.replace(filler, " ");
+  const text = turn.replace(codeLine, "").replace(filler, " ");
   const whole = weigh(text);
   if (isSentence(whole) || edgesOf(text).some(isRequest))
     return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
@@ -129,7 +126,8 @@ const spokenChinese = /[吗嗎呢吧啊们們么麼这這哪你您她它怎谁�
 
 const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫在写寫之后後就与與都也从從要不]`, "u");
 
-const otherProse = /(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
+const otherProse =
+  /(?<!\p{L})(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
 
 /** A sentence of another language inside a Chinese or Japanese one is a quotation. */
 const framedInIdeographs =
@@ -140,7 +138,7 @@ const framedInIdeographs =
  * unless next to nothing else is there. Technical Chinese is full of Latin words, but not of Latin sentences.
  */
 function isSentence({ ideographs, kana, total, grammatical, otherProse: mixed }: Weights): boolean {
-  const least = !grammatical ? 0.75 : mixed ? 0.5 : 0.25;
+  const least = !grammatical ? 0.75 : mixed ? 0.4 : 0.25;
   return ideographs + kana > 3 && (ideographs + kana) / total >= least;
 }
 
