@@ -8,12 +8,17 @@ export interface Turn {
 /** `asked`: the answer needs one of the two languages although the user writes another. */
 export type ConversationLanguage = "chinese" | "japanese" | "asked" | "neither";
 
-/** Long conversations are judged by a sample, so that the cost has a ceiling: the newest turns, the head and tail of each. */
-const turnsSeen = 400;
-const userTurnsRead = 6;
-const systemTurnsRead = 4;
+/**
+ * Long conversations are judged by a sample, so that the cost has a ceiling: the head and tail of each of the newest turns
+ * of the user, until the budget is spent. Nudges cost little, so that many of them do not hide what they nudge on.
+ */
+const turnsSeen = 10_000;
 const headCharacters = 1000;
 const tailCharacters = 500;
+const turnCharacters = headCharacters + tailCharacters;
+const budgetCharacters = 6 * turnCharacters;
+const leastCostCharacters = 100;
+const systemTurnsRead = 4;
 
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
 export function discouragesHan(conversation: readonly Turn[]): boolean {
@@ -23,7 +28,7 @@ export function discouragesHan(conversation: readonly Turn[]): boolean {
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
 export function languageOf(conversation: readonly Turn[]): ConversationLanguage {
   let written: Writing = "unclear";
-  for (const text of listUserTexts(conversation)) {
+  for (const text of userTexts(conversation)) {
     const wish = wishIn(text);
     if (wish.lasting || written === "unclear") {
       if (wish.for === "chinese or japanese") return "asked";
@@ -37,14 +42,16 @@ export function languageOf(conversation: readonly Turn[]): ConversationLanguage 
 
 const asksForGood = (text: string): boolean => wishIn(text).for === "chinese or japanese";
 
-function listUserTexts(conversation: readonly Turn[]): string[] {
-  const texts: string[] = [];
+/** Newest first. */
+function* userTexts(conversation: readonly Turn[]): Generator<string> {
   const oldest = Math.max(0, conversation.length - turnsSeen);
-  for (let index = conversation.length - 1; index >= oldest && texts.length < userTurnsRead; index -= 1) {
+  let budget = budgetCharacters;
+  for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
     const turn = conversation[index];
-    if (turn?.role === "user" && turn.text !== "") texts.push(proseOf(turn.text));
+    if (turn?.role !== "user" || turn.text === "") continue;
+    budget -= Math.min(turnCharacters, Math.max(leastCostCharacters, turn.text.length));
+    yield proseOf(turn.text);
   }
-  return texts;
 }
 
 const listSystemTexts = (conversation: readonly Turn[]): string[] =>
@@ -55,12 +62,15 @@ const listSystemTexts = (conversation: readonly Turn[]): string[] =>
 
 /** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters that they stand for. */
 function proseOf(text: string): string {
-  const most = headCharacters + tailCharacters;
-  const sample = text.length <= most ? text : `${text.slice(0, headCharacters)}\n${text.slice(-tailCharacters)}`;
+  const parts = text.length <= turnCharacters ? [text] : [text.slice(0, headCharacters), text.slice(-tailCharacters)];
+  const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
   // One compatibility character may stand for eighteen.
-  const plain = sample.normalize("NFKC").slice(0, most);
+  const plain = sample.normalize("NFKC").slice(0, turnCharacters);
   return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
 }
+
+/** What coding agents put before and after the user's own words; the sample may have lost either tag. */
+const agentNote = /^(?:(?!<system-reminder>)[^])*<\/system-reminder>|<system-reminder>[^]*?(?:<\/system-reminder>|$)/gu;
 
 /** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
 const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/gu;

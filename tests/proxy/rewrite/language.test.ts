@@ -88,12 +88,22 @@ describe("The language of a conversation", () => {
     expect(languageOf([user(`${"lorem ipsum dolor ".repeat(50_000)}\n\nSummarise this in Chinese.`)])).toBe("asked");
   });
 
-  test("is found across hundreds of turns in which the user says nothing", () => {
-    const silence = Array.from({ length: 300 }, (_, index) => ({
+  test("is the user's own where a coding agent wraps notes of its own around it", () => {
+    const note = (length: number): string =>
+      `<system-reminder>\n${"Never answer in Chinese unless asked to. ".repeat(length)}\n</system-reminder>`;
+    expect(languageOf([user(`${note(2)}\n修复登录页面的测试\n${note(2)}`)])).toBe("chinese");
+    expect(languageOf([user(`${note(1000)}\n修复登录页面的测试`)])).toBe("chinese");
+    expect(languageOf([user(`修复登录页面的测试\n${note(1000)}`)])).toBe("chinese");
+    expect(languageOf([user(`${note(1000)}\nFix the tests of the login page`)])).toBe("neither");
+  });
+
+  test("is found across thousands of turns in which the user says nothing, and dozens of nudges", () => {
+    const silence = Array.from({ length: 4000 }, (_, index) => ({
       role: index % 2 === 0 ? "assistant" : "user",
       text: "",
     }));
-    expect(languageOf([user("请帮我写一个脚本"), ...silence])).toBe("chinese");
+    const nudges = Array.from({ length: 40 }, () => user("continue"));
+    expect(languageOf([user("请帮我写一个脚本"), ...silence, ...nudges])).toBe("chinese");
   });
 });
 
@@ -109,6 +119,7 @@ describe("A hostile conversation is judged in bounded time", () => {
     ["lone surrogates", [user("\ud800".repeat(100_000)), user("\udc00 why is this text broken? \ud83d")], true],
     ["5 MB of spaces", [user(" ".repeat(5_000_000))], true],
     ["white space and code that never ends", [user("  \t { ; ( ".repeat(100_000))], true],
+    ["notes of an agent that never close", [user("<system-reminder> </system-reminder".repeat(100_000))], true],
     ["fences that never close", [user("``` ` <a ".repeat(100_000))], true],
     ["ligatures that stand for eighteen letters", Array.from({ length: 20 }, () => user("\ufdfa".repeat(5000))), true],
     [
