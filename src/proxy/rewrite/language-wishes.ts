@@ -31,16 +31,16 @@ const english: Phrasebook = {
     /\b(?:english|german|french|spanish|portuguese|italian|russian|ukrainian|greek|arabic|hebrew|hindi|thai|vietnamese|turkish|polish|dutch|indonesian|korean|hangul)\b/giu,
   asks: [
     `\\b(?:answer|respond|reply|(?:re)?write|output|speak|talk|chat|say|tell|translate|explain|describe|summari[sz]e|give|make|compose|draft|put|convert|transcribe|type|spell|list|call(?:ed)?|show|continue|switch|want|need|like|word|phrase|provide|locali[sz]e|can|could|please|what(?:['’]s| is| are))\\b.*\\b(?:in|into|to|for|with) (?:\\p{L}+ ){0,2}?(?:◇(?:,| and| or) )*◆${asLanguage}`,
-    `(?:^|[,;:]) *(?:(?:now|and|but|the|same|thing|this|that|again|also|then|only|just) )*(?:in|into|◇ to) ◆${asLanguage}`,
+    `(?:^|[,;:]) *(?:(?:now|and|but|the|same|thing|this|that|again|also|then|only|just) )*(?:in|◇ to) ◆${asLanguage}|\\binto (?:\\p{L}+ ){0,2}?◆${asLanguage}`,
     `\\b(?:teach|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|quiz|use|using)(?: \\p{L}+){0,3}? ◆${asLanguage}`,
-    `\\b(?:you|we|us|let['’]?s|please|only) speaks? ◆${asLanguage}`,
+    `\\b(?:you|we|us|let['’]?s|please|only) speaks? ◆${asLanguage}|\\bspeak only ◆`,
     "\\b(?:what|which|teach|show|give|write|list|draw)\\b.*◆ ?(?:words?|terms?|phrases?|expressions?|characters?|names?|alphabet|grammar|verbs?|sentences?|for)\\b",
-    "◆ (?:translation|equivalent|word|term|name|characters?) (?:of|for)\\b|◆ (?:speakers?|people|person)\\b.*\\bsay\\b",
+    "◆ (?:translation|equivalent|word|term|name|characters?) (?:of|for)\\b|◆(?: speakers?| people| person)?(?: \\p{L}+)? say\\b|\\b(?:what|which) ◆ (?:is|are|do|does|means?)\\b",
     "\\b(?:you are|be|act as)\\b.*◆ (?:tutor|teacher|translator|interpreter)",
-    "\\b(?:language|lang|locale|target) ?[:=] ?◆",
+    "\\b(?:language|lang|locale|target) ?[:=(] ?◆",
   ].map((phrase) => new RegExp(phrase, "iu")),
   refuses:
-    /\b(?:not|never|no|without|avoid|stop|cannot|instead of|rather than|except|why (?:do|did|are)|(?<!why )(?:do|ca|wo)n['’]t)\b[^,;:◆◇]*[◆◇]/giu,
+    /\b(?:not|never|no|without|avoid|stop|cannot|instead of|rather than|except|slip\w*|drift\w*|why (?:do|did|are)|(?<!why )(?:do|ca|wo)n['’]t)\b[^,;:◆◇]*[◆◇]/giu,
   mentions:
     /\b(?:is|are|was|were|written|printed|available)(?: only| all)? in ◆|\b(?:if|when|whenever|unless) (?:the|a|an|they|i|someone|asked)\b[^,;:◆]*◆.*/giu,
 };
@@ -50,11 +50,11 @@ const korean: Phrasebook = {
     /(?:(?:중국어|중국말|중문|광둥어|광동어|일본어|일본말|일어|한문|한자|히라가나|가타카나|간체자?|번체자?)[ \t]*)+/gu,
   another: /영어|한국어|한국말|우리말|한글|독일어|프랑스어|불어|스페인어|러시아어|베트남어|태국어|아랍어/gu,
   asks: [
-    /◆[^◆◇]{0,6}?로(?! ?(?:된|쓰인|쓰여|적힌|적혀|작성된|나온)).*(?:써|쓰|적|답|말|번역|옮|바꾸|바꿔|설명|알려|작성|해|뭐|무엇|어떻게|요약|표현|얘기|이야기|부탁|다듬|하는 법)/u,
+    /◆(?:(?:이?랑|와|과|하고) ?◇)?[^◆◇]{0,6}?로(?! ?(?:된|쓰인|쓰여|적힌|적혀|작성된|나온)).*(?:써|쓰|적|답|말|번역|옮|바꾸|바꿔|설명|알려|작성|해|뭐|무엇|어떻게|요약|표현|얘기|이야기|부탁|다듬|하는 법)/u,
     /◆로(?:요|만)? *(?:$|[,:])/u,
     /◆(?:를|을)? ?(?:번역|통역|가르|배우|배워|공부|연습|회화|알려)(?!하는 (?!법|방법))/u,
-    /◆.{0,12}(?:읽|뜻|의미|발음|획순)/u,
-    /◆[^◆◇]*(?:단어|표현|문장|예문|인사말)[^◇]*(?:알려|만들|써|정리|추천|가르)/u,
+    /◆.{0,12}(?:읽|뜻|의미|발음|획순|가르)/u,
+    /◆[^◆◇]*(?:단어|표현|문장|예문|인사|숫자|병음|문법)[^◇]*(?:알려|만들|써|정리|추천|가르)/u,
   ],
   refuses:
     /(?:[◆◇](?:나|이나|와|과|랑|하고|,) ?)*[◆◇][^◆◇,]*(?:지 ?(?:마|말|않)|말고|대신|빼고|금지|없이)|왜 [^◆◇]*◆/gu,
@@ -76,12 +76,12 @@ const phrasebooks = [english, korean, chinese, japanese];
 
 /** Other languages, in the few words that stand for "in Chinese" there. */
 const elsewhere =
-  /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:auf (?:Chinesisch|Japanisch)|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:po (?:chińsku|japońsku)|на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
+  /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:(?:auf|lerne) (?:Chinesisch|Japanisch)|in (?:chines|japan)ischen Schriftzeichen|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:po (?:chińsku|japońsku)|на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
 
 /** Questions about a word in ideographs or kana, whose answer has to repeat it. */
 const asksAboutWord = [
-  /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|difference|(?:pinyin|romaji|reading) (?:for|of)|how (?:do|to|is|are|would)\b.{0,60}(?:read|write|written|translate))\b.{0,60}[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].{0,60}\b(?:mean(?:s|ing)?|pronounced?)\b/iu,
+  /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|particle|grammar|difference|(?:pinyin|romaji|reading) (?:for|of)|how (?:do|to|is|are|would)\b.{0,60}(?:read|write|written|translate))\b.{0,60}[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].{0,60}\b(?:mean(?:s|ing)?|pronounced?|sounds|polite|formal|informal)\b/iu,
   /\p{Script=Han}.{0,10}(?:뜻|의미|읽|발음|획순)/u,
 ];
 
