@@ -70,6 +70,38 @@ describe("The language of a conversation", () => {
     expect(languageOf([user(text)])).toBe(language);
   });
 
+  test.each([
+    ["its ideographs are hanja among Hangul", "neither", "憲法裁判所 決定文의 要旨"],
+    [
+      "its ideographs are in comments of code",
+      "neither",
+      "Why does it hang?\n// 遍历所有用户的列表,然后给他们发送邮件",
+    ],
+    ["its ideographs are names", "neither", "Who is 宮崎駿?"],
+    ["its ideographs are held together by grammar", "chinese", "React 的 hook 报错了"],
+    [
+      "a Chinese request stands above a long English text",
+      "chinese",
+      `总结一下这段话\n${"It was a dark night. ".repeat(20)}`,
+    ],
+    [
+      "a Chinese sentence quotes an English one",
+      "chinese",
+      "这个 comment 说 please avoid mutating props directly,是什么意思",
+    ],
+    ["the request is in fullwidth letters", "asked", "Ａｎｓｗｅｒ ｉｎ Ｃｈｉｎｅｓｅ"],
+    ["the name of the language is an adjective", "neither", "Write about life in Chinese cities"],
+    ["the wish is refused", "neither", "Do not answer in Chinese, please"],
+    ["the wish is conditional", "neither", "If the user writes in Chinese, answer in Chinese"],
+    [
+      "another language is asked for in a Chinese text's place",
+      "neither",
+      "Translate into English: 明天下午三点我们在门口见面",
+    ],
+  ] as const)("is judged by its words where %s", (_, language, text) => {
+    expect(languageOf([user(text)])).toBe(language);
+  });
+
   test("is neither where nobody has said anything", () => {
     expect(languageOf([])).toBe("neither");
   });
