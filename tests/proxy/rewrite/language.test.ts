@@ -87,7 +87,7 @@ describe("The language of a conversation", () => {
     [
       "a Chinese sentence quotes an English one",
       "chinese",
-      "这个 comment 说 please avoid mutating props directly,是什么意思",
+      "这个 comment 说 please avoid mutating props directly inside a reducer,是什么意思",
     ],
     ["the request is in fullwidth letters", "asked", "Ａｎｓｗｅｒ ｉｎ Ｃｈｉｎｅｓｅ"],
     ["the name of the language is an adjective", "neither", "Write about life in Chinese cities"],
