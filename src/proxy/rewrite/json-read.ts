@@ -34,10 +34,16 @@ interface Span {
 
 export interface JsonObject extends Span {
   readonly kind: "object";
-  /** The remembered ones by their unescaped name; a name that came twice has two values, in order. */
-  readonly members: ReadonlyMap<string, readonly JsonNode[]>;
+  /** The remembered ones in order, duplicates too. A list and not a map: a body has one for each of its messages. */
+  readonly members: readonly JsonMember[];
   /** Behind the last member; behind the brace where there is none. */
   readonly tail: number;
+}
+
+export interface JsonMember {
+  /** Unescaped. */
+  readonly name: string;
+  readonly value: JsonNode;
 }
 
 export interface JsonArray extends Span {
@@ -70,7 +76,12 @@ export function readJson(text: string, shape: Shape): JsonNode | undefined {
 
 /** The value that counts: parsers of the backends take the last of several. */
 export function findMember(object: JsonObject, name: string): JsonNode | undefined {
-  return object.members.get(name)?.at(-1);
+  return object.members.findLast((member) => member.name === name)?.value;
+}
+
+/** All values that came under the name. */
+export function listMembers(object: JsonObject, name: string): JsonNode[] {
+  return object.members.filter((member) => member.name === name).map((member) => member.value);
 }
 
 /** The string's content; undefined for a node that is no string. */
@@ -101,7 +112,7 @@ function scalarKind(first: number, last: number): JsonScalar["kind"] {
 
 function readObject(source: Source, start: number, wanted: ReadonlyMap<string, Shape>): JsonObject | undefined {
   const { text } = source;
-  const members = new Map<string, JsonNode[]>();
+  const members: JsonMember[] = [];
   let tail = start + 1;
   let at = skipSpace(text, tail);
   if (text.charCodeAt(at) === braceClose) return { kind: "object", start, end: at + 1, members, tail };
@@ -116,7 +127,7 @@ function readObject(source: Source, start: number, wanted: ReadonlyMap<string, S
     else {
       const node = readNode(source, at, shape);
       tail = node?.end ?? notJson;
-      if (node !== undefined) remember(members, name, node);
+      if (node !== undefined) members.push({ name, value: node });
     }
     if (tail === notJson) return undefined;
     at = skipSpace(text, tail);
@@ -125,12 +136,6 @@ function readObject(source: Source, start: number, wanted: ReadonlyMap<string, S
     if (next !== comma) return undefined;
     at = skipSpace(text, at + 1);
   }
-}
-
-function remember(members: Map<string, JsonNode[]>, name: string, node: JsonNode): void {
-  const earlier = members.get(name);
-  if (earlier === undefined) members.set(name, [node]);
-  else earlier.push(node);
 }
 
 function readArray(source: Source, start: number, shape: Shape | undefined): JsonArray | undefined {
