@@ -13,12 +13,12 @@ export type ConversationLanguage = "chinese" | "japanese" | "asked" | "neither";
  * of the user, until the budget is spent. Nudges cost little, so that many of them do not hide what they nudge on.
  */
 const turnsSeen = 10_000;
-const headCharacters = 1000;
-const tailCharacters = 500;
-const turnCharacters = headCharacters + tailCharacters;
-const budgetCharacters = 6 * turnCharacters;
-const leastCostCharacters = 100;
-const systemTurnsRead = 4;
+const userSample = { head: 1000, tail: 500 };
+const userBudget = 6 * (userSample.head + userSample.tail);
+const leastCost = 100;
+/** Operators bury a line on the language deep in their prompts. */
+const systemSample = { head: 4000, tail: 2000 };
+const systemTurnsRead = 2;
 
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
 export function discouragesHan(conversation: readonly Turn[]): boolean {
@@ -27,30 +27,36 @@ export function discouragesHan(conversation: readonly Turn[]): boolean {
 
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
 export function languageOf(conversation: readonly Turn[]): ConversationLanguage {
+  let newest = "";
   let written: Writing = "unclear";
   for (const text of userTexts(conversation)) {
+    newest ||= text;
     const wish = wishIn(text);
     if (wish.lasting || written === "unclear") {
       if (wish.for === "chinese or japanese") return "asked";
       if (wish.for === "another") return "neither";
     }
-    if (written === "unclear") written = writingOf(text);
+    if (written === "unclear") written = writingOf(text.replace(codeLine, "").replace(nudge, " "));
     if (written === "chinese" || written === "japanese") return written;
   }
-  return listSystemTexts(conversation).some(asksForGood) ? "asked" : "neither";
+  // Nothing but nudges: they are all there is to judge by.
+  if (written === "unclear") written = writingOf(newest);
+  if (written === "chinese" || written === "japanese") return written;
+  return listSystemTexts(conversation).some(asksForEither) ? "asked" : "neither";
 }
 
-const asksForGood = (text: string): boolean => wishIn(text).for === "chinese or japanese";
+const asksForEither = (text: string): boolean => wishIn(text).for === "chinese or japanese";
 
 /** Newest first. */
 function* userTexts(conversation: readonly Turn[]): Generator<string> {
   const oldest = Math.max(0, conversation.length - turnsSeen);
-  let budget = budgetCharacters;
+  let budget = userBudget;
   for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
     const turn = conversation[index];
     if (turn?.role !== "user" || turn.text === "") continue;
-    budget -= Math.min(turnCharacters, Math.max(leastCostCharacters, turn.text.length));
-    yield proseOf(turn.text);
+    const text = sampleOf(turn.text, userSample);
+    budget -= Math.max(leastCost, text.length);
+    yield text;
   }
 }
 
@@ -58,14 +64,14 @@ const listSystemTexts = (conversation: readonly Turn[]): string[] =>
   conversation
     .slice(0, systemTurnsRead)
     .filter((turn) => turn.role === "system" || turn.role === "developer")
-    .map((turn) => proseOf(turn.text));
+    .map((turn) => sampleOf(turn.text, systemSample));
 
 /** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters that they stand for. */
-function proseOf(text: string): string {
-  const parts = text.length <= turnCharacters ? [text] : [text.slice(0, headCharacters), text.slice(-tailCharacters)];
+function sampleOf(text: string, { head, tail }: { head: number; tail: number }): string {
+  const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
   const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
   // One compatibility character may stand for eighteen.
-  const plain = sample.normalize("NFKC").slice(0, turnCharacters);
+  const plain = sample.normalize("NFKC").slice(0, head + tail);
   return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
 }
 
@@ -80,7 +86,7 @@ const codeLine =
   /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
 /** Nudges that people of all languages type in any of them. */
-const filler =
+const nudge =
   /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
@@ -88,11 +94,11 @@ type Writing = "chinese" | "japanese" | "other" | "unclear";
 /** In letters of an alphabet: a turn of less says too little to change the language of what came before. */
 const leastWeight = 9;
 
-function writingOf(turn: string): Writing {
-  const text = turn.replace(codeLine, "").replace(filler, " ");
+function writingOf(text: string): Writing {
   const whole = weigh(text);
-  if (isSentence(whole) || edgesOf(text).some(isRequest))
+  if (isSentence(whole) || edgesOf(text).some(isRequest)) {
     return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
+  }
   return whole.total < leastWeight ? "unclear" : "other";
 }
 
