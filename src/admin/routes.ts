@@ -134,7 +134,7 @@ function sessionRoutes(
       cookie?.set(sessionCookie(session));
       return { session, json: await readUnforgedBody(request, session.csrfToken) };
     })
-    .onTransform(({ query }) => refuseLooseIntegers(query))
+    .onTransform(({ query }) => readIntegers(query))
     .post(
       "/api/logout",
       async ({ session, cookie: { session: cookie } }) => {
@@ -207,9 +207,10 @@ function sessionRoutes(
 
 const prometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Elysia reads `0x7`, `1e1` and `7.0` as numbers too; a value that is not of digits alone is made one that it refuses. */
-function refuseLooseIntegers(query: Record<string, unknown>): void {
+/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
+function readIntegers(query: Record<string, unknown>): void {
   for (const name of ["days", "bucket_minutes"]) {
-    if (Object.hasOwn(query, name) && !/^\d+$/.test(String(query[name]))) query[name] = "";
+    const text = query[name];
+    if (text !== undefined) query[name] = /^\d+$/.test(String(text)) ? Number(text) : Number.NaN;
   }
 }
