@@ -1,0 +1,73 @@
+import { expect, test } from "bun:test";
+import { createBackoff } from "../../src/gpu-pusher/backoff.ts";
+import type { SampleSet } from "../../src/gpu-pusher/gpu-entry.ts";
+import { findGpuTool } from "../../src/gpu-pusher/gpu-tool.ts";
+import { readGpus } from "../../src/gpu-pusher/read-gpus.ts";
+import { createGpuHost, type GpuHost, printsForEver, turnOfTwo } from "./gpu-host.ts";
+
+async function read(host: GpuHost, { sets: wanted = 1, gpuIdOffset = 0, hangMs = 20_000 } = {}) {
+  const stop = new AbortController();
+  const tool = findGpuTool(host.env);
+  if (tool === undefined) throw new Error("no tool found");
+  const said: string[] = [];
+  const sets: SampleSet[] = [];
+  const waits: number[] = [];
+  const backoff = createBackoff(1, 4, () => 1);
+  await readGpus({
+    tool,
+    env: host.env,
+    signal: stop.signal,
+    intervalMs: 60_000,
+    hangMs,
+    gpuIdOffset,
+    backoff: { ...backoff, next: () => waits[waits.push(backoff.next()) - 1] ?? 0 },
+    say: (level, words) => {
+      said.push(`${level}: ${words}`);
+      if (wanted === 0) stop.abort();
+    },
+    onComplaint: () => undefined,
+    onSamples(samples) {
+      sets.push(samples);
+      if (sets.length >= wanted) stop.abort();
+    },
+  });
+  return { said, sets, waits };
+}
+
+test("a tool that dies is started again, later from time to time, until it reads", async () => {
+  await using host = await createGpuHost({
+    "nvidia-smi": `[ "$starts" -ge 5 ] || { echo "No devices were found"; exit 6; }; ${printsForEver(turnOfTwo)}`,
+  });
+  const { said, waits } = await read(host);
+  expect(waits.slice(0, 4)).toEqual([1, 2, 4, 4]);
+  expect(new Set(said.slice(0, -1)).size).toBe(1);
+  expect(said[0]).toContain("warn: nvidia-smi gives no readings: the NVIDIA driver sees no GPU");
+  expect(said.at(-1)).toBe("info: Reading 2 GPUs with nvidia-smi");
+});
+
+test("a tool that hangs is started again", async () => {
+  await using host = await createGpuHost({
+    "nvidia-smi": `[ "$starts" -ge 2 ] || exec sleep 600; ${printsForEver(turnOfTwo)}`,
+  });
+  const { said, sets } = await read(host, { hangMs: 300 });
+  expect(said[0]).toContain("printed nothing");
+  expect(sets).toHaveLength(1);
+});
+
+test("the wait before a restart is short again after the tool has worked", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+  const { waits } = await read(host, { sets: 4 });
+  expect(waits.slice(0, 3)).toEqual([1, 1, 1]);
+});
+
+test("the offset is added, and GPUs beyond the last id are left out with a warning", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+  const { sets, said } = await read(host, { gpuIdOffset: 255 });
+  expect(sets[0]?.map(({ gpu_id }) => gpu_id)).toEqual([255]);
+  expect(said[0]).toContain("warn: Reading 2 GPUs with nvidia-smi, 1 left out");
+});
+
+test("a stop while the tool is failing says nothing more", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": "exit 9" });
+  expect((await read(host, { sets: 0 })).said).toHaveLength(1);
+});
