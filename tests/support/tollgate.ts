@@ -50,7 +50,11 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     { PORT: "0", DATA_DIR: dataDir, ADMIN_PASSWORD: password, SECRET_KEY: "0123456789abcdef", ...environment },
     false,
   );
-  const server = await startServer(config, { clock, log: createLog({ level: "debug", format: "json", clock, write }), print: () => {} });
+  const server = await startServer(config, {
+    clock,
+    log: createLog({ level: "debug", format: "json", clock, write }),
+    print: () => {},
+  });
   const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
