@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { login } from "../support/admin-client.ts";
+import { logIn } from "../support/admin-client.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
@@ -12,7 +12,7 @@ let key: string;
 beforeAll(async () => {
   backend = startSimulator({ keepBodyBytes: 0 });
   program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password", LOG_LEVEL: "error" });
-  ({ key } = await (await login(program.adminUrl, "password")).createKey("test"));
+  ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test"));
 });
 afterAll(async () => {
   await program.stop();
