@@ -1,6 +1,6 @@
 import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type Span } from "./completion-chunk.ts";
 import { createEventSplitter } from "./event-splitter.ts";
-import { hasMember } from "./json-usage.ts";
+import { hasMember, latin1 } from "./json-bytes.ts";
 
 /** What the proxy added to a request's `stream_options`, and what the client must therefore not see in the answer. */
 export interface UsageAdded {
@@ -141,8 +141,8 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): Edit {
 
 /** The usage with its name and the comma that joins it to its neighbours. */
 function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): Edit {
-  const before = Buffer.prototype.latin1Slice.call(event, 0, usageValue.start);
-  const behind = Buffer.prototype.latin1Slice.call(event, usageValue.end);
+  const before = latin1(event, 0, usageValue.start);
+  const behind = latin1(event, usageValue.end);
   const name = /,?[ \t]*"[^"]*"[ \t]*:[ \t]*$/.exec(before)?.[0] ?? "";
   const comma = name.startsWith(",") ? "" : (/^[ \t]*,[ \t]*/.exec(behind)?.[0] ?? "");
   return { start: usageValue.start - name.length, end: usageValue.end + comma.length, text: "" };
