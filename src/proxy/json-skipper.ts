@@ -43,7 +43,7 @@ export function createJsonSkipper(): JsonSkipper {
   function skipString(bytes: Uint8Array, from: number): number {
     const end = stringEnd.find(bytes, from);
     inString = end === bytes.length;
-    return end + 1;
+    return inString ? end : end + 1;
   }
 
   function skipNested(bytes: Uint8Array, from: number): number {
