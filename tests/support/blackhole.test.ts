@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
-import { openBlackhole } from "./blackhole.ts";
+import { startBlackhole } from "./blackhole.ts";
 
 test("a connect is neither accepted nor refused, and refused once the blackhole is gone", async () => {
-  const blackhole = await openBlackhole();
+  const blackhole = await startBlackhole();
   const attempt = () => {
     const socket = connect(blackhole.port, "127.0.0.1");
     const outcome = new Promise<string>((resolve) => {
@@ -15,6 +15,6 @@ test("a connect is neither accepted nor refused, and refused once the blackhole 
   const { socket, outcome } = attempt();
   expect(await Promise.race([outcome, Bun.sleep(300).then(() => "nothing")])).toBe("nothing");
   socket.destroy();
-  blackhole.close();
+  blackhole[Symbol.dispose]();
   expect(await attempt().outcome).toBe("ECONNREFUSED");
 });

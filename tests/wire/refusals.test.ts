@@ -55,14 +55,14 @@ describe("a key", () => {
   test("that was switched off is refused by the very next request, with the answer of an unknown one", async () => {
     const { id, key } = await gate.admin.createKey("to be switched off");
     expect((await get({ "x-api-key": key })).status).toBe(200);
-    await gate.admin.setKeyActive(id, false);
+    await gate.admin.updateKey(id, { is_active: false });
     const refused = await get({ "x-api-key": key });
     const unknown = await get({ "x-api-key": "unknown" });
     expect(refused.status).toBe(401);
     expect(await refused.text()).toBe(await unknown.text());
-    await gate.admin.setKeyActive(id, true);
+    await gate.admin.updateKey(id, { is_active: true });
     expect((await get({ "x-api-key": key })).status).toBe(200);
-    await gate.admin.request("DELETE", `/api/keys/${id}`);
+    await gate.admin.deleteKey(id);
     expect((await get({ "x-api-key": key })).status).toBe(401);
   });
 
