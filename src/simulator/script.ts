@@ -118,7 +118,7 @@ const directives: Readonly<Record<string, Directive>> = {
 
 /**
  * Reads `slow-head=500ms; gap=2s@3; die@5`: directives between semicolons, each a word, `=` and a value where it takes
- * one, `@` and a frame where it happens after a frame. Durations end in `ms` or `s`, or are `forever`; sizes may end in `KB`, `MB` or `GB`.
+ * one, `@` and a frame where it happens after a frame. Durations end in `ms` or `s`, or are `forever`; sizes may end in `KB`, `MB` or `GB`, powers of 1024.
  * @throws ScriptError with a sentence that says what was not understood
  */
 export function parseScript(text: string): Script {

@@ -227,13 +227,17 @@ function emptyMessage(): Message {
 }
 
 function takeEvent(message: Message): { text: string } | undefined {
-  const bytes = message.body.length > 1 ? Buffer.concat(message.body) : (message.body[0] ?? Buffer.alloc(0));
+  const bytes = Buffer.concat(message.body);
   message.body = [bytes];
-  const rest = bytes.subarray(message.eventAt);
-  const [, event] = /^((?:.|\r?\n(?!\r?\n))*\r?\n\r?\n)/.exec(rest.toString("latin1")) ?? [];
-  if (event === undefined) return undefined;
-  message.eventAt += event.length;
-  return { text: Buffer.from(event, "latin1").toString() };
+  const ends = ["\n\n", "\r\n\r\n"].flatMap((mark) => {
+    const at = bytes.indexOf(mark, message.eventAt);
+    return at === -1 ? [] : [at + mark.length];
+  });
+  if (ends.length === 0) return undefined;
+  const end = Math.min(...ends);
+  const text = bytes.toString("utf8", message.eventAt, end);
+  message.eventAt = end;
+  return { text };
 }
 
 function shown(message: Message): string {
