@@ -48,7 +48,7 @@ describe("the first start without ADMIN_PASSWORD", () => {
     const password = /password {3}(\S+)/.exec(shown.join(""))?.[1] ?? "";
     expect(await verifyPassword(password, await storedHash())).toBe(true);
     expect(new Set(reports.map(({ signingKey }) => signingKey)).size).toBe(1);
-  });
+  }, 60_000);
 
   test("is the only one that prints", async () => {
     await prepare();
