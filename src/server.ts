@@ -166,6 +166,7 @@ async function adminDepsOf(
         trustedHops: config.trustProxy,
       }),
     metricsText: metrics.text,
+    gpuSamplesReceived: metrics.gpuSamplesReceived,
     inFlight: inFlight.count,
     probeUpstream: probeOf(config.upstream),
   };

@@ -18,6 +18,7 @@ import { getOverview } from "./overview.ts";
 
 import { clearedCookie, createSessions, sessionCookie, type Sessions } from "./session.ts";
 import { bucketRange, firstDay, historyHead, powerPointBody, usageTotal } from "./usage.ts";
+import { metricsContentType } from "../metrics.ts";
 import { dayOf } from "../seoul.ts";
 
 export interface AdminDeps {
@@ -34,6 +35,8 @@ export interface AdminDeps {
   /** The client as the outermost trusted proxy saw it. */
   clientAddress: (request: Request) => string;
   metricsText: () => Promise<string>;
+  /** One POST of GPU samples went through. */
+  gpuSamplesReceived: (stored: number, skipped: number) => void;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => number;
   /** Whether the backend answers; may reject. Asked once every few seconds, and aborted by `signal`. */
@@ -76,7 +79,7 @@ export function adminRoutes(deps: AdminDeps) {
       async ({ request, cookie: { session: cookie } }) => {
         const scraper = presentsMetricsToken(request.headers, deps.config.metricsToken);
         if (!scraper && (await sessions.find(cookie?.value)) === undefined) throw authenticationRequired();
-        return new Response(await deps.metricsText(), { headers: { "content-type": prometheusText } });
+        return new Response(await deps.metricsText(), { headers: { "content-type": metricsContentType } });
       },
       contracts.metrics,
     )
@@ -105,8 +108,9 @@ export function adminRoutes(deps: AdminDeps) {
       async ({ request }) => {
         const key = await store.keys.findActive(findCredential(request.headers) ?? "");
         if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
-        const readings = parseGpuReadings(acceptedBody(await readJsonObject(request)));
+        const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
         await store.gpu.add({ keyId: key.id, recordedAt: clock(), readings });
+        deps.gpuSamplesReceived(readings.length, skipped);
         return { ok: true as const };
       },
       contracts.ingestGpuSamples,
@@ -205,8 +209,6 @@ function sessionRoutes(
     .get("/api/overview", () => getOverview(deps), contracts.overview)
     .get("/api/openapi.json", deps.document, contracts.openApi);
 }
-
-const prometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
 function readIntegers(query: Record<string, unknown>): void {

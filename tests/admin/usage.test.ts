@@ -181,6 +181,52 @@ describe("query parameters", () => {
   });
 });
 
+test("a long answer comes through the whole server piece by piece, with names split anywhere", async () => {
+  const piece = Buffer.from(
+    `{"date":"2026-05-01","key_id":1,"key_name":"${"한글".repeat(3)}","request_count":1,"input_tokens":1,"output_tokens":1}`,
+  );
+  let read = 0;
+  const released = Promise.withResolvers<void>();
+  const long = await startAdmin({
+    store: (real) => ({
+      ...real,
+      usage: {
+        ...real.usage,
+        async *daily() {
+          try {
+            // Far more than the buffers of two sockets hold.
+            for (; read < 2000; read += 1) {
+              yield piece.subarray(0, 47);
+              yield piece.subarray(47);
+              yield Buffer.alloc(100_000, " ");
+              yield Buffer.from(",");
+            }
+            yield piece;
+          } finally {
+            released.resolve();
+          }
+        },
+      },
+    }),
+  });
+  const { cookie } = await long.login();
+  const open = (signal?: AbortSignal) =>
+    fetch(`${long.origin}/api/usage/daily`, { headers: { cookie }, ...(signal && { signal }) });
+
+  const leaving = new AbortController();
+  const reader = (await open(leaving.signal)).body?.getReader();
+  await reader?.read();
+  for (let before = -1; before !== read; await Bun.sleep(200)) before = read;
+  expect(read).toBeLessThan(500);
+  leaving.abort();
+  await released.promise;
+
+  read = 1995;
+  const rows = (await (await open()).json()) as unknown[];
+  expect(rows).toEqual(Array(6).fill(JSON.parse(piece.toString())));
+  await long.stop();
+});
+
 interface Sums {
   request_count: number;
   input_tokens: number;
