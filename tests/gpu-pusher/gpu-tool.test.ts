@@ -102,6 +102,14 @@ test("a tool that prints nothing any more is killed", async () => {
   expect((await host.pids()).map(isRunning)).toEqual([false]);
 });
 
+test("a tool that goes on printing is not taken for one that hangs", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+  const started = performance.now();
+  const { failure } = await watch(host, { sets: 30, hangMs: 1000 });
+  expect(failure).toBeUndefined();
+  expect(performance.now() - started).toBeGreaterThan(1000);
+});
+
 test("a grandchild that keeps the pipe open does not keep the pusher waiting", async () => {
   await using host = await createGpuHost({
     "nvidia-smi": `sleep 20 & echo $! >$folder/grandchild; echo "${turnOfTwo}"; exit 3`,

@@ -71,3 +71,27 @@ test("a stop while the tool is failing says nothing more", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "exit 9" });
   expect((await read(host, { sets: 0 })).said).toHaveLength(1);
 });
+
+test("a stop while a tool is at work is no failure of the tool", async () => {
+  await using host = await createGpuHost({ "amd-smi": "exec sleep 600" });
+  const tool = findGpuTool(host.env);
+  if (tool === undefined) throw new Error("no tool found");
+  const stop = new AbortController();
+  const said: string[] = [];
+  const reading = readGpus({
+    tool,
+    env: host.env,
+    signal: stop.signal,
+    intervalMs: 60_000,
+    hangMs: 20_000,
+    gpuIdOffset: 0,
+    backoff: createBackoff(1, 4),
+    say: (_, words) => said.push(words),
+    onComplaint: () => undefined,
+    onSamples: () => undefined,
+  });
+  while ((await host.pids()).length === 0) await Bun.sleep(5);
+  stop.abort();
+  await reading;
+  expect(said).toEqual([]);
+});
