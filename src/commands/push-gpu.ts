@@ -9,7 +9,7 @@ import { postNewest, postSamples, type TimedSamples } from "../gpu-pusher/post-s
 import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-pusher/push-gpu-options.ts";
 import { readGpus, sampleSetOf } from "../gpu-pusher/read-gpus.ts";
 import { ToolError } from "../gpu-pusher/run-tool.ts";
-import { createSayChange } from "../gpu-pusher/say-changes.ts";
+import { createSayChange } from "../gpu-pusher/say-change.ts";
 import { pushGpuScript } from "../gpu-pusher/script.ts";
 import { createLog, type Log } from "../log.ts";
 
