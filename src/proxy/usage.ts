@@ -3,3 +3,48 @@ export interface Usage {
   inputTokens: number;
   outputTokens: number;
 }
+
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** Where an answer or an event keeps its `usage`: on top, or in a Messages `message`, or in a Responses `response`. */
+export const usageHolders = ["message", "response"] as const;
+
+/** Chat, completions and embeddings say prompt and completion; Messages and Responses say input and output. */
+export const usageNames = {
+  inputTokens: ["prompt_tokens", "input_tokens"],
+  outputTokens: ["completion_tokens", "output_tokens"],
+} as const;
+
+/**
+ * What one parsed answer or event adds to what was seen before. A count that is there replaces an earlier one; null,
+ * nonsense and zero never do: servers send them before the real value and, after an error, behind it.
+ */
+export function readUsage(value: unknown, seen: Usage): Usage {
+  if (!isObject(value)) return seen;
+  let usage = readCounts(value.usage, seen);
+  for (const holder of usageHolders) {
+    const held = value[holder];
+    if (isObject(held)) usage = readCounts(held.usage, usage);
+  }
+  return usage;
+}
+
+function readCounts(counts: unknown, seen: Usage): Usage {
+  if (!isObject(counts)) return seen;
+  return {
+    inputTokens: findCount(counts, usageNames.inputTokens) ?? seen.inputTokens,
+    outputTokens: findCount(counts, usageNames.outputTokens) ?? seen.outputTokens,
+  };
+}
+
+function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
+  for (const name of names) {
+    const count = counts[name];
+    if (typeof count === "number" && Number.isSafeInteger(count) && count > 0) return count;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

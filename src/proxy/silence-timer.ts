@@ -1,0 +1,32 @@
+export interface SilenceTimer {
+  /** Something was heard: the silence begins anew. */
+  restart(): void;
+  stop(): void;
+}
+
+/**
+ * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart is a note of the
+ * time; the one timer finds out when it fires that it has to wait longer.
+ */
+export function startSilenceTimer(silenceMs: number, onSilence: () => void): SilenceTimer {
+  let silentSince = performance.now();
+  let timer = setTimeout(check, silenceMs);
+
+  function check(): void {
+    const remainingMs = silentSince + silenceMs - performance.now();
+    // Set before the call, which may stop it.
+    timer = setTimeout(check, remainingMs > 0 ? remainingMs : silenceMs);
+    if (remainingMs > 0) return;
+    silentSince = performance.now();
+    onSilence();
+  }
+
+  return {
+    restart() {
+      silentSince = performance.now();
+    },
+    stop() {
+      clearTimeout(timer);
+    },
+  };
+}
