@@ -14,6 +14,7 @@ import type { Observer } from "./proxy/observer.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
+import { build } from "./version.ts";
 
 export interface Server {
   /** Where `/v1` answers. */
@@ -41,10 +42,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const { clock, log } = options;
   const store = await openStore({ dataDir: config.dataDir, clock, log });
   const ledger = createLedger({ store: store.usage, clock, log });
+  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: ledger.waiting });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
-    const listeners = await listenOn(config, { ...options, store, ledger, draining, stopping });
+    const listeners = await listenOn(config, { ...options, store, ledger, metrics, draining, stopping });
     return {
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
@@ -67,6 +69,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 interface Parts extends ServerOptions {
   store: Store;
   ledger: Ledger;
+  metrics: Metrics;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -81,16 +84,15 @@ interface Listeners {
 /** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
 async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
   const connections = createConnections();
-  const metrics = createMetrics({ ledger: parts.ledger, perKey: config.metrics.perKey });
-  const proxy = proxyOf(config, parts, connections, metrics);
+  const proxy = proxyOf(config, parts, connections);
   const at = { host: config.host, port: config.port, shared: false };
   if (config.adminPort === undefined) {
-    const admin = await adminDepsOf(config, parts, connections, metrics);
+    const admin = await adminDepsOf(config, parts, connections);
     const listener = listen({ ...at, connections, refuse: proxy.refuse, fetch: createApp({ proxy, admin }).fetch });
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
-  const app = createAdminApp(await adminDepsOf(config, parts, adminConnections, metrics));
+  const app = createAdminApp(await adminDepsOf(config, parts, adminConnections));
   const admin = listen({
     ...at,
     port: config.adminPort,
@@ -106,7 +108,7 @@ async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
   }
 }
 
-function proxyOf(config: Config, parts: Parts, connections: Connections, metrics: Metrics): Proxy {
+function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
   return createProxy({
     ...parts,
@@ -122,7 +124,7 @@ function proxyOf(config: Config, parts: Parts, connections: Connections, metrics
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeBoth(metrics, createRequestLog(parts.log)),
+    observer: observeBoth(parts.metrics, createRequestLog(parts.log)),
     clientAddress: connections.peerAddress,
     holdOpen: connections.holdOpen,
     isStopping: () => parts.draining.signal.aborted,
@@ -131,9 +133,8 @@ function proxyOf(config: Config, parts: Parts, connections: Connections, metrics
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print }: Parts,
+  { store, clock, log, print, metrics }: Parts,
   connections: Connections,
-  metrics: Metrics,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
   const { signingKey } = await prepareAdmin({

@@ -1,4 +1,4 @@
-import { version } from "../version.ts";
+import { build } from "../version.ts";
 import { type Command, CommandError, type CommandIo } from "./command.ts";
 import * as serve from "./serve.ts";
 
@@ -7,7 +7,7 @@ const commands: Readonly<Record<string, Command>> = { serve };
 /** Runs what the arguments name; `serve` where they name nothing. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
   const [first = "serve", ...rest] = args;
-  if (first === "--version" || first === "-v") return print(io, `tollgate ${version}\n`);
+  if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${build.commit})\n`);
   if (first === "--help" || first === "-h" || first === "help") return print(io, overview());
   const named = Object.hasOwn(commands, first) ? commands[first] : undefined;
   // `tollgate --something` is meant for the default command.

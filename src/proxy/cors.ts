@@ -25,7 +25,12 @@ export function findPreflightAnswer(request: Request, origins: CorsOrigins): Res
 /** Puts our CORS headers in the place of the backend's, so that every answer carries them exactly once. */
 export function applyCors(headers: Headers, request: Request, origins: CorsOrigins): void {
   if (origins === undefined) return;
-  for (const name of [...headers.keys()]) if (name.startsWith("access-control-")) headers.delete(name);
+  // Taken down first: deleting while iterating skips names.
+  const theirs = headers
+    .keys()
+    .filter((name) => name.startsWith("access-control-"))
+    .toArray();
+  for (const name of theirs) headers.delete(name);
   if (origins !== "*") headers.append("vary", "Origin");
   const origin = allowedOrigin(request, origins);
   if (origin === undefined) return;

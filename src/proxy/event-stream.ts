@@ -14,6 +14,8 @@ export interface EventStreamHandler {
 
 export interface EventStreamParser {
   push(bytes: Uint8Array): void;
+  /** Whether an event was ended and no other begun. Whole events can then be left out without harm to the rest. */
+  isBetweenEvents(): boolean;
   /**
    * Ends the stream. The standard drops an event that no blank line ends; it is dispatched here, because real servers
    * leave that line out and their last event is the one with the usage.
@@ -107,6 +109,7 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
 
   return {
     push,
+    isBetweenEvents: () => lineIsEmpty && !eventHasData && !skipNextLineFeed && !atStreamStart,
     end() {
       if (!lineIsEmpty) endLine();
       endEvent();

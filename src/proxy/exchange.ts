@@ -25,7 +25,7 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
   let firstByteMs: number | undefined;
   let finished = false;
   observer.started();
-  return {
+  const exchange: Exchange = {
     keyId: undefined,
     streamed: false,
     // The client left before there was anything to say (nginx's number for it).
@@ -45,11 +45,11 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
       observer.finished({
         method,
         path,
-        status: this.status,
+        status: exchange.status,
         outcome,
-        keyId: this.keyId,
+        keyId: exchange.keyId,
         code: details?.code,
-        streamed: this.streamed,
+        streamed: exchange.streamed,
         upstreamMs,
         firstByteMs,
         durationMs: monotonic() - begunAt,
@@ -57,4 +57,5 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
       });
     },
   };
+  return exchange;
 }

@@ -207,12 +207,17 @@ const escapedLetters = [Buffer.from("\\u006"), Buffer.from("\\u007")];
 const usageName = Buffer.from('usage"');
 
 /**
- * Whether a whole JSON text may hold usage: whether a member of that name is an object. Nearly every event of a stream
- * holds none, and to look is many times cheaper than to parse. May say yes where there is none, never the reverse.
+ * Whether bytes that are no part of a longer JSON text may hold usage. Nearly every event of a stream holds none, and to
+ * look is many times cheaper than to parse. May say yes where there is none, never the reverse.
  */
+export function mentionsUsage(bytes: Uint8Array): boolean {
+  // "us\u0061ge" is the same name.
+  return indexOf(bytes, usageName, 0) >= 0 || indexOf(bytes, escape, 0) >= 0;
+}
+
+/** The same of a whole JSON text, looking closer: whether a member of that name is an object. */
 export function mayHoldUsage(json: Uint8Array): boolean {
   if (hasMember(json, usageName, code.openBrace)) return true;
-  // "us\u0061ge" is the same name.
   return indexOf(json, escape, 0) >= 0 && escapedLetters.some((letter) => indexOf(json, letter, 0) >= 0);
 }
 

@@ -1,7 +1,7 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
 import { createEventStreamParser } from "./event-stream.ts";
-import { createUsageScanner, mayHoldUsage, type UsageScanner } from "./json-usage.ts";
+import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-usage.ts";
 import { noUsage, readUsage, type Usage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
@@ -56,6 +56,7 @@ function createSniffingReader(): UsageReader {
   };
 }
 
+const lineFeed = 0x0a;
 const openBrace = 0x7b;
 /** White space and the bytes of a byte order mark. */
 const leadingBytes = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
@@ -94,7 +95,8 @@ function createEventStreamReader(): UsageReader {
   });
   return {
     push(chunk) {
-      parser.push(chunk);
+      const holdsNone = parser.isBetweenEvents() && endsEvent(chunk) && !mentionsUsage(chunk);
+      if (!holdsNone) parser.push(chunk);
       return undefined;
     },
     end() {
@@ -102,6 +104,10 @@ function createEventStreamReader(): UsageReader {
       return usage;
     },
   };
+}
+
+function endsEvent(chunk: Uint8Array): boolean {
+  return chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
 }
 
 function scannerOf(piece: Uint8Array | undefined): UsageScanner {

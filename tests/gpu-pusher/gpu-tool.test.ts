@@ -126,7 +126,7 @@ test("reading once starts nvidia-smi without its loop", async () => {
 
 test("reading once fails where the tool hangs", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
-  expect(readOnce(host, 100)).rejects.toThrow("printed nothing");
+  await expect(readOnce(host, 100)).rejects.toThrow("printed nothing");
 });
 
 const amdMetric = JSON.stringify([{ gpu: 0, power: { socket_power: { value: 412, unit: "W" } } }]);

@@ -1,11 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Clock } from "../../src/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
 import { startServer } from "../../src/server.ts";
-import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
+import { type AdminClient, type KeyTotals, login } from "./admin-client.ts";
+import { createTempFolder } from "./temp-folder.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
@@ -17,8 +15,8 @@ export interface Tollgate extends AsyncDisposable {
   /** Opens `/v1`. */
   key: string;
   keyId: number;
-  /** The key as the admin API lists it. */
-  counted(): Promise<ListedKey>;
+  /** What the admin API says was counted of the key. */
+  counted(): Promise<KeyTotals>;
   /** Everything logged so far. */
   log: readonly LogEntry[];
   /** The first entry that fits, of those written and those to come. */
@@ -38,7 +36,8 @@ const logDeadlineMs = 20_000;
 
 export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
   const { clock = Date.now } = options;
-  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "tollgate-test-")));
+  const folder = options.dataDir === undefined ? createTempFolder() : undefined;
+  const dataDir = options.dataDir ?? folder?.path;
   const log: LogEntry[] = [];
   const watchers = new Set<(entry: LogEntry) => void>();
   const write = (line: string): void => {
@@ -50,8 +49,12 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     { PORT: "0", DATA_DIR: dataDir, ADMIN_PASSWORD: password, SECRET_KEY: "0123456789abcdef", ...environment },
     false,
   );
-  const server = await startServer(config, { clock, log: createLog({ level: "debug", format: "json", clock, write }), print: () => {} });
-  const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
+  const server = await startServer(config, {
+    clock,
+    log: createLog({ level: "debug", format: "json", clock, write }),
+    print: () => {},
+  });
+  const admin = await login(server.adminUrl, environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
   let stopped: Promise<void> | undefined;
@@ -62,11 +65,7 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     admin,
     key,
     keyId: id,
-    counted: async () => {
-      const row = (await admin.listKeys()).find((listed) => listed.id === id);
-      if (row === undefined) throw new Error("The key is gone.");
-      return row;
-    },
+    counted: () => admin.keyTotals(id),
     log,
     waitForLog: (fits) =>
       new Promise((resolve, reject) => {
@@ -89,7 +88,7 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     stop,
     async [Symbol.asyncDispose]() {
       await stop();
-      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+      folder?.remove();
     },
   };
 }

@@ -9,7 +9,10 @@ let open: Tollgate;
 let off: Tollgate;
 beforeAll(async () => {
   backend = startSimulator();
-  listed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_CORS_ORIGINS: `${page}, http://localhost:3000` });
+  listed = await startTollgate({
+    PROXY_UPSTREAM_URL: backend.url,
+    PROXY_CORS_ORIGINS: `${page}, http://localhost:3000`,
+  });
   open = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_CORS_ORIGINS: "*" });
   off = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
 });
@@ -31,7 +34,10 @@ const preflight = (gate: Tollgate, origin: string): Promise<Response> =>
 describe("a preflight", () => {
   test("is answered without a key, echoes the headers it asks for and never reaches the backend", async () => {
     backend.clear();
-    for (const [gate, allowed] of [[listed, page], [open, "*"]] as const) {
+    for (const [gate, allowed] of [
+      [listed, page],
+      [open, "*"],
+    ] as const) {
       const response = await preflight(gate, page);
       expect(response.status).toBe(204);
       expect(response.headers.get("access-control-allow-origin")).toBe(allowed);
@@ -89,7 +95,9 @@ describe("an answer to a listed page", () => {
   });
 
   test("leaves the backend's own headers alone where no origins are set", async () => {
-    const response = await ask(off, "/v1/anything", { "x-simulate": "header=Access-Control-Allow-Origin: https://b.example" });
+    const response = await ask(off, "/v1/anything", {
+      "x-simulate": "header=Access-Control-Allow-Origin: https://b.example",
+    });
     expect(response.headers.get("access-control-allow-origin")).toBe("https://b.example");
   });
 });

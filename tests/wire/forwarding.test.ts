@@ -170,7 +170,12 @@ describe("the backend's answer", () => {
   });
 
   test("that streams arrives frame by frame, ended by the backend's own end", async () => {
-    const body = JSON.stringify({ model: "m", stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] });
+    const body = JSON.stringify({
+      model: "m",
+      stream: true,
+      max_tokens: 3,
+      messages: [{ role: "user", content: "Hi" }],
+    });
     const client = await ask("POST", "/v1/chat/completions", { "x-simulate": "gap=200ms@2" }, body);
     const first = await client.nextEvent();
     expect(first).toStartWith("data: {");

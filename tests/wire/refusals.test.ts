@@ -55,14 +55,14 @@ describe("a key", () => {
   test("that was switched off is refused by the very next request, with the answer of an unknown one", async () => {
     const { id, key } = await gate.admin.createKey("to be switched off");
     expect((await get({ "x-api-key": key })).status).toBe(200);
-    await gate.admin.updateKey(id, { is_active: false });
+    await gate.admin.setKeyActive(id, false);
     const refused = await get({ "x-api-key": key });
     const unknown = await get({ "x-api-key": "unknown" });
     expect(refused.status).toBe(401);
     expect(await refused.text()).toBe(await unknown.text());
-    await gate.admin.updateKey(id, { is_active: true });
+    await gate.admin.setKeyActive(id, true);
     expect((await get({ "x-api-key": key })).status).toBe(200);
-    await gate.admin.deleteKey(id);
+    await gate.admin.request("DELETE", `/api/keys/${id}`);
     expect((await get({ "x-api-key": key })).status).toBe(401);
   });
 
@@ -88,7 +88,11 @@ describe("a method", () => {
 });
 
 describe("an upgrade", () => {
-  const upgrade = { Connection: "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" };
+  const upgrade = {
+    Connection: "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+  };
 
   test("to WebSocket is refused at once, so that the client goes on with HTTP", async () => {
     backend.clear();

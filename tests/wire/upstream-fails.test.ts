@@ -76,10 +76,16 @@ describe("before its response", () => {
 
   test("a POST that finds its kept connection closed is sent once more", async () => {
     const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    await (await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })).text();
+    await (
+      await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })
+    ).text();
     backend.clear();
     backend.next("reset-before-head");
-    const response = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"b"}' });
+    const response = await fetch(`${gate.url}/v1/embeddings`, {
+      method: "POST",
+      headers,
+      body: '{"model":"m","input":"b"}',
+    });
     expect(response.status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
   });
@@ -120,7 +126,9 @@ describe("inside its response", () => {
   test("the log tells what happened, with the key's id and never the key", async () => {
     const client = await post("/v1/chat/completions?secret=1", "die@2", bodies["/v1/chat/completions"]);
     await client.ended();
-    const entry = await gate.waitForLog(({ path, outcome }) => path === "/v1/chat/completions" && outcome === "upstream_failed");
+    const entry = await gate.waitForLog(
+      ({ path, outcome }) => path === "/v1/chat/completions" && outcome === "upstream_failed",
+    );
     expect(entry).toMatchObject({ method: "POST", status: 200, keyId: gate.keyId, code: "upstream_unreachable" });
     expect(JSON.stringify(gate.log)).not.toContain(gate.key);
     expect(JSON.stringify(gate.log)).not.toContain("secret=1");

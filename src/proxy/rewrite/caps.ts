@@ -13,13 +13,12 @@ const charactersPerToken = 3;
 
 /** Caps every occurrence: whichever of two a backend reads, it reads a capped one. */
 export function capTokens(editor: JsonEditor, body: string, root: JsonObject, rules: CapRules): void {
-  for (const name of cappedMembers) {
-    for (const node of root.members.get(name) ?? []) {
-      const tokens = findPositiveInteger(body, node);
-      if (tokens === undefined) continue;
-      const capped = cappedTokens(tokens, body, rules);
-      if (capped < tokens) editor.replace(node, String(capped));
-    }
+  const nodes = cappedMembers.flatMap((name) => root.members.get(name) ?? []);
+  if (nodes.length === 0) return;
+  const limit = outputLimit(body, rules);
+  for (const node of nodes) {
+    const tokens = findPositiveInteger(body, node);
+    if (tokens !== undefined && tokens > limit) editor.replace(node, String(limit));
   }
 }
 
@@ -33,11 +32,11 @@ function findPositiveInteger(body: string, node: JsonNode): number | undefined {
   return value > 0 && (Number.isInteger(value) || value === Infinity) ? value : undefined;
 }
 
-/** min(tokens, context - estimated input - reserve, output limit), at least 1; the input is estimated from the characters of the body. */
-export function cappedTokens(tokens: number, body: string, rules: CapRules): number {
+/** What the context leaves beside an input estimated from the body's characters, up to the operator's limit, at least 1. */
+export function outputLimit(body: string, rules: CapRules): number {
   const limit = (characters: number): number => {
     const available = rules.maxContextTokens - Math.floor(characters / charactersPerToken) - reservedTokens;
-    return Math.max(1, Math.min(tokens, available, rules.maxOutputTokens));
+    return Math.max(1, Math.min(available, rules.maxOutputTokens));
   };
   // Characters beyond the BMP are two UTF-16 units and four bytes in UTF-8, so both lengths bound how many there are.
   // Only where that leaves the answer open are they counted.

@@ -45,7 +45,7 @@ export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
 
 /** Undefined where the text is not JSON. */
 export function readJson(text: string, shape: Shape): JsonNode | undefined {
-  const source: Source = { text, nextEscape: -1, nextControl: -1 };
+  const source: Source = { text, open: new Uint8Array(256), nextEscape: -1, nextControl: -1 };
   // A byte order mark is skipped by the readers of llama.cpp and Python, so a body behind one is no other body.
   const node = readNode(source, skipSpace(text, text.charCodeAt(0) === 0xfeff ? 1 : 0), shape);
   return node !== undefined && skipSpace(text, node.end) === text.length ? node : undefined;
@@ -67,6 +67,8 @@ export function isLiteral(text: string, node: JsonNode | undefined, literal: str
 
 interface Source {
   readonly text: string;
+  /** The brackets that are open while a value is skipped; a byte each, since a hostile text may be nothing else. */
+  open: Uint8Array;
   /**
    * The first backslash and the first control character at or behind the place last asked about. Kept, because asking
    * again for every string would be quadratic in a text that has none.
@@ -152,31 +154,30 @@ function readArray(source: Source, start: number, shape: Shape | undefined): Jso
 /** Where the value ends, with its own stack: a hundred thousand brackets are a long text, not a deep call. */
 function valueEnd(source: Source, start: number): number {
   const { text } = source;
-  const open: number[] = [];
+  let depth = 0;
   let at = start;
   for (;;) {
     const first = text.charCodeAt(at);
     if (first === braceOpen || first === bracketOpen) {
-      open.push(first);
+      push(source, depth, first);
+      depth += 1;
       at = skipSpace(text, at + 1);
-      const isEmpty = text.charCodeAt(at) === closing(first);
-      if (!isEmpty) {
+      if (text.charCodeAt(at) !== closing(first)) {
         if (first === braceOpen) at = memberStart(source, at);
         if (at === notJson) return notJson;
         continue;
       }
     } else {
       at = scalarEnd(source, at, first);
-      if (at === notJson) return notJson;
-      if (open.length === 0) return at;
+      if (at === notJson || depth === 0) return at;
       at = skipSpace(text, at);
     }
-    // Here `at` is behind a value, inside a container: close what closes, then go on to the next value.
-    let container = open[open.length - 1] ?? 0;
+    // Here `at` is behind a value and inside a container: close what closes, then go on to the next value.
+    let container = source.open[depth - 1];
     while (text.charCodeAt(at) === closing(container)) {
-      open.pop();
-      if (open.length === 0) return at + 1;
-      container = open[open.length - 1] ?? 0;
+      depth -= 1;
+      if (depth === 0) return at + 1;
+      container = source.open[depth - 1];
       at = skipSpace(text, at + 1);
     }
     if (text.charCodeAt(at) !== comma) return notJson;
@@ -184,6 +185,15 @@ function valueEnd(source: Source, start: number): number {
     if (container === braceOpen) at = memberStart(source, at);
     if (at === notJson) return notJson;
   }
+}
+
+function push(source: Source, depth: number, bracket: number): void {
+  if (depth === source.open.length) {
+    const { open } = source;
+    source.open = new Uint8Array(open.length * 2);
+    source.open.set(open);
+  }
+  source.open[depth] = bracket;
 }
 
 /** From a member's name to its value. */
@@ -295,7 +305,7 @@ function isHexDigit(code: number): boolean {
   return isDigit(code) || (lower >= lowerA && lower <= lowerF);
 }
 
-const closing = (open: number): number => (open === braceOpen ? braceClose : bracketClose);
+const closing = (open: number | undefined): number => (open === braceOpen ? braceClose : bracketClose);
 
 const space = 0x20;
 const quote = 0x22;

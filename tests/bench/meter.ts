@@ -1,0 +1,61 @@
+import { createMeter } from "../../src/proxy/meter.ts";
+import { createUsageReader } from "../../src/proxy/usage-reader.ts";
+
+const frames = 200_000;
+const rounds = 7;
+const frame = new TextEncoder().encode(
+  'data: {"id":"chatcmpl-8f1c","object":"chat.completion.chunk","created":1763700000,"model":"m","choices":' +
+    '[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}\n\n',
+);
+
+type Passage = ReadableWritablePair<Uint8Array, Uint8Array>;
+
+function passthrough(): Passage {
+  return new TransformStream({
+    transform(chunk: Uint8Array, controller) {
+      controller.enqueue(chunk);
+    },
+  });
+}
+
+function meter(keepaliveMs: number): Passage {
+  return createMeter({
+    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
+    keepaliveMs,
+    settle: async () => {},
+  });
+}
+
+/** @returns microseconds of CPU for one frame */
+async function cost(passage: Passage): Promise<number> {
+  let left = frames;
+  const source = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(frame);
+      else controller.close();
+    },
+  });
+  const before = process.cpuUsage();
+  const reader = source.pipeThrough(passage).getReader();
+  while (!(await reader.read()).done);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / frames;
+}
+
+const kinds: Record<string, () => Passage> = {
+  "plain passthrough": passthrough,
+  meter: () => meter(0),
+  "meter with keepalive": () => meter(15_000),
+};
+const best = new Map<string, number>();
+for (let round = 0; round < rounds; round++) {
+  for (const [name, start] of Object.entries(kinds)) {
+    best.set(name, Math.min(best.get(name) ?? Infinity, await cost(start())));
+  }
+}
+const plain = best.get("plain passthrough") ?? 0;
+for (const [name, microseconds] of best) {
+  console.log(
+    `${name.padEnd(22)}${microseconds.toFixed(2)} µs a frame, ${(microseconds / plain).toFixed(2)} times plain`,
+  );
+}
