@@ -1,3 +1,4 @@
+import { csv } from "./csv.ts";
 import { addSums, type Sums } from "./history.ts";
 
 /** A row of `GET /api/usage/daily`. */
@@ -44,4 +45,14 @@ export function dailyLines(usage: DailyUsage, perKey: boolean, shows: (row: Dail
     }
     return shown.length === 0 ? [] : [{ date, key: undefined, ...addSums(shown.map(sumsOfRow)) }];
   });
+}
+
+/** The lines as they are shown: with key columns where each is of one key. */
+export function dailyCsv(lines: readonly DailyLine[], perKey: boolean): string {
+  const keyColumns = perKey ? ["key_id", "key_name"] : [];
+  const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];
+  const rows = lines.map(({ date, key, requests, input, output }) =>
+    key === undefined ? [date, requests, input, output] : [date, key.id, key.name, requests, input, output],
+  );
+  return csv(header, rows);
 }

@@ -1,3 +1,5 @@
+import { csv } from "./csv.ts";
+import { seoulTimestamp } from "./seoul-time.ts";
 import type { Span } from "./view.ts";
 
 export const metrics = {
@@ -122,15 +124,22 @@ export function addSums(all: Iterable<Sums>): Sums {
   return sums;
 }
 
-/** The rows of a CSV: each bucket of each key in the span, by time, then by key, as the API orders them. */
-export function bucketRows(
-  keys: readonly KeyHistory[],
-  span: Span,
-): { key: KeyHistory; index: number; start: number }[] {
-  return keys
+/** Each bucket of each key in the span, by time, then by key: the API's rows in the API's order. */
+export function historyCsv(keys: readonly KeyHistory[], span: Span): string {
+  const header = ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"];
+  const rows = keys
     .flatMap((key) => {
       const [from, to] = indexesIn(key.starts, span);
       return key.starts.slice(from, to).map((start, offset) => ({ key, index: from + offset, start }));
     })
-    .toSorted((a, b) => a.start - b.start || a.key.id - b.key.id);
+    .toSorted((a, b) => a.start - b.start || a.key.id - b.key.id)
+    .map(({ key, index, start }) => [
+      seoulTimestamp(start),
+      key.id,
+      key.name,
+      key.requests[index] ?? 0,
+      key.input[index] ?? 0,
+      key.output[index] ?? 0,
+    ]);
+  return csv(header, rows);
 }

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from "@tanstack/solid-query";
+import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { api, bodyOf } from "./client.ts";
 import { tell } from "./parts/toast.tsx";
 import type { Key } from "./resources.ts";
@@ -6,7 +6,7 @@ import type { Key } from "./resources.ts";
 export type KeyChange = Partial<Pick<Key, "name" | "is_active">>;
 
 /** Changes a key: the table shows it at once, and takes it back with the reason where the server refuses. */
-export function useKeyChange() {
+export function useKeyChange(): UseMutationResult<Key, Error, { key: Key; change: KeyChange }, KeyChange> {
   const queries = useQueryClient();
   const replace = (id: number, change: KeyChange): void => {
     queries.setQueryData<Key[]>(["keys"], (keys) => keys?.map((key) => (key.id === id ? { ...key, ...change } : key)));
@@ -28,7 +28,7 @@ export function useKeyChange() {
   }));
 }
 
-export function useKeyCreation() {
+export function useKeyCreation(): UseMutationResult<Key, Error, { name: string; key?: string }> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: (key: { name: string; key?: string }) => bodyOf(api.keys.post(key)),
@@ -37,7 +37,7 @@ export function useKeyCreation() {
 }
 
 /** Deletes a key: gone from the table at once, and back with the reason where the server refuses. */
-export function useKeyDeletion() {
+export function useKeyDeletion(): UseMutationResult<unknown, Error, Key, Key[] | undefined> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: (key: Key) => bodyOf(api.keys({ id: key.id }).delete()),

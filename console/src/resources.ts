@@ -1,4 +1,4 @@
-import { QueryClient, useQuery } from "@tanstack/solid-query";
+import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { ApiError, api, bodyOf } from "./client.ts";
 import { rowsByDay } from "./daily.ts";
 import { historyFrom } from "./history.ts";
@@ -18,6 +18,8 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: "always" },
   },
 });
+
+type Answered<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<Awaited<ReturnType<Call>>>;
 
 const getOverview = () => bodyOf(api.overview.get());
 const getKeys = () => bodyOf(api.keys.get());
@@ -47,19 +49,19 @@ async function getPower({ days, bucketMinutes }: BucketQuery) {
 // Polling stops by itself in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did
 // not change, so that a refresh neither takes the focus nor closes what is open.
 
-export const useOverview = () =>
+export const useOverview = (): Answered<typeof getOverview> =>
   useQuery(() => ({ queryKey: ["overview"], queryFn: getOverview, refetchInterval: 5000, reconcile: "gpu_id" }));
 
-export const useKeys = () =>
+export const useKeys = (): Answered<typeof getKeys> =>
   useQuery(() => ({ queryKey: ["keys"], queryFn: getKeys, refetchInterval: 15_000, reconcile: "id" }));
 
-export const useSummary = () =>
+export const useSummary = (): Answered<typeof getSummary> =>
   useQuery(() => ({ queryKey: ["usage", "summary"], queryFn: getSummary, refetchInterval: 15_000 }));
 
-export const useTotal = () =>
+export const useTotal = (): Answered<typeof getTotal> =>
   useQuery(() => ({ queryKey: ["usage", "total"], queryFn: getTotal, refetchInterval: 15_000 }));
 
-export const useDaily = (days: () => number) =>
+export const useDaily = (days: () => number): Answered<typeof getDaily> =>
   useQuery(() => ({
     queryKey: ["usage", "daily", days()],
     queryFn: () => getDaily(days()),
@@ -67,7 +69,7 @@ export const useDaily = (days: () => number) =>
     placeholderData: keepPrevious,
   }));
 
-export const useHistory = (query: () => BucketQuery) =>
+export const useHistory = (query: () => BucketQuery): Answered<typeof getHistory> =>
   useQuery(() => ({
     queryKey: ["usage", "history", query()],
     queryFn: () => getHistory(query()),
@@ -75,10 +77,10 @@ export const useHistory = (query: () => BucketQuery) =>
     placeholderData: keepPrevious,
   }));
 
-export const useGpus = () =>
+export const useGpus = (): Answered<typeof getGpus> =>
   useQuery(() => ({ queryKey: ["gpus"], queryFn: getGpus, refetchInterval: 2000, reconcile: "gpu_id" }));
 
-export const usePower = (query: () => BucketQuery) =>
+export const usePower = (query: () => BucketQuery): Answered<typeof getPower> =>
   useQuery(() => ({
     queryKey: ["power", query()],
     queryFn: () => getPower(query()),

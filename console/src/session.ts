@@ -31,6 +31,6 @@ export function endSession(): void {
 
 /** Where to go after login: an address of this console alone, whatever a link to the login page says. */
 export function safeDestination(next: unknown): string {
-  if (typeof next !== "string" || !next.startsWith("/") || /^\/[/\\]|^\/login|[\u0000-\u001f]/.test(next)) return "/";
+  if (typeof next !== "string" || !next.startsWith("/") || /^\/[/\\]|^\/login|\p{Cc}/u.test(next)) return "/";
   return next;
 }

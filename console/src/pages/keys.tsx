@@ -2,7 +2,7 @@ import { useSearchParams } from "@solidjs/router";
 import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../format.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { growingSlice } from "../parts/growing-slice.ts";
+import { createGrowingSlice } from "../parts/growing-slice.ts";
 import { Icon } from "../parts/icon.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { KeyRow } from "../parts/key-row.tsx";
@@ -36,7 +36,7 @@ export function KeysPage(): JSX.Element {
       sort(),
     ),
   );
-  const slice = growingSlice(matching);
+  const slice = createGrowingSlice(matching);
   const openNew = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
 
   return (

@@ -22,14 +22,12 @@ export function LoginPage(): JSX.Element {
   });
   createEffect(() => session() !== undefined && navigate(safeDestination(parameters.next), { replace: true }));
 
-  const logIn = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
+  const logIn = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    const fields = new FormData(event.currentTarget);
     setBusy(true);
     setProblem(undefined);
     try {
-      const given = { username: String(fields.get("username")), password: String(fields.get("password")) };
-      const begun = await bodyOf(api.login.post(given));
+      const begun = await bodyOf(api.login.post({ username: username?.value ?? "", password: password?.value ?? "" }));
       await expectCookie();
       beginSession({ username: begun.username, csrfToken: begun.csrf_token });
     } catch (error) {

@@ -44,7 +44,7 @@ export function OverviewPage(): JSX.Element {
         <Figure
           label="In flight now"
           value={overview.data && count(overview.data.in_flight)}
-          note={overview.data && `${plural(overview.data.last_minute.request_count, "request")} in the last minute`}
+          note={overview.data && `${compact(overview.data.last_minute.output_tokens / 60)} tokens/s in the last minute`}
         />
       </dl>
       <Show when={isNew()}>

@@ -1,8 +1,8 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, type JSX, Show } from "solid-js";
-import { csv, downloadCsv } from "../csv.ts";
+import { downloadCsv } from "../csv.ts";
 import { bucketName, compact, count } from "../format.ts";
-import { addSums, bucketRows, isMetric, type Metric, metricOf, metrics, sumsIn } from "../history.ts";
+import { addSums, historyCsv, isMetric, type Metric, metricOf, metrics, sumsIn } from "../history.ts";
 import { Icon } from "../parts/icon.tsx";
 import { FilterField, Segmented } from "../parts/controls.tsx";
 import { useView } from "../parts/chart/zoom.ts";
@@ -12,7 +12,7 @@ import { DailyPanel } from "../parts/daily-panel.tsx";
 import { UsageLegend } from "../parts/usage-legend.tsx";
 import { now } from "../now.ts";
 import { useHistory, useSummary, useTotal } from "../resources.ts";
-import { seoulMinute, seoulTimestamp, spanLabel } from "../seoul-time.ts";
+import { seoulMinute, spanLabel } from "../seoul-time.ts";
 import { bucketQuery, ranges, type Range, visibleSpan } from "../view.ts";
 
 const rangeOptions = Object.entries(ranges).map(([value, { label }]) => ({ value: value as Range, label }));
@@ -56,20 +56,9 @@ export function UsagePage(): JSX.Element {
   const isFiltered = (): boolean => filter() !== "" || onlyKey() !== undefined;
 
   const exportCsv = (): void => {
-    const rows = bucketRows(
-      visible().map(({ key }) => key),
-      span(),
-    ).map(({ key, index, start }) => [
-      seoulTimestamp(start),
-      key.id,
-      key.name,
-      key.requests[index] ?? 0,
-      key.input[index] ?? 0,
-      key.output[index] ?? 0,
-    ]);
-    const header = ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"];
     const name = `usage-${bucketName(bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}.csv`;
-    downloadCsv(name.replaceAll(":", ""), csv(header, rows));
+    const keys = visible().map(({ key }) => key);
+    downloadCsv(name.replaceAll(":", ""), historyCsv(keys, span()));
   };
 
   return (
@@ -174,7 +163,13 @@ function SumFigure(props: { label: string; today: number | undefined; all: numbe
       label={props.label}
       value={props.today === undefined ? undefined : compact(props.today)}
       exact={props.today === undefined ? undefined : count(props.today)}
-      note={props.all === undefined ? "" : `${compact(props.all)} over all keys’ lives`}
+      note={
+        <Show when={props.all !== undefined}>
+          <span title={`${count(props.all ?? 0)} by the keys that exist, since each was created`}>
+            {compact(props.all ?? 0)} all time
+          </span>
+        </Show>
+      }
     />
   );
 }

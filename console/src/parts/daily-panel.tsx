@@ -1,14 +1,14 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
-import { csv, downloadCsv } from "../csv.ts";
-import { type DailyLine, type DailyRow, dailyLines } from "../daily.ts";
+import { downloadCsv } from "../csv.ts";
+import { dailyCsv, type DailyLine, type DailyRow, dailyLines } from "../daily.ts";
 import { count, plural } from "../format.ts";
 import { addSums } from "../history.ts";
 import { useDaily } from "../resources.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";
-import { growingSlice } from "./growing-slice.ts";
+import { createGrowingSlice } from "./growing-slice.ts";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
@@ -31,19 +31,10 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
   const daily = useDaily(() => Number(days()));
   const lines = createMemo(() => (daily.data === undefined ? [] : dailyLines(daily.data.byDay, perKey(), props.shows)));
   const sums = createMemo(() => addSums(lines()));
-  const slice = growingSlice(lines);
+  const slice = createGrowingSlice(lines);
 
   const exportCsv = (): void => {
-    const keyColumns = perKey() ? ["key_id", "key_name"] : [];
-    const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];
-    const rows = lines().map((line) => [
-      line.date,
-      ...(line.key === undefined ? [] : [line.key.id, line.key.name]),
-      line.requests,
-      line.input,
-      line.output,
-    ]);
-    downloadCsv(`usage-daily-${days()}-days.csv`, csv(header, rows));
+    downloadCsv(`usage-daily-${days()}-days.csv`, dailyCsv(lines(), perKey()));
   };
 
   return (
@@ -82,7 +73,7 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
         }
       >
         <div class="table-scroll">
-          <table class="cards-on-phone">
+          <table class="cards-on-phone daily">
             <caption class="visually-hidden">Usage by day</caption>
             <thead>
               <tr>
@@ -117,13 +108,13 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
                 <td class="number" data-label="Requests">
                   {count(sums().requests)}
                 </td>
-                <td class="number" data-label="Input tokens">
+                <td class="number" data-label="Input">
                   {count(sums().input)}
                 </td>
-                <td class="number" data-label="Output tokens">
+                <td class="number" data-label="Output">
                   {count(sums().output)}
                 </td>
-                <td class="number" data-label="Total tokens">
+                <td class="number" data-label="Total">
                   {count(sums().input + sums().output)}
                 </td>
               </tr>
@@ -153,13 +144,13 @@ function DailyTableRow(props: { line: DailyLine }): JSX.Element {
       <td class="number" data-label="Requests">
         {count(props.line.requests)}
       </td>
-      <td class="number" data-label="Input tokens">
+      <td class="number" data-label="Input">
         {count(props.line.input)}
       </td>
-      <td class="number" data-label="Output tokens">
+      <td class="number" data-label="Output">
         {count(props.line.output)}
       </td>
-      <td class="number" data-label="Total tokens">
+      <td class="number" data-label="Total">
         {count(props.line.input + props.line.output)}
       </td>
     </tr>

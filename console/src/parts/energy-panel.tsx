@@ -1,6 +1,6 @@
 import { createMemo, type JSX, Show } from "solid-js";
 import { type EnergyPerTokens, energyPerTokens, powerSteps } from "../energy.ts";
-import { bucketName, compact, count, plural, threeDigitsOf, wattHours, watts } from "../format.ts";
+import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../format.ts";
 import { now } from "../now.ts";
 import { useHistory, usePower } from "../resources.ts";
 import { minuteMs, spanLabel } from "../seoul-time.ts";
@@ -140,8 +140,9 @@ export function EnergyPanel(): JSX.Element {
         empty={<Empty title="No output tokens in this time." />}
       />
       <p class="footnote">
-        Energy is an upper bound: every {plural(powerMinutes(), "minute")} counts at its highest reading, summed over
-        the GPUs. Tokens count in {bucketName(bucketMinutes())} buckets in which power was measured.
+        Energy is an upper bound: every {powerMinutes() === 1 ? "minute" : `${powerMinutes()} minutes`}{" "}
+        {powerMinutes() === 1 ? "counts" : "count"} at {powerMinutes() === 1 ? "its" : "their"} highest reading, summed
+        over the GPUs. Tokens count in {bucketName(bucketMinutes())} buckets in which power was measured.
       </p>
     </Panel>
   );

@@ -12,6 +12,11 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
       <header>
         <h3>GPU {props.gpu.gpu_id}</h3>
         <p title={props.gpu.name}>{props.gpu.name}</p>
+        <Show when={stale()}>
+          <p class="stale-note">
+            Stale · <Ago at={Date.parse(props.gpu.recorded_at)} />
+          </p>
+        </Show>
       </header>
       <Gauge label="Utilisation" value={props.gpu.utilization_pct} max={100} text={`${props.gpu.utilization_pct}%`} />
       <Gauge
@@ -30,11 +35,6 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
           <dd>{props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}</dd>
         </div>
       </dl>
-      <Show when={stale()}>
-        <p class="stale-note">
-          Stale: last heard from <Ago at={Date.parse(props.gpu.recorded_at)} />
-        </p>
-      </Show>
     </article>
   );
 }

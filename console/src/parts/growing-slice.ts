@@ -11,7 +11,7 @@ export interface GrowingSlice<T> {
 }
 
 /** The first rows of a long list, and more as the reader gets there: 18,000 table rows at once take seconds to lay out. */
-export function growingSlice<T>(list: () => T[]): GrowingSlice<T> {
+export function createGrowingSlice<T>(list: () => T[]): GrowingSlice<T> {
   const [limit, setLimit] = createSignal(stepRows);
   const grow = (): void => void setLimit((rows) => rows + stepRows);
   createEffect(

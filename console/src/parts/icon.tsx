@@ -39,8 +39,8 @@ export function Icon(props: { name: IconName }): JSX.Element {
 export function Logo(): JSX.Element {
   return (
     <svg class="logo" viewBox="0 0 24 24" aria-hidden="true">
-      <path d="M5 20V8M5 20h4.5" />
-      <path class="barrier" d="M5 10.2 19.5 5" />
+      <path d="M8.5 10.5V20M5.5 20h6" />
+      <path class="barrier" d="M3.5 11.6 20.5 5" />
     </svg>
   );
 }

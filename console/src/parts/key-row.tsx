@@ -33,17 +33,17 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
           <RenameField name={props.key.name} onDone={rename} />
         </Show>
       </th>
-      <td data-label="Key">
+      <td class="key-text" data-label="Key">
         <code title={`Created ${dateTimeLabel(Date.parse(props.key.created_at))}`}>{props.key.key}</code>
       </td>
-      <td data-label="Active">
+      <td class="key-state" data-label="Active">
         <Switch
           label={`${props.key.name} is active`}
           on={props.key.is_active}
           onChange={(is_active) => change.mutate({ key: props.key, change: { is_active } })}
         />
       </td>
-      <td data-label="Last used">
+      <td class="key-used" data-label="Last used">
         <AgoOrNever at={props.key.last_used_at} />
       </td>
       <td class="number" data-label="Requests">

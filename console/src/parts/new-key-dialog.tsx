@@ -23,15 +23,15 @@ export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
   const creation = useKeyCreation();
   let name: HTMLInputElement | undefined;
+  let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
 
-  const create = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
+  const create = (event: SubmitEvent): void => {
     event.preventDefault();
-    const fields = new FormData(event.currentTarget);
-    const own = String(fields.get("key")).trim();
+    const own = key?.value.trim() ?? "";
     creation.mutate(
-      { name: String(fields.get("name")), ...(own === "" ? {} : { key: own }) },
-      { onSuccess: (key) => props.onCreated(key), onError: () => name?.focus() },
+      { name: name?.value ?? "", ...(own === "" ? {} : { key: own }) },
+      { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
     );
   };
 
@@ -46,7 +46,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         <summary>Bring your own key</summary>
         <label class="field">
           <span>Key</span>
-          <input name="key" class="mono" autocomplete="off" spellcheck={false} maxlength="512" />
+          <input ref={key} name="key" class="mono" autocomplete="off" spellcheck={false} maxlength="512" />
           <small>Up to 512 visible ASCII characters. Left empty, a random one is made.</small>
         </label>
       </details>

@@ -52,12 +52,13 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
   const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hidden.has(key.id)));
 
   const series = (stepMs: number): Series[] => {
-    const values = shown().map((one) => ({ ...one, values: steps(one.key, props.metric, props.span, stepMs) }));
-    const own = values.filter(({ colour }) => colour > 0);
-    const folded = values.filter(({ colour }) => colour === 0);
-    const drawn = own.map((one) => ({ id: one.key.id, label: one.key.name, colour: one.colour, values: one.values }));
+    const drawn = shown().map(({ key, colour }) => {
+      return { id: key.id, label: key.name, colour, values: steps(key, props.metric, props.span, stepMs) };
+    });
+    const folded = drawn.filter(({ colour }) => colour === 0);
     if (folded.length === 0) return drawn;
-    return [...drawn, { id: 0, label: "Other", colour: 0, values: added(folded.map((one) => one.values)) }];
+    const other = { id: 0, label: "Other", colour: 0, values: added(folded.map(({ values }) => values)) };
+    return [...drawn.filter(({ colour }) => colour > 0), other];
   };
 
   const rows = (at: Span): TooltipRow[] => {

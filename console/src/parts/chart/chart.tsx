@@ -128,7 +128,7 @@ export function Chart(props: ChartProps): JSX.Element {
       : [],
   );
   const lines = createMemo(() =>
-    props.kind === "line" ? series().map(({ values, colour }) => ({ ...brokenLine(values, plot()), colour })) : [],
+    props.kind === "line" ? series().map(({ values, colour }) => ({ path: brokenLine(values, plot()), colour })) : [],
   );
 
   return (
@@ -173,8 +173,8 @@ export function Chart(props: ChartProps): JSX.Element {
           <For each={lines()}>
             {(drawn) => (
               <>
-                <path class={`area series-${drawn.colour}`} d={drawn.area} />
-                <path class={`line series-${drawn.colour}`} d={drawn.line} />
+                <path class={`area series-${drawn.colour}`} d={drawn.path.area} />
+                <path class={`line series-${drawn.colour}`} d={drawn.path.line} />
               </>
             )}
           </For>

@@ -11,10 +11,10 @@ export function barStep(span: Span, bucketMs: number, widthPx: number): number {
   return Math.max(1, Math.ceil(buckets / most)) * bucketMs;
 }
 
-/** Round values from 0 to at least `max`, three to five of them. */
+/** Round values from 0 to at least `max`, up to six of them. */
 export function valueTicks(max: number, whole: boolean): number[] {
   if (!(max > 0)) return whole ? [0, 1] : [0];
-  const rough = max / 4;
+  const rough = max / 5;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
   const size = whole ? Math.max(1, Math.ceil(step)) : step;
