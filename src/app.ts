@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
-import { consoleRoutes } from "./console.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
@@ -12,12 +11,24 @@ export interface AppDeps {
 /** What the console's typed client is made from. */
 export type App = ReturnType<typeof createAdminApp>;
 
-/** Elysia routes by the Host header unless told otherwise (1.4.30): a short one shifts the path. */
-const options = { handler: { standardHostname: false } } as const;
+const options = {
+  // Elysia routes by the Host header unless told otherwise (1.4.30): a short one shifts the path.
+  handler: { standardHostname: false },
+  // `/v1` is nothing, `/v1/` is the backend's.
+  strictPath: true,
+} as const;
+
+/** The admin API and the console. */
+export function createAdminApp(deps: AdminDeps) {
+  return new Elysia(options).use(adminRoutes(deps));
+}
 
 /** Both sides on one port. */
 export function createApp({ admin, proxy }: AppDeps): Fetcher {
-  return new Elysia(options).use(proxyRoutes(proxy)).use(createAdminApp(admin));
+  return new Elysia(options)
+    .use(proxyRoutes(proxy))
+    .all("/v1", ({ request }) => proxy.refuse(request, "not_found"))
+    .use(createAdminApp(admin));
 }
 
 /** `/v1` alone, for a port of its own. */
@@ -25,13 +36,10 @@ export function createProxyApp(proxy: Proxy): Fetcher {
   return new Elysia(options).use(proxyRoutes(proxy)).all("/*", ({ request }) => proxy.refuse(request, "not_found"));
 }
 
-/** The admin API and the console, without `/v1`. */
-export function createAdminApp(deps: AdminDeps) {
-  return new Elysia(options)
-    .use(adminRoutes(deps))
-    .all("/v1", () => errorResponse("not_found"))
-    .all("/v1/*", () => errorResponse("not_found"))
-    .use(consoleRoutes());
+/** All but `/v1`, for a port of its own: there the console must not take those paths for pages of its own. */
+export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
+  const nothing = (): Response => errorResponse("not_found");
+  return new Elysia(options).all("/v1", nothing).all("/v1/*", nothing).use(createAdminApp(deps));
 }
 
 export interface Fetcher {

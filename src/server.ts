@@ -1,4 +1,4 @@
-import { createAdminApp, createApp, createProxyApp } from "./app.ts";
+import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { clientAddress } from "./admin/client-address.ts";
 import { prepareAdmin } from "./admin/prepare.ts";
 import type { AdminDeps } from "./admin/routes.ts";
@@ -46,7 +46,16 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
-    const listeners = await listenOn(config, { ...options, store, ledger, metrics, draining, stopping });
+    const listeners = await listenOn(config, {
+      ...options,
+      store,
+      ledger,
+      metrics,
+      inFlight: createInFlight(),
+      draining,
+      stopping,
+    });
+    log.info("Listening", { version: build.version, proxy: `${listeners.proxy.url}/v1`, console: listeners.admin.url });
     return {
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
@@ -70,6 +79,7 @@ interface Parts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
+  inFlight: InFlight;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -92,7 +102,7 @@ async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
-  const app = createAdminApp(await adminDepsOf(config, parts, adminConnections));
+  const app = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
   const admin = listen({
     ...at,
     port: config.adminPort,
@@ -124,7 +134,7 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeBoth(parts.metrics, createRequestLog(parts.log)),
+    observer: observeAll(parts.inFlight, parts.metrics, createRequestLog(parts.log)),
     clientAddress: connections.peerAddress,
     holdOpen: connections.holdOpen,
     isStopping: () => parts.draining.signal.aborted,
@@ -133,7 +143,7 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics }: Parts,
+  { store, clock, log, print, metrics, inFlight }: Parts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -156,7 +166,7 @@ async function adminDepsOf(
         trustedHops: config.trustProxy,
       }),
     metricsText: metrics.text,
-    inFlight: metrics.inFlight,
+    inFlight: inFlight.count,
     probeUpstream: probeOf(config.upstream),
   };
 }
@@ -168,6 +178,19 @@ function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstr
     const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
     await response.body?.cancel();
     return { ok: response.status < 500 };
+  };
+}
+
+interface InFlight extends Observer {
+  count(): number;
+}
+
+function createInFlight(): InFlight {
+  let count = 0;
+  return {
+    started: () => void count++,
+    finished: () => void count--,
+    count: () => count,
   };
 }
 
@@ -190,7 +213,7 @@ function createRequestLog(log: Log): Observer {
 const rounded = (ms: number | undefined): number | undefined =>
   ms === undefined ? undefined : Math.round(ms * 10) / 10;
 
-function observeBoth(...observers: Observer[]): Observer {
+function observeAll(...observers: Observer[]): Observer {
   return {
     started: () => {
       for (const observer of observers) observer.started();

@@ -1,3 +1,5 @@
+import type { Log } from "../log.ts";
+
 const encoder = new TextEncoder();
 
 /**
@@ -6,7 +8,7 @@ const encoder = new TextEncoder();
  * breaks the connection off, so that nobody takes half a list for a whole one.
  */
 export async function streamJson(
-  method: string,
+  { method, log }: { method: string; log: Log },
   [before, middle, after]: readonly [string, AsyncIterable<Uint8Array>, string],
 ): Promise<Response> {
   const chunks = middle[Symbol.asyncIterator]();
@@ -22,6 +24,9 @@ export async function streamJson(
       yield encoder.encode(before);
       for (let chunk = first; chunk.done !== true; chunk = await chunks.next()) yield chunk.value;
       yield encoder.encode(after);
+    } catch (error) {
+      log.warn("an answer broke off", { error: String(error) });
+      throw error;
     } finally {
       await chunks.return?.();
     }

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
-import { presentedKey } from "../credential.ts";
+import { findCredential } from "../credential.ts";
 import { acceptedBody, readJsonObject } from "./body.ts";
 import * as contracts from "./contracts.ts";
 import { readUnforgedBody } from "./csrf.ts";
@@ -103,7 +103,7 @@ export function adminRoutes(deps: AdminDeps) {
     .post(
       "/api/gpu-stats",
       async ({ request }) => {
-        const key = await store.keys.findActive(presentedKey(request.headers) ?? "");
+        const key = await store.keys.findActive(findCredential(request.headers) ?? "");
         if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
         const readings = parseGpuReadings(acceptedBody(await readJsonObject(request)));
         await store.gpu.add({ keyId: key.id, recordedAt: clock(), readings });
@@ -125,7 +125,7 @@ export function adminRoutes(deps: AdminDeps) {
 function sessionRoutes(
   deps: AdminDeps & { sessions: Sessions; operations: Operations; document: () => Record<string, unknown> },
 ) {
-  const { store, clock, sessions } = deps;
+  const { store, clock, log, sessions } = deps;
 
   return new Elysia()
     .derive(async ({ request, cookie: { session: cookie } }) => {
@@ -134,7 +134,7 @@ function sessionRoutes(
       cookie?.set(sessionCookie(session));
       return { session, json: await readUnforgedBody(request, session.csrfToken) };
     })
-    .onTransform(({ query }) => refuseLooseIntegers(query))
+    .onTransform(({ query }) => readIntegers(query))
     .post(
       "/api/logout",
       async ({ session, cookie: { session: cookie } }) => {
@@ -183,13 +183,14 @@ function sessionRoutes(
     .get("/api/usage/total", async () => usageTotal(await store.usage.sumOfKeys()), contracts.usageTotal)
     .get(
       "/api/usage/daily",
-      ({ query, request }) => streamJson(request.method, ["[", store.usage.daily(firstDay(clock(), query.days)), "]"]),
+      ({ query, request: { method } }) =>
+        streamJson({ method, log }, ["[", store.usage.daily(firstDay(clock(), query.days)), "]"]),
       contracts.dailyUsage,
     )
     .get(
       "/api/usage/history",
-      ({ query, request }) =>
-        streamJson(request.method, [historyHead(query), store.usage.history(bucketRange(clock(), query)), "]}"]),
+      ({ query, request: { method } }) =>
+        streamJson({ method, log }, [historyHead(query), store.usage.history(bucketRange(clock(), query)), "]}"]),
       contracts.usageHistory,
     )
     .get("/api/gpu-stats", async () => (await store.gpu.latest()).map(gpuSampleBody), contracts.latestGpuSamples)
@@ -207,9 +208,10 @@ function sessionRoutes(
 
 const prometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Elysia reads `0x7`, `1e1` and `7.0` as numbers too; a value that is not of digits alone is made one that it refuses. */
-function refuseLooseIntegers(query: Record<string, unknown>): void {
+/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
+function readIntegers(query: Record<string, unknown>): void {
   for (const name of ["days", "bucket_minutes"]) {
-    if (Object.hasOwn(query, name) && !/^\d+$/.test(String(query[name]))) query[name] = "";
+    const text = query[name];
+    if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
   }
 }

@@ -14,7 +14,7 @@ import {
  * order and the words of each refusal, measures text in code points, and skips single GPU entries.
  */
 export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
-  t.Unsafe<Static<S>>({ ...(JSON.parse(JSON.stringify(schema)) as object), [Kind]: "Any" });
+  t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
 
 const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });

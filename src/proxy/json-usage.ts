@@ -65,9 +65,11 @@ export function createUsageScanner(): UsageScanner {
     }
   }
 
-  function readValue(bytes: Uint8Array, at: number): number {
+  function readValue(bytes: Uint8Array, from: number): number {
+    const at = skipLeading(bytes, from);
     const byte = bytes[at];
-    if (isWhiteSpace(byte) || byte === code.colon || (parent === root && isByteOrderMark(byte))) return at + 1;
+    if (byte === undefined) return at;
+    if (byte === code.colon) return at + 1;
     const followed = parent.shape.get(name);
     // Where a name comes twice, the last one holds, whatever its value.
     if (followed !== undefined) parent.members[name] = null;
@@ -96,7 +98,8 @@ export function createUsageScanner(): UsageScanner {
     step = parent === root ? skipRest : readMember;
   }
 
-  function readMember(bytes: Uint8Array, at: number): number {
+  function readMember(bytes: Uint8Array, from: number): number {
+    const at = skipLeading(bytes, from);
     if (bytes[at] === code.quote) {
       name = "";
       step = readName;
@@ -168,12 +171,19 @@ export function createUsageScanner(): UsageScanner {
   return { push, document: () => root.members.document };
 }
 
-function isWhiteSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+/** @returns where white space and byte order marks end; the length where nothing else follows */
+export function skipLeading(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (isWhiteSpace(bytes[at]) || isMarkByte(bytes[at])) at++;
+  return at;
 }
 
-function isByteOrderMark(byte: number | undefined): boolean {
+function isMarkByte(byte: number | undefined): boolean {
   return byte === 0xef || byte === 0xbb || byte === 0xbf;
+}
+
+function isWhiteSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 function endsNumber(byte: number | undefined): boolean {

@@ -1,5 +1,13 @@
 import { createJsonEditor } from "./rewrite/json-edit.ts";
-import { findMember, findString, type JsonArray, type JsonNode, objectShape, readJson } from "./rewrite/json-read.ts";
+import {
+  findMember,
+  findString,
+  type JsonArray,
+  type JsonNode,
+  listMembers,
+  objectShape,
+  readJson,
+} from "./rewrite/json-read.ts";
 import { isFamilyLive, nonThinkingAlias, sameName } from "./rewrite/model-name.ts";
 import type { RewriteRules } from "./rewrite/rules.ts";
 
@@ -76,6 +84,6 @@ function newEntry(list: string, data: JsonArray, models: ServedModels, created: 
     return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
   }
   const editor = createJsonEditor(original);
-  for (const given of entry.members.get("id") ?? []) editor.replace(given, JSON.stringify(id));
+  for (const given of listMembers(entry, "id")) editor.replace(given, JSON.stringify(id));
   return editor.result() ?? original;
 }

@@ -41,6 +41,11 @@ export function hasDotDot(segment: string): boolean {
   return true;
 }
 
+/** Whether a Host header is a name or an address, with or without a port (RFC 9110 section 7.2). */
+export function isHost(host: string | null): boolean {
+  return host !== null && /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=-]+)(?::\d{1,5})?$/i.test(host);
+}
+
 /** The path of a request's URL as it came, percent-encoding kept; undefined where the Host made the URL relative. */
 export function findPathAndQuery(url: string): string | undefined {
   if (!url.startsWith("http")) return undefined;

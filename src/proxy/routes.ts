@@ -13,7 +13,7 @@ import { findCredential } from "./gate.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
-import { findPathAndQuery } from "./path.ts";
+import { findPathAndQuery, isHost } from "./path.ts";
 import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps {
@@ -73,7 +73,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
   /** The story of a request: path, key, body, upstream, answer. */
   const serve = async (request: Request, exchange: Exchange): Promise<Response> => {
     const target = findPathAndQuery(request.url);
-    if (target === undefined) return answerFailure(exchange, "invalid_host", "refused");
+    if (target === undefined || !isHost(request.headers.get("host"))) {
+      return answerFailure(exchange, "invalid_host", "refused");
+    }
     if (!methods.has(request.method)) return answerFailure(exchange, "method_not_allowed", "refused");
     if (wantsWebSocket(request)) return answerFailure(exchange, "upgrade_not_supported", "refused");
     if (deps.isStopping()) return answerFailure(exchange, "shutting_down", "refused");

@@ -14,11 +14,11 @@ export function startSilenceTimer(silenceMs: number, onSilence: () => void): Sil
 
   function check(): void {
     const remainingMs = silentSince + silenceMs - performance.now();
-    if (remainingMs <= 0) {
-      silentSince = performance.now();
-      onSilence();
-    }
+    // Set before the call, which may stop it.
     timer = setTimeout(check, remainingMs > 0 ? remainingMs : silenceMs);
+    if (remainingMs > 0) return;
+    silentSince = performance.now();
+    onSilence();
   }
 
   return {

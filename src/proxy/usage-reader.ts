@@ -1,7 +1,7 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
 import { createEventStreamParser } from "./event-stream.ts";
-import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-usage.ts";
+import { createUsageScanner, mayHoldUsage, mentionsUsage, skipLeading, type UsageScanner } from "./json-usage.ts";
 import { noUsage, readUsage, type Usage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
@@ -47,9 +47,10 @@ function createSniffingReader(): UsageReader {
   let reader: UsageReader | undefined;
   return {
     push(chunk) {
-      const first = chunk.find((byte) => !leadingBytes.has(byte));
-      if (first === undefined && reader === undefined) return undefined;
-      reader ??= first === openBrace ? createJsonReader() : createEventStreamReader();
+      if (reader !== undefined) return reader.push(chunk);
+      const first = chunk[skipLeading(chunk, 0)];
+      if (first === undefined) return undefined;
+      reader = first === openBrace ? createJsonReader() : createEventStreamReader();
       return reader.push(chunk);
     },
     end: () => reader?.end() ?? noUsage,
@@ -58,8 +59,6 @@ function createSniffingReader(): UsageReader {
 
 const lineFeed = 0x0a;
 const openBrace = 0x7b;
-/** White space and the bytes of a byte order mark. */
-const leadingBytes = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 
 function createJsonReader(): UsageReader {
   const scanner = createUsageScanner();

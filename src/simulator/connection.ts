@@ -84,12 +84,19 @@ export function createConnection(socket: Socket<unknown>, number: number, contex
   };
   const playAnswer = (current: Exchange): void => {
     const { request, script } = current;
-    current.answer = context.respond(request, script);
+    const answer = context.respond(request, script);
+    const framesPerSecond = script.framesPerSecond ?? context.framesPerSecond;
+    current.answer = answer;
     current.stop = play({
-      moves: movesOf(current.answer, script, { ...request, keepAlive: keepsAlive(request) }),
+      moves: movesOf(answer, script, {
+        method: request.method,
+        path: request.path,
+        keepAlive: keepsAlive(request),
+        generationMs: generationMs(answer, framesPerSecond),
+      }),
       wire,
       pacer: context.pacer,
-      framesPerSecond: script.framesPerSecond ?? context.framesPerSecond,
+      framesPerSecond,
       onBeat: () => request.tokensSent++,
       onEnd: (how) => endExchange(current, how),
     });
@@ -154,6 +161,11 @@ function howItClosed({ endedHow }: SocketWire): EndingKind {
   return endedHow === "reset" ? "broken" : "finished";
 }
 
+/** A whole body is sent when its last token is there. */
+function generationMs({ body, usage }: Answer, framesPerSecond: number): number {
+  return body === undefined || framesPerSecond === 0 ? 0 : ((usage?.outputTokens ?? 0) * 1000) / framesPerSecond;
+}
+
 function keepsAlive(request: SimulatedRequest): boolean {
   return request.header("connection")?.toLowerCase() !== "close";
 }
@@ -162,5 +174,5 @@ function keepsAlive(request: SimulatedRequest): boolean {
 function pauseReading(socket: Socket<unknown>, pauseMs: number | undefined): void {
   if (pauseMs === undefined) return;
   socket.pause();
-  if (Number.isFinite(pauseMs)) setTimeout(() => socket.resume(), pauseMs);
+  if (Number.isFinite(pauseMs)) setTimeout(() => socket.resume(), pauseMs).unref();
 }

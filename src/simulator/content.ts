@@ -45,14 +45,18 @@ function* alteredFrames(frames: Iterable<Piece>, script: Script, path: string): 
       continue;
     }
     frame++;
-    if (script.comments === true) yield ": keep-alive\n\n";
+    const comment = script.comments === true ? ": keep-alive\n\n" : "";
     const text = frame === script.truncateJsonFrame ? `${piece.slice(0, piece.length / 2)}\n\n` : piece;
-    yield script.crlf === true ? text.replaceAll("\n", "\r\n") : text;
+    yield newLines(comment + text, script);
     if (frame === script.errorAfterFrame) {
       yield* errorFrames(path);
       return;
     }
   }
+}
+
+function newLines(text: string, { crlf }: Script): string {
+  return crlf === true ? text.replaceAll("\n", "\r\n") : text;
 }
 
 /** How backends tell of a failure after the head: inside the stream, which then ends cleanly. */

@@ -8,11 +8,14 @@ export interface AnsweredRequest {
   method: string;
   path: string;
   keepAlive: boolean;
+  /** How long the model works on an answer that is sent whole. */
+  generationMs: number;
 }
 
 /** An answer and a script, as what happens on the wire. An empty script: the answer as a healthy server sends it. */
 export function* movesOf(answer: Answer, script: Script, request: AnsweredRequest): Generator<Move> {
   if (script.slowHeadMs !== undefined) yield { pauseMs: script.slowHeadMs };
+  if (request.generationMs > 0) yield { pauseMs: request.generationMs };
   if (script.earlyHints === true) yield "HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n";
   const content = contentOf(answer, script, request.path);
   const framing = framingOf(answer, script, content);

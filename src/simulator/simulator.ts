@@ -10,7 +10,7 @@ import { createStats, type Stats } from "./stats.ts";
 export interface SimulatorOptions extends Partial<ModelOptions> {
   /** 0, the default: a free one. */
   port?: number;
-  /** Tokens per second of every stream, and as many frames. 0, the default: as fast as the client reads. */
+  /** Tokens per second of every answer; a stream sends a frame for each. 0, the default: as fast as the client reads. */
   framesPerSecond?: number;
   /** How many requests are kept to look at; benchmarks keep none. */
   recordRequests?: number;
@@ -19,7 +19,7 @@ export interface SimulatorOptions extends Partial<ModelOptions> {
 }
 
 /** A backend that answers like a real one and fails as it is told: `x-simulate` on a request, or `next`. */
-export interface Simulator extends Omit<Recording, "add"> {
+export interface Simulator extends Omit<Recording, "add">, Disposable {
   port: number;
   /** Origin, without a trailing slash and without `/v1`. */
   url: string;
@@ -86,6 +86,10 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
       error() {},
     },
   });
+  const stop = (): void => {
+    pacer.close();
+    listener.stop(true);
+  };
   return {
     port: listener.port,
     url: `http://127.0.0.1:${listener.port}`,
@@ -99,10 +103,8 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
     waitFor: recording.waitFor,
     clear: recording.clear,
     connections: () => openConnections,
-    stop() {
-      pacer.close();
-      listener.stop(true);
-    },
+    stop,
+    [Symbol.dispose]: stop,
   };
 }
 

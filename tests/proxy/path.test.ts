@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findPathAndQuery, guardedPatterns, hasDotDot } from "../../src/proxy/path.ts";
+import { findPathAndQuery, guardedPatterns, hasDotDot, isHost } from "../../src/proxy/path.ts";
 
 describe("hasDotDot", () => {
   test.each([
@@ -50,4 +50,15 @@ describe("findPathAndQuery", () => {
   ])("takes %s apart", (url, target) => expect(findPathAndQuery(url)).toBe(target));
 
   test("has none where the Host made the URL relative", () => expect(findPathAndQuery("/v1/a")).toBeUndefined());
+});
+
+describe("isHost", () => {
+  test.each(["gw", "gate.example", "gate.example:8080", "my_host", "127.0.0.1:1", "[::1]", "[fe80::1]:80"])(
+    "takes %s for one",
+    (host) => expect(isHost(host)).toBe(true),
+  );
+  test.each([null, "", "a b", "a:b:c", "[::1", "%00", "user@host", "a/b", "a\\b", "a:", "a:123456", "é"])(
+    "does not take %p for one",
+    (host) => expect(isHost(host)).toBe(false),
+  );
 });

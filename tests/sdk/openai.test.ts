@@ -50,7 +50,7 @@ describe("the openai package", () => {
     const stream = await client.responses.create({ model: "m", input: "Hi", stream: true, max_output_tokens: 5 });
     for await (const event of stream) types.push(event.type);
     expect(types[0]).toBe("response.created");
-    expect(types.at(-1)).toBe("response.completed");
+    expect(types.at(-1)).toBe("response.incomplete");
   });
 
   test("lists models and embeds text", async () => {

@@ -5,29 +5,30 @@ export interface AdminClient {
   cookie: string;
   /** Any request of the session; a body is sent as JSON, and writes carry the CSRF token. */
   request(method: string, path: string, body?: unknown): Promise<Response>;
-  /** @throws Error where the answer is not 2xx */
-  get<T>(path: string): Promise<T>;
-  createKey(name: string, key?: string): Promise<CreatedKey>;
-  setKeyActive(id: number, isActive: boolean): Promise<void>;
-  /** Totals of one key, from the list. */
-  keyTotals(id: number): Promise<KeyTotals>;
+  /** Like `request`, for an answer that must be 2xx. @throws Error with what it was instead */
+  expectOk<T>(method: string, path: string, body?: unknown): Promise<T>;
+  createKey(name: string, key?: string): Promise<ListedKey>;
+  listKeys(): Promise<ListedKey[]>;
+  updateKey(id: number, fields: { name?: string; is_active?: boolean }): Promise<ListedKey>;
+  deleteKey(id: number): Promise<void>;
 }
 
-export interface CreatedKey {
+/** A key as the admin API sends it. */
+export interface ListedKey {
   id: number;
-  /** In full. */
+  /** In full right after it was created, masked ever after. */
   key: string;
   name: string;
-}
-
-export interface KeyTotals {
+  is_active: boolean;
+  created_at: string;
+  last_used_at: string | null;
   total_request_count: number;
   total_input_tokens: number;
   total_output_tokens: number;
 }
 
 /** @throws Error where the login is refused */
-export async function login(adminUrl: string, password: string, username = "admin"): Promise<AdminClient> {
+export async function logIn(adminUrl: string, username: string, password: string): Promise<AdminClient> {
   const answer = await fetch(`${adminUrl}/api/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -36,22 +37,16 @@ export async function login(adminUrl: string, password: string, username = "admi
   if (!answer.ok) throw new Error(`Login: ${answer.status} ${await answer.text()}`);
   const { csrf_token: csrfToken } = (await answer.json()) as { csrf_token: string };
   // By hand: the cookie is for HTTPS alone, and tests speak plain HTTP on loopback.
-  const cookie =
-    answer.headers
-      .getSetCookie()
-      .find((line) => line.startsWith("session="))
-      ?.split(";", 1)[0] ?? "";
+  const setCookie = answer.headers.getSetCookie().find((line) => line.startsWith("session="));
+  const cookie = setCookie?.split(";", 1)[0] ?? "";
 
-  const request = (method: string, path: string, body?: unknown): Promise<Response> =>
-    fetch(adminUrl + path, {
-      method,
-      headers: {
-        cookie,
-        ...(["GET", "HEAD"].includes(method) ? {} : { "x-csrf-token": csrfToken }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+  const request = (method: string, path: string, body?: unknown): Promise<Response> => {
+    const headers: Record<string, string> = { cookie };
+    if (method !== "GET" && method !== "HEAD") headers["x-csrf-token"] = csrfToken;
+    if (body === undefined) return fetch(adminUrl + path, { method, headers });
+    headers["content-type"] = "application/json";
+    return fetch(adminUrl + path, { method, headers, body: JSON.stringify(body) });
+  };
   const expectOk = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await request(method, path, body);
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
@@ -61,14 +56,12 @@ export async function login(adminUrl: string, password: string, username = "admi
     csrfToken,
     cookie,
     request,
-    get: (path) => expectOk("GET", path),
-    createKey: (name, key) => expectOk("POST", "/api/keys", { name, ...(key === undefined ? {} : { key }) }),
-    setKeyActive: (id, isActive) => expectOk("PATCH", `/api/keys/${id}`, { is_active: isActive }),
-    async keyTotals(id) {
-      const keys = await expectOk<(KeyTotals & { id: number })[]>("GET", "/api/keys");
-      const key = keys.find((candidate) => candidate.id === id);
-      if (key === undefined) throw new Error(`There is no key ${id}`);
-      return key;
+    expectOk,
+    createKey: (name, key) => expectOk("POST", "/api/keys", key === undefined ? { name } : { name, key }),
+    listKeys: () => expectOk("GET", "/api/keys"),
+    updateKey: (id, fields) => expectOk("PATCH", `/api/keys/${id}`, fields),
+    async deleteKey(id) {
+      await expectOk("DELETE", `/api/keys/${id}`);
     },
   };
 }

@@ -1,11 +1,10 @@
 import { connect } from "node:net";
 import { dlopen, ptr } from "bun:ffi";
 
-export interface Blackhole {
+export interface Blackhole extends Disposable {
   /** An origin at which connects are neither accepted nor refused. */
   url: string;
   port: number;
-  close(): void;
 }
 
 const afInet = 2;
@@ -17,7 +16,7 @@ const addressBytes = 16;
  * A listening socket whose queue has room for one connection, which is taken: Linux then drops every further SYN.
  * Through libc, since neither Bun nor its node:net passes a backlog on (1.4.5).
  */
-export async function openBlackhole(): Promise<Blackhole> {
+export async function startBlackhole(): Promise<Blackhole> {
   const libc = dlopen("libc.so.6", {
     socket: { args: ["i32", "i32", "i32"], returns: "i32" },
     bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
@@ -42,7 +41,7 @@ export async function openBlackhole(): Promise<Blackhole> {
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    close() {
+    [Symbol.dispose]() {
       filler.destroy();
       close(descriptor);
       libc.close();

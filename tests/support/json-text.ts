@@ -64,3 +64,45 @@ export function isJson(text: string): boolean {
     return false;
   }
 }
+
+/** JSON, and what is nearly so: each a mistake that some reader lets pass. */
+export const nearlyJson: readonly string[] = [
+  ["{}", "[]", " { } ", "[ ]", '""', "0", "-0", "-1.5e+10", "1E5", "true", "false", "null", "\t\r\n 1 \t\r\n"],
+  ['{"a":1,"a":2}', '[[],{},[{}],""]', '"\\u00e9\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\ud800"', '"\u2028\u007f"'],
+  ["", " ", "{", "}", "[", "]", "{]", "[}", '{"a"}', '{"a":}', '{"a":1,}', "{,}", "[,]", "[1,]", "[1 2]", "[1,,2]"],
+  ["01", "-", "+1", "1.", ".5", "1e", "1e+", "0x1", "1_000", "tru", "truex", "nul", "True", "None", "undefined"],
+  ['"', '"\\"', '"\\', '"\\x"', '"\\u12"', '"\\u12g4"', '"a\nb"', '"a\u0000b"', "'a'", "{a:1}", "{1:1}", '"a""b"'],
+  [
+    "{} {}",
+    "[1]]",
+    "{}}",
+    '{"a":1]',
+    "[1}",
+    '{"a":[1,{"b":2]}',
+    "// x\n1",
+    "1//",
+    "\u00a01",
+    "\ufeff\ufeff1",
+    "1\ufeff",
+  ],
+  [
+    `"${"x".repeat(100)}"`,
+    `"${"x".repeat(100)}`,
+    `"${"x".repeat(100)}\t"`,
+    `"${"x".repeat(100)}\\n"`,
+    `"${"x".repeat(100)}\\q"`,
+  ],
+].flat();
+
+/** Any JSON text with one character inserted, removed or replaced. */
+export const brokenText: fc.Arbitrary<string> = fc
+  .tuple(
+    jsonText,
+    fc.nat(),
+    fc.nat(1),
+    fc.constantFrom("", "{", "}", "[", "]", '"', ",", ":", "\\", "0", "e", "\n", "\u0001"),
+  )
+  .map(([text, place, removed, inserted]) => {
+    const at = place % (text.length + 1);
+    return text.slice(0, at) + inserted + text.slice(at + removed);
+  });

@@ -38,7 +38,7 @@ export interface RawClient {
   close(): void;
   /** Goes away without a word (RST). */
   reset(): void;
-  /** Resolves once the connection is gone. */
+  /** Resolves once the connection is gone, whoever ended it. */
   closed(): Promise<void>;
 }
 
@@ -135,7 +135,10 @@ export async function connectRaw(url: string | URL, options: RawClientOptions = 
     socket: {
       data: (_, bytes) => receive(bytes),
       drain: flush,
-      end: () => endConnection("fin"),
+      end(ended) {
+        endConnection("fin");
+        ended.end();
+      },
       error() {},
       close(_, error) {
         isClosed = true;

@@ -1,9 +1,11 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Clock } from "../../src/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
 import { startServer } from "../../src/server.ts";
-import { type AdminClient, type KeyTotals, login } from "./admin-client.ts";
-import { createTempFolder } from "./temp-folder.ts";
+import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
@@ -15,8 +17,8 @@ export interface Tollgate extends AsyncDisposable {
   /** Opens `/v1`. */
   key: string;
   keyId: number;
-  /** What the admin API says was counted of the key. */
-  counted(): Promise<KeyTotals>;
+  /** The key as the admin API lists it. */
+  counted(): Promise<ListedKey>;
   /** Everything logged so far. */
   log: readonly LogEntry[];
   /** The first entry that fits, of those written and those to come. */
@@ -36,8 +38,7 @@ const logDeadlineMs = 20_000;
 
 export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
   const { clock = Date.now } = options;
-  const folder = options.dataDir === undefined ? createTempFolder() : undefined;
-  const dataDir = options.dataDir ?? folder?.path;
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "tollgate-test-")));
   const log: LogEntry[] = [];
   const watchers = new Set<(entry: LogEntry) => void>();
   const write = (line: string): void => {
@@ -54,7 +55,7 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     log: createLog({ level: "debug", format: "json", clock, write }),
     print: () => {},
   });
-  const admin = await login(server.adminUrl, environment["ADMIN_PASSWORD"] ?? password);
+  const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
   let stopped: Promise<void> | undefined;
@@ -65,7 +66,11 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     admin,
     key,
     keyId: id,
-    counted: () => admin.keyTotals(id),
+    counted: async () => {
+      const row = (await admin.listKeys()).find((listed) => listed.id === id);
+      if (row === undefined) throw new Error("The key is gone.");
+      return row;
+    },
     log,
     waitForLog: (fits) =>
       new Promise((resolve, reject) => {
@@ -88,7 +93,7 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     stop,
     async [Symbol.asyncDispose]() {
       await stop();
-      folder?.remove();
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };
 }

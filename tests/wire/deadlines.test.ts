@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { openBlackhole } from "../support/blackhole.ts";
+import { startBlackhole } from "../support/blackhole.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -92,14 +92,13 @@ describe("the read timeout", () => {
 
 describe("the connect timeout", () => {
   test("gives up a backend that neither takes nor refuses connections after ten seconds", async () => {
-    const blackhole = await openBlackhole();
+    using blackhole = await startBlackhole();
     await using lost = await startTollgate({ PROXY_UPSTREAM_URL: blackhole.url });
     const begun = performance.now();
     const response = await fetch(`${lost.url}/v1/models`, { headers: { "x-api-key": lost.key } });
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
     expect(performance.now() - begun).toBeWithin(9_500, 15_000);
-    blackhole.close();
   }, 40_000);
 
   test("leaves a request alone whose backend takes the connection and thinks for longer", async () => {

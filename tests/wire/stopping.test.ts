@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { login } from "../support/admin-client.ts";
+import { logIn } from "../support/admin-client.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
@@ -18,7 +18,7 @@ interface Running {
 
 async function start(environment: ProgramEnvironment = {}): Promise<Running> {
   const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password", ...environment });
-  const { key } = await (await login(program.adminUrl, "password")).createKey("test");
+  const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
   return { program, key };
 }
 

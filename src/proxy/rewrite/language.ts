@@ -8,12 +8,17 @@ export interface Turn {
 /** `asked`: the answer needs one of the two languages although the user writes another. */
 export type ConversationLanguage = "chinese" | "japanese" | "asked" | "neither";
 
-/** Long conversations are judged by a sample, so that the cost has a ceiling: the newest turns, the head and tail of each. */
-const turnsSeen = 400;
-const userTurnsRead = 6;
-const systemTurnsRead = 4;
-const headCharacters = 1000;
-const tailCharacters = 500;
+/**
+ * Long conversations are judged by a sample, so that the cost has a ceiling: the head and tail of each of the newest turns
+ * of the user, until the budget is spent. Nudges cost little, so that many of them do not hide what they nudge on.
+ */
+const turnsSeen = 10_000;
+const userSample = { head: 1000, tail: 500 };
+const userBudget = 6 * (userSample.head + userSample.tail);
+const leastCost = 100;
+/** Operators bury a line on the language deep in their prompts. */
+const systemSample = { head: 4000, tail: 2000 };
+const systemTurnsRead = 2;
 
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
 export function discouragesHan(conversation: readonly Turn[]): boolean {
@@ -22,60 +27,67 @@ export function discouragesHan(conversation: readonly Turn[]): boolean {
 
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
 export function languageOf(conversation: readonly Turn[]): ConversationLanguage {
+  let newest = "";
   let written: Writing = "unclear";
-  for (const text of listUserTexts(conversation)) {
+  for (const text of userTexts(conversation)) {
+    newest ||= text;
     const wish = wishIn(text);
     if (wish.lasting || written === "unclear") {
       if (wish.for === "chinese or japanese") return "asked";
       if (wish.for === "another") return "neither";
     }
-    if (written === "unclear") written = writingOf(text);
+    if (written === "unclear") written = writingOf(text.replace(codeLine, "").replace(nudge, " "));
     if (written === "chinese" || written === "japanese") return written;
   }
-  return listSystemTexts(conversation).some(asksForGood) ? "asked" : "neither";
+  // Nothing but nudges: they are all there is to judge by.
+  if (written === "unclear") written = writingOf(newest);
+  if (written === "chinese" || written === "japanese") return written;
+  return listSystemTexts(conversation).some(asksForEither) ? "asked" : "neither";
 }
 
-const asksForGood = (text: string): boolean => wishIn(text).for === "chinese or japanese";
+const asksForEither = (text: string): boolean => wishIn(text).for === "chinese or japanese";
 
-function listUserTexts(conversation: readonly Turn[]): string[] {
-  const texts: string[] = [];
+/** Newest first. */
+function* userTexts(conversation: readonly Turn[]): Generator<string> {
   const oldest = Math.max(0, conversation.length - turnsSeen);
-  for (let index = conversation.length - 1; index >= oldest && texts.length < userTurnsRead; index -= 1) {
+  let budget = userBudget;
+  for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
     const turn = conversation[index];
-    if (turn?.role === "user" && turn.text !== "") texts.push(proseOf(turn.text));
+    if (turn?.role !== "user" || turn.text === "") continue;
+    const text = sampleOf(turn.text, userSample);
+    budget -= Math.max(leastCost, text.length);
+    yield text;
   }
-  return texts;
 }
 
 const listSystemTexts = (conversation: readonly Turn[]): string[] =>
   conversation
     .slice(0, systemTurnsRead)
     .filter((turn) => turn.role === "system" || turn.role === "developer")
-    .map((turn) => proseOf(turn.text));
+    .map((turn) => sampleOf(turn.text, systemSample));
 
 /** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters that they stand for. */
-function proseOf(text: string): string {
-  const most = headCharacters + tailCharacters;
-  const sample = text.length <= most ? text : `${text.slice(0, headCharacters)}\n${text.slice(-tailCharacters)}`;
+function sampleOf(text: string, { head, tail }: { head: number; tail: number }): string {
+  const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
+  const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
   // One compatibility character may stand for eighteen.
-  const plain = sample.normalize("NFKC").slice(0, most);
-  return plain
-    .replace(/[^\S\n]+/gu, " ")
-    .replace(code, " ")
-    .replace(codeLine, "")
-    .replace(filler, " ");
+  const plain = sample.normalize("NFKC").slice(0, head + tail);
+  return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
 }
+
+/** What coding agents put before and after the user's own words; the sample may have lost either tag. */
+const agentNote = /^(?:(?!<system-reminder>)[^])*<\/system-reminder>|<system-reminder>[^]*?(?:<\/system-reminder>|$)/gu;
 
 /** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
 const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/gu;
 
-/** Comments, statements, stack traces and error lines pasted without a fence. */
+/** Comments, statements, stack traces and error lines pasted without a fence; not "convert this: {…}". */
 const codeLine =
-  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
+  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
 /** Nudges that people of all languages type in any of them. */
-const filler =
-  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|next|more|again|retry|please|thanks?|thank you|great|good)\b|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
+const nudge =
+  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
 
@@ -84,8 +96,9 @@ const leastWeight = 9;
 
 function writingOf(text: string): Writing {
   const whole = weigh(text);
-  if (isSentence(whole) || edgeLines(text).some(isRequestLine))
+  if (isSentence(whole) || edgesOf(text).some(isRequest)) {
     return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
+  }
   return whole.total < leastWeight ? "unclear" : "other";
 }
 
@@ -127,9 +140,10 @@ const hanjaWithParticle = /\p{Script=Han}\)?(?:은|는|이|가|을|를|의|에|�
 /** Words of grammar that neither names nor hanja are made of. */
 const spokenChinese = /[吗嗎呢吧啊们們么麼这這哪你您她它怎谁誰很个给让讓请請喺嘅唔咗佢冇]/u;
 
-const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫用在写寫]`, "u");
+const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫在写寫之后後就与與都也从從要不]`, "u");
 
-const otherProse = /(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
+const otherProse =
+  /(?<!\p{L})(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
 
 /** A sentence of another language inside a Chinese or Japanese one is a quotation. */
 const framedInIdeographs =
@@ -140,17 +154,17 @@ const framedInIdeographs =
  * unless next to nothing else is there. Technical Chinese is full of Latin words, but not of Latin sentences.
  */
 function isSentence({ ideographs, kana, total, grammatical, otherProse: mixed }: Weights): boolean {
-  const least = !grammatical ? 0.75 : mixed ? 0.5 : 0.25;
+  const least = !grammatical ? 0.75 : mixed ? 0.4 : 0.25;
   return ideographs + kana > 3 && (ideographs + kana) / total >= least;
 }
 
-/** What the user wants stands above or below what was pasted. */
-function edgeLines(text: string): string[] {
-  const lines = text.split("\n").filter((line) => /\p{L}/u.test(line));
-  return lines.length > 1 ? [lines.at(0) ?? "", lines.at(-1) ?? ""] : [];
+/** What the user wants stands before or after what was pasted, on a line of its own or set off by a colon. */
+function edgesOf(text: string): string[] {
+  const parts = text.split(/[\n:]/u).filter((part) => /\p{L}/u.test(part));
+  return parts.length > 1 ? [parts.at(0) ?? "", parts.at(-1) ?? ""] : [];
 }
 
-function isRequestLine(line: string): boolean {
-  const { ideographs, kana, total, grammatical } = weigh(line);
-  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.75;
+function isRequest(part: string): boolean {
+  const { ideographs, kana, total, grammatical } = weigh(part);
+  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.5;
 }

@@ -29,7 +29,7 @@ export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonO
   }
   if (given.kind !== "object") return;
   for (const [name, json] of defaults) {
-    if (given.members.has(name)) continue;
+    if (findMember(given, name) !== undefined) continue;
     // `enable_thinking` is the older name of `thinking`: who set it has spoken.
     const older = name === "thinking" ? findMember(given, "enable_thinking") : undefined;
     editor.addMember(given, name, older === undefined ? json : body.slice(older.start, older.end));

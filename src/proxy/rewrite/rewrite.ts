@@ -2,7 +2,16 @@ import { capTokens, cappedMembers } from "./caps.ts";
 import { listTurns, messagesShape, systemShape } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { createJsonEditor, type JsonEditor } from "./json-edit.ts";
-import { findMember, findString, isLiteral, type JsonObject, objectShape, readJson, type Shape } from "./json-read.ts";
+import {
+  findMember,
+  findString,
+  isLiteral,
+  type JsonObject,
+  listMembers,
+  objectShape,
+  readJson,
+  type Shape,
+} from "./json-read.ts";
 import { discouragesHan } from "./language.ts";
 import { isFamilyLive, resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
@@ -59,7 +68,7 @@ export function rewriteRequest(path: string, body: string, rules: RewriteRules):
 /** Rewrites every `model` and tells whether the one that counts asks for no thinking. */
 function rewriteModel(editor: JsonEditor, body: string, root: JsonObject, rules: RewriteRules): boolean {
   let nonThinking = false;
-  for (const node of root.members.get("model") ?? []) {
+  for (const node of listMembers(root, "model")) {
     const submitted = findString(body, node);
     const model = submitted === undefined ? undefined : resolveModel(submitted, rules);
     if (model !== undefined && model.name !== submitted) editor.replace(node, JSON.stringify(model.name));

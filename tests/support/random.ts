@@ -1,0 +1,42 @@
+/** A seeded source of chance (mulberry32): a failing round is told by its seed and comes back. */
+export interface Random {
+  /** From 0 to below `limit`. */
+  below(limit: number): number;
+  pick<T>(values: readonly T[]): T;
+}
+
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  function next(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+  const below = (limit: number): number => Math.floor(next() * limit);
+  return {
+    below,
+    pick(values) {
+      const value = values[below(values.length)];
+      if (value === undefined) throw new Error("Nothing to pick from");
+      return value;
+    },
+  };
+}
+
+/** Cuts bytes into pieces of chance length, the mean of which is chosen by chance too. */
+export function cutAtRandom(bytes: Uint8Array, random: Random): Uint8Array[] {
+  const longest = random.pick([1, 2, 5, 20, 200, bytes.length]);
+  const pieces: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const end = Math.min(bytes.length, at + 1 + random.below(longest));
+    pieces.push(bytes.slice(at, end));
+    at = end;
+  }
+  return pieces;
+}
+
+/** The bytes in two pieces, once for every place between them. */
+export function* cutAtEveryByte(bytes: Uint8Array): Generator<Uint8Array[]> {
+  for (let at = 0; at <= bytes.length; at++) yield [bytes.slice(0, at), bytes.slice(at)];
+}
