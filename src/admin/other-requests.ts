@@ -1,4 +1,4 @@
-import { type AnyElysia, Elysia, type InternalRoute } from "elysia";
+import { Elysia, type InternalRoute } from "elysia";
 import { ApiError } from "./errors.ts";
 
 const undocumented = { detail: { hide: true } };
@@ -8,7 +8,7 @@ const refuseUnknown = (): never => {
 };
 
 /** Answers what no route takes: 405 on a path that has routes for other verbs, 404 on any other path under `/api`. */
-export function refuseOtherRequests(routes: readonly Pick<InternalRoute, "method" | "path">[]): AnyElysia {
+export function refuseOtherRequests(routes: readonly Pick<InternalRoute, "method" | "path">[]): Elysia {
   const app = new Elysia();
   for (const [path, verbs] of Map.groupBy(routes, (route) => route.path)) {
     const allowed = new Set(verbs.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])));
@@ -18,5 +18,8 @@ export function refuseOtherRequests(routes: readonly Pick<InternalRoute, "method
     };
     app.all(path, refuse, undocumented);
   }
-  return app.all("/api", refuseUnknown, undocumented).all("/api/*", refuseUnknown, undocumented);
+  app.all("/api", refuseUnknown, undocumented);
+  app.all("/api/*", refuseUnknown, undocumented);
+  // Typed as if it had no routes: these would hide those of the API from whoever reads its type.
+  return app;
 }
