@@ -1,4 +1,8 @@
-import type { Receipt } from "./store/store.ts";
+import { randomUUID } from "node:crypto";
+import type { Clock } from "./clock.ts";
+import type { Log } from "./log.ts";
+import { minuteOf } from "./seoul.ts";
+import type { FlushId, Receipt, UsageCount, UsageStore } from "./store/store.ts";
 
 /** Turns receipts into committed counts. */
 export interface Ledger {
@@ -11,4 +15,162 @@ export interface Ledger {
   waiting(): { requests: number; keys: number; sinceMs: number };
   /** Writes what can be written and stops. */
   close(): Promise<void>;
+}
+
+export interface LedgerOptions {
+  store: Pick<UsageStore, "add">;
+  clock: Clock;
+  log: Log;
+  /** How long a response waits for its count. */
+  patienceMs?: number;
+  /** Pause after a failed flush; it doubles up to `slowestRetryMs`. */
+  firstRetryMs?: number;
+  slowestRetryMs?: number;
+  /** How long `close` tries. */
+  closingMs?: number;
+}
+
+/** What came together while the flush before was being written. */
+interface Batch {
+  /** By minute and key: memory is bounded by those, however many requests there are. */
+  counts: Map<string, UsageCount>;
+  /** When its first receipt came, on the clock. */
+  since: number;
+  /** Resolves when the batch is committed, or when nobody shall wait for it any longer. */
+  settled: PromiseWithResolvers<void>;
+  patience: Timer | undefined;
+}
+
+const newBatch = (): Batch => ({
+  counts: new Map(),
+  since: 0,
+  settled: Promise.withResolvers(),
+  patience: undefined,
+});
+
+/**
+ * Natural group commit: a flush begins as soon as the one before it ends, and takes all that came meanwhile. There is no
+ * timer to wait for when it is quiet, and batches grow by themselves when it is not.
+ */
+export function createLedger(options: LedgerOptions): Ledger {
+  const { store, clock, log, patienceMs = 1000, firstRetryMs = 50, slowestRetryMs = 2000, closingMs = 5000 } = options;
+  const ledger = randomUUID();
+  let flushNumber = 0;
+  let gathering = newBatch();
+  let writing: Batch | undefined;
+  /** The loop that writes, while there is something to write. */
+  let loop: Promise<void> | undefined;
+  let behind = false;
+  const givenUp = new AbortController();
+  let endPause = (): void => {};
+
+  function add({ keyId, closedAt, inputTokens, outputTokens }: Receipt): void {
+    if (gathering.counts.size === 0) {
+      gathering.since = clock();
+      if (!behind) gathering.patience = setTimeout(() => fallBehind("no answer"), patienceMs);
+    }
+    const minute = minuteOf(closedAt);
+    const id = `${minute}:${keyId}`;
+    const count = gathering.counts.get(id);
+    if (count === undefined) {
+      gathering.counts.set(id, { keyId, minute, requestCount: 1, inputTokens, outputTokens, lastClosedAt: closedAt });
+      return;
+    }
+    count.requestCount++;
+    count.inputTokens += inputTokens;
+    count.outputTokens += outputTokens;
+    count.lastClosedAt = Math.max(count.lastClosedAt, closedAt);
+  }
+
+  async function writeAll(): Promise<void> {
+    // Receipts that came in the same turn of the event loop go together.
+    await Promise.resolve();
+    while (gathering.counts.size > 0 && !givenUp.signal.aborted) {
+      writing = gathering;
+      gathering = newBatch();
+      await write(writing);
+      settle(writing);
+      writing = undefined;
+    }
+    // Here and not when the promise has resolved: a receipt that comes in between must start the next loop.
+    loop = undefined;
+  }
+
+  /** The same batch under the same number until it is through: where only the answer got lost, the store knows it. */
+  async function write(batch: Batch): Promise<void> {
+    const counts = [...batch.counts.values()];
+    const flush: FlushId = { ledger, number: ++flushNumber };
+    for (let retryMs = firstRetryMs; !givenUp.signal.aborted; retryMs = Math.min(retryMs * 2, slowestRetryMs)) {
+      const begun = performance.now();
+      try {
+        await store.add(counts, flush);
+        if (behind && performance.now() - begun < patienceMs) catchUp();
+        return;
+      } catch (error) {
+        fallBehind(error instanceof Error ? error.message : String(error));
+      }
+      await pause(retryMs);
+    }
+  }
+
+  function pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    endPause = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+
+  function settle(batch: Batch | undefined): void {
+    clearTimeout(batch?.patience);
+    batch?.settled.resolve();
+  }
+
+  function fallBehind(reason: string): void {
+    if (!behind) log.warn("Storage does not take counts; they wait in memory", { reason });
+    behind = true;
+    settle(writing);
+    settle(gathering);
+  }
+
+  function catchUp(): void {
+    behind = false;
+    log.info("Storage takes counts again");
+  }
+
+  function waiting(): ReturnType<Ledger["waiting"]> {
+    const batches = [writing, gathering].filter((batch) => batch !== undefined && batch.counts.size > 0);
+    const counts = batches.flatMap((batch) => [...(batch?.counts.values() ?? [])]);
+    return {
+      requests: counts.reduce((sum, count) => sum + count.requestCount, 0),
+      keys: new Set(counts.map((count) => count.keyId)).size,
+      sinceMs: batches[0] === undefined ? 0 : Math.max(0, clock() - batches[0].since),
+    };
+  }
+
+  return {
+    async record(receipt) {
+      add(receipt);
+      const { settled } = gathering;
+      loop ??= writeAll();
+      // Nobody waits for a disk that is known to be sick.
+      if (!behind) await settled.promise;
+    },
+    waiting,
+    async close() {
+      endPause();
+      const deadline = Promise.withResolvers<void>();
+      const timer = setTimeout(deadline.resolve, closingMs);
+      await Promise.race([loop, deadline.promise]);
+      clearTimeout(timer);
+      const { requests, keys } = waiting();
+      if (requests > 0) log.error("Counts were lost: storage did not take them before the end", { requests, keys });
+      givenUp.abort();
+      endPause();
+      settle(writing);
+      settle(gathering);
+    },
+  };
 }

@@ -38,6 +38,13 @@ export interface UsageCount extends UsageSum {
   lastClosedAt: number;
 }
 
+/** Names one flush of one ledger, so that it is not counted twice when it is sent again because its answer got lost. */
+export interface FlushId {
+  ledger: string;
+  /** Rises from flush to flush. */
+  number: number;
+}
+
 export interface GpuReading {
   gpuId: number;
   name: string;
@@ -98,8 +105,8 @@ export interface KeyStore {
 }
 
 export interface UsageStore {
-  /** One transaction: totals, day, minute, hour and `last_used_at` of each key. */
-  add(counts: readonly UsageCount[]): Promise<void>;
+  /** One transaction: totals, day, minute, hour and `last_used_at` of each key. A flush that was written before is left out. */
+  add(counts: readonly UsageCount[], flush?: FlushId): Promise<void>;
   /** All keys together on one Seoul day (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** All keys together from one minute (inclusive, minutes since the epoch) to another (exclusive). */

@@ -5,7 +5,7 @@ export interface JsonEditor {
   replace(node: JsonNode, json: string): void;
   /** Behind the object's last member. The name must not be there yet. */
   addMember(object: JsonObject, name: string, json: string): void;
-  /** In front of all other elements. */
+  /** In front of all other elements. An empty array can be given one element, at either end. */
   prependElement(array: JsonArray, json: string): void;
   /** Behind all other elements. */
   appendElement(array: JsonArray, json: string): void;

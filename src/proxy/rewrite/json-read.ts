@@ -1,7 +1,24 @@
+import {
+  braceClose,
+  braceOpen,
+  bracketClose,
+  bracketOpen,
+  comma,
+  createSource,
+  isDigit,
+  notJson,
+  quote,
+  scalarEnd,
+  skipSpace,
+  type Source,
+  stringEnd,
+  valueEnd,
+  valueStart,
+} from "./json-scan.ts";
+
 /**
  * A JSON reader that tells where things are, so that a body can be edited without being written anew. It reads the text
- * once, remembers what a shape asks for and only checks the rest. Strict (RFC 8259), save for `NaN`, `Infinity` and
- * `-Infinity`: Python's json module, and so vLLM and SGLang, reads them, and a body must not escape its cap by holding one.
+ * once, remembers what a shape asks for and only checks the rest.
  */
 
 /** Which members or elements to remember. Containers outside it are skipped without recursion, however deep they are. */
@@ -17,10 +34,16 @@ interface Span {
 
 export interface JsonObject extends Span {
   readonly kind: "object";
-  /** The remembered ones by their unescaped name; a name that came twice has two values, in order. */
-  readonly members: ReadonlyMap<string, readonly JsonNode[]>;
+  /** The remembered ones in order, duplicates too. A list and not a map: a body has one for each of its messages. */
+  readonly members: readonly JsonMember[];
   /** Behind the last member; behind the brace where there is none. */
   readonly tail: number;
+}
+
+export interface JsonMember {
+  /** Unescaped. */
+  readonly name: string;
+  readonly value: JsonNode;
 }
 
 export interface JsonArray extends Span {
@@ -38,14 +61,14 @@ export interface JsonScalar extends Span {
 
 export type JsonNode = JsonObject | JsonArray | JsonScalar;
 
-/** Names alone ask for the values of these members; a shape asks for what is inside them too. */
+/** `{}` asks for a member's value, a fuller shape also for what is inside it. */
 export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
   return { members: new Map(Object.entries(members)) };
 }
 
 /** Undefined where the text is not JSON. */
 export function readJson(text: string, shape: Shape): JsonNode | undefined {
-  const source: Source = { text, nextEscape: -1, nextControl: -1 };
+  const source = createSource(text);
   // A byte order mark is skipped by the readers of llama.cpp and Python, so a body behind one is no other body.
   const node = readNode(source, skipSpace(text, text.charCodeAt(0) === 0xfeff ? 1 : 0), shape);
   return node !== undefined && skipSpace(text, node.end) === text.length ? node : undefined;
@@ -53,7 +76,12 @@ export function readJson(text: string, shape: Shape): JsonNode | undefined {
 
 /** The value that counts: parsers of the backends take the last of several. */
 export function findMember(object: JsonObject, name: string): JsonNode | undefined {
-  return object.members.get(name)?.at(-1);
+  return object.members.findLast((member) => member.name === name)?.value;
+}
+
+/** All values that came under the name. */
+export function listMembers(object: JsonObject, name: string): JsonNode[] {
+  return object.members.filter((member) => member.name === name).map((member) => member.value);
 }
 
 /** The string's content; undefined for a node that is no string. */
@@ -65,19 +93,8 @@ export function isLiteral(text: string, node: JsonNode | undefined, literal: str
   return node?.kind === "literal" && text.slice(node.start, node.end) === literal;
 }
 
-interface Source {
-  readonly text: string;
-  /**
-   * The first backslash and the first control character at or behind the place last asked about. Kept, because asking
-   * again for every string would be quadratic in a text that has none.
-   */
-  nextEscape: number;
-  nextControl: number;
-}
-
 const none: readonly JsonNode[] = [];
 const noMembers: ReadonlyMap<string, Shape> = new Map();
-const notJson = -1;
 
 function readNode(source: Source, at: number, shape: Shape): JsonNode | undefined {
   const first = source.text.charCodeAt(at);
@@ -95,7 +112,7 @@ function scalarKind(first: number, last: number): JsonScalar["kind"] {
 
 function readObject(source: Source, start: number, wanted: ReadonlyMap<string, Shape>): JsonObject | undefined {
   const { text } = source;
-  const members = new Map<string, JsonNode[]>();
+  const members: JsonMember[] = [];
   let tail = start + 1;
   let at = skipSpace(text, tail);
   if (text.charCodeAt(at) === braceClose) return { kind: "object", start, end: at + 1, members, tail };
@@ -110,7 +127,7 @@ function readObject(source: Source, start: number, wanted: ReadonlyMap<string, S
     else {
       const node = readNode(source, at, shape);
       tail = node?.end ?? notJson;
-      if (node !== undefined) remember(members, name, node);
+      if (node !== undefined) members.push({ name, value: node });
     }
     if (tail === notJson) return undefined;
     at = skipSpace(text, tail);
@@ -119,12 +136,6 @@ function readObject(source: Source, start: number, wanted: ReadonlyMap<string, S
     if (next !== comma) return undefined;
     at = skipSpace(text, at + 1);
   }
-}
-
-function remember(members: Map<string, JsonNode[]>, name: string, node: JsonNode): void {
-  const earlier = members.get(name);
-  if (earlier === undefined) members.set(name, [node]);
-  else earlier.push(node);
 }
 
 function readArray(source: Source, start: number, shape: Shape | undefined): JsonArray | undefined {
@@ -149,169 +160,7 @@ function readArray(source: Source, start: number, shape: Shape | undefined): Jso
   }
 }
 
-/** Where the value ends, with its own stack: a hundred thousand brackets are a long text, not a deep call. */
-function valueEnd(source: Source, start: number): number {
-  const { text } = source;
-  const open: number[] = [];
-  let at = start;
-  for (;;) {
-    const first = text.charCodeAt(at);
-    if (first === braceOpen || first === bracketOpen) {
-      open.push(first);
-      at = skipSpace(text, at + 1);
-      const isEmpty = text.charCodeAt(at) === closing(first);
-      if (!isEmpty) {
-        if (first === braceOpen) at = memberStart(source, at);
-        if (at === notJson) return notJson;
-        continue;
-      }
-    } else {
-      at = scalarEnd(source, at, first);
-      if (at === notJson) return notJson;
-      if (open.length === 0) return at;
-      at = skipSpace(text, at);
-    }
-    // Here `at` is behind a value, inside a container: close what closes, then go on to the next value.
-    let container = open[open.length - 1] ?? 0;
-    while (text.charCodeAt(at) === closing(container)) {
-      open.pop();
-      if (open.length === 0) return at + 1;
-      container = open[open.length - 1] ?? 0;
-      at = skipSpace(text, at + 1);
-    }
-    if (text.charCodeAt(at) !== comma) return notJson;
-    at = skipSpace(text, at + 1);
-    if (container === braceOpen) at = memberStart(source, at);
-    if (at === notJson) return notJson;
-  }
-}
-
-/** From a member's name to its value. */
-function memberStart(source: Source, at: number): number {
-  const nameEnd = source.text.charCodeAt(at) === quote ? stringEnd(source, at) : notJson;
-  return nameEnd === notJson ? notJson : valueStart(source.text, nameEnd);
-}
-
-function valueStart(text: string, nameEnd: number): number {
-  const at = skipSpace(text, nameEnd);
-  return text.charCodeAt(at) === colon ? skipSpace(text, at + 1) : notJson;
-}
-
-function scalarEnd(source: Source, at: number, first: number): number {
-  if (first === quote) return stringEnd(source, at);
-  if (isDigit(first)) return numberEnd(source.text, at);
-  if (first === minus) return source.text.startsWith("Infinity", at + 1) ? at + 9 : numberEnd(source.text, at + 1);
-  const literal = literals.get(first);
-  return literal !== undefined && source.text.startsWith(literal, at) ? at + literal.length : notJson;
-}
-
-const literals = new Map(["true", "false", "null", "NaN", "Infinity"].map((word) => [word.charCodeAt(0), word]));
-
-function numberEnd(text: string, start: number): number {
-  // No digit may follow a leading zero.
-  let at = text.charCodeAt(start) === zero ? start + 1 : digitsEnd(text, start);
-  if (at !== notJson && text.charCodeAt(at) === dot) at = digitsEnd(text, at + 1);
-  if (at === notJson || (text.charCodeAt(at) | 0x20) !== lowerE) return at;
-  const sign = text.charCodeAt(at + 1);
-  return digitsEnd(text, sign === plus || sign === minus ? at + 2 : at + 1);
-}
-
-function digitsEnd(text: string, start: number): number {
-  let at = start;
-  while (isDigit(text.charCodeAt(at))) at += 1;
-  return at === start ? notJson : at;
-}
-
-/** Names and short values end before the engine's own search has begun. */
-const shortString = 24;
-
-function stringEnd(source: Source, start: number): number {
-  const { text } = source;
-  for (let at = start + 1; at <= start + shortString; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === quote) return at + 1;
-    if (code === backslash || code < space) break;
-  }
-  return longStringEnd(source, start);
-}
-
-/** Long strings are most of a body: the engine leaps from quote to quote and from escape to escape. */
-function longStringEnd(source: Source, start: number): number {
-  const { text } = source;
-  if (source.nextControl < start) source.nextControl = findControl(text, start);
-  if (source.nextEscape < start) source.nextEscape = indexOrEnd(text, "\\", start);
-  let end = indexOrEnd(text, '"', start + 1);
-  while (source.nextEscape < end) {
-    const behind = escapeEnd(text, source.nextEscape);
-    if (behind === notJson) return notJson;
-    if (end < behind) end = indexOrEnd(text, '"', behind);
-    source.nextEscape = text.charCodeAt(behind) === backslash ? behind : indexOrEnd(text, "\\", behind);
-  }
-  return end < text.length && source.nextControl > end ? end + 1 : notJson;
-}
-
-function indexOrEnd(text: string, searched: string, from: number): number {
-  const index = text.indexOf(searched, from);
-  return index === -1 ? text.length : index;
-}
-
-// oxlint-disable-next-line no-control-regex -- RFC 8259 section 7: exactly these may not stand in a string
-const control = /[\u0000-\u001f]/g;
-
-function findControl(text: string, from: number): number {
-  control.lastIndex = from;
-  return control.test(text) ? control.lastIndex - 1 : text.length;
-}
-
-const escapeLetters = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
-
-function escapeEnd(text: string, at: number): number {
-  const letter = text.charCodeAt(at + 1);
-  if (letter !== lowerU) return escapeLetters.has(letter) ? at + 2 : notJson;
-  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(text.charCodeAt(digit))) return notJson;
-  return at + 6;
-}
-
 function unquote(text: string, start: number, end: number): string {
   const content = text.slice(start + 1, end - 1);
   return content.includes("\\") ? (JSON.parse(text.slice(start, end)) as string) : content;
 }
-
-function skipSpace(text: string, start: number): number {
-  let at = start;
-  for (;;) {
-    const code = text.charCodeAt(at);
-    if (code !== space && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
-    at += 1;
-  }
-}
-
-function isDigit(code: number): boolean {
-  return code >= zero && code <= nine;
-}
-
-function isHexDigit(code: number): boolean {
-  const lower = code | 0x20;
-  return isDigit(code) || (lower >= lowerA && lower <= lowerF);
-}
-
-const closing = (open: number): number => (open === braceOpen ? braceClose : bracketClose);
-
-const space = 0x20;
-const quote = 0x22;
-const plus = 0x2b;
-const comma = 0x2c;
-const minus = 0x2d;
-const dot = 0x2e;
-const zero = 0x30;
-const nine = 0x39;
-const colon = 0x3a;
-const bracketOpen = 0x5b;
-const bracketClose = 0x5d;
-const backslash = 0x5c;
-const lowerA = 0x61;
-const lowerE = 0x65;
-const lowerF = 0x66;
-const lowerU = 0x75;
-const braceOpen = 0x7b;
-const braceClose = 0x7d;

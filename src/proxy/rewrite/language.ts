@@ -8,12 +8,17 @@ export interface Turn {
 /** `asked`: the answer needs one of the two languages although the user writes another. */
 export type ConversationLanguage = "chinese" | "japanese" | "asked" | "neither";
 
-/** Long conversations are judged by a sample, so that the cost has a ceiling: the newest turns, the head and tail of each. */
-const turnsSeen = 400;
-const userTurnsRead = 8;
-const systemTurnsRead = 4;
-const headCharacters = 1200;
-const tailCharacters = 600;
+/**
+ * Long conversations are judged by a sample, so that the cost has a ceiling: the head and tail of each of the newest turns
+ * of the user, until the budget is spent. Nudges cost little, so that many of them do not hide what they nudge on.
+ */
+const turnsSeen = 10_000;
+const userSample = { head: 1000, tail: 500 };
+const userBudget = 6 * (userSample.head + userSample.tail);
+const leastCost = 100;
+/** Operators bury a line on the language deep in their prompts. */
+const systemSample = { head: 4000, tail: 2000 };
+const systemTurnsRead = 2;
 
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
 export function discouragesHan(conversation: readonly Turn[]): boolean {
@@ -22,131 +27,144 @@ export function discouragesHan(conversation: readonly Turn[]): boolean {
 
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
 export function languageOf(conversation: readonly Turn[]): ConversationLanguage {
+  let newest = "";
   let written: Writing = "unclear";
-  for (const text of listUserTexts(conversation)) {
+  for (const text of userTexts(conversation)) {
+    newest ||= text;
     const wish = wishIn(text);
-    if (wish.standing || written === "unclear") {
+    if (wish.lasting || written === "unclear") {
       if (wish.for === "chinese or japanese") return "asked";
       if (wish.for === "another") return "neither";
     }
-    if (written === "unclear") written = writingOf(text);
+    if (written === "unclear") written = writingOf(text.replace(codeLine, "").replace(nudge, " "));
     if (written === "chinese" || written === "japanese") return written;
   }
-  return listSystemTexts(conversation).some(asksForGood) ? "asked" : "neither";
+  // Nothing but nudges: they are all there is to judge by.
+  if (written === "unclear") written = writingOf(newest);
+  if (written === "chinese" || written === "japanese") return written;
+  return listSystemTexts(conversation).some(asksForEither) ? "asked" : "neither";
 }
 
-const asksForGood = (text: string): boolean => wishIn(text).for === "chinese or japanese";
+const asksForEither = (text: string): boolean => wishIn(text).for === "chinese or japanese";
 
-function listUserTexts(conversation: readonly Turn[]): string[] {
-  const texts: string[] = [];
+/** Newest first. */
+function* userTexts(conversation: readonly Turn[]): Generator<string> {
   const oldest = Math.max(0, conversation.length - turnsSeen);
-  for (let index = conversation.length - 1; index >= oldest && texts.length < userTurnsRead; index -= 1) {
+  let budget = userBudget;
+  for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
     const turn = conversation[index];
-    if (turn?.role === "user" && turn.text !== "") texts.push(proseOf(turn.text));
+    if (turn?.role !== "user" || turn.text === "") continue;
+    const text = sampleOf(turn.text, userSample);
+    budget -= Math.max(leastCost, text.length);
+    yield text;
   }
-  return texts;
 }
 
 const listSystemTexts = (conversation: readonly Turn[]): string[] =>
   conversation
     .slice(0, systemTurnsRead)
     .filter((turn) => turn.role === "system" || turn.role === "developer")
-    .map((turn) => proseOf(turn.text));
+    .map((turn) => sampleOf(turn.text, systemSample));
 
-/** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters they stand for. */
-function proseOf(text: string): string {
-  const sample =
-    text.length <= headCharacters + tailCharacters
-      ? text
-      : `${text.slice(0, headCharacters)}\n${text.slice(-tailCharacters)}`;
-  return sample.normalize("NFKC").replace(code, " ").replace(codeLine, "").replace(filler, " ");
+/** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters that they stand for. */
+function sampleOf(text: string, { head, tail }: { head: number; tail: number }): string {
+  const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
+  const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
+  // One compatibility character may stand for eighteen.
+  const plain = sample.normalize("NFKC").slice(0, head + tail);
+  return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
 }
+
+/** What coding agents put before and after the user's own words; the sample may have lost either tag. */
+const agentNote = /^(?:(?!<system-reminder>)[^])*<\/system-reminder>|<system-reminder>[^]*?(?:<\/system-reminder>|$)/gu;
 
 /** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
 const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/gu;
 
-/** Comments, statements, stack traces and error lines pasted without a fence. */
+/** Comments, statements, stack traces and error lines pasted without a fence; not "convert this: {…}". */
 const codeLine =
-  /^[ \t]*(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|[\w.]*(?:Error|Exception|Warning)\b|[^\n]*(?:[;{}]|=>|\(\):?)[ \t]*$)[^\n]*$/gmu;
+  /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
 /** Nudges that people of all languages type in any of them. */
-const filler =
-  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|next|more|again|retry|please|thanks?|thank you|great|good)\b|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
+const nudge =
+  /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
 
 /** In letters of an alphabet: a turn of less says too little to change the language of what came before. */
 const leastWeight = 9;
 
-/** An ideograph or a Hangul syllable says about as much as three letters of an alphabet, a kana as two. */
-const weights = { han: 3, hangul: 3, kana: 2, letter: 1 };
-
 function writingOf(text: string): Writing {
   const whole = weigh(text);
-  if (whole.total < leastWeight) return "unclear";
-  return isSentence(whole) || edgeLines(text).some((line) => isWholeSentence(weigh(line)))
-    ? whole.kanaShare > 0.1
-      ? "japanese"
-      : "chinese"
-    : "other";
+  if (isSentence(whole) || edgesOf(text).some(isRequest)) {
+    return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
+  }
+  return whole.total < leastWeight ? "unclear" : "other";
 }
 
-interface Weighed {
+/** In letters of an alphabet: an ideograph or a Hangul syllable says about as much as three of them, a kana as two. */
+interface Weights {
+  ideographs: number;
+  kana: number;
   total: number;
-  /** Of ideographs and kana among all letters, 0 to 1. */
-  share: number;
-  /** Of kana among ideographs and kana, 0 to 1. */
-  kanaShare: number;
-  /** Whether words of Chinese or Japanese grammar are there, and not names and terms alone. */
+  /** Words of Chinese or Japanese grammar are there, and not names and terms alone. */
   grammatical: boolean;
-  /** Whether three words of other letters follow each other, as in a sentence of another language. */
+  /** Three words of other letters follow each other, as in a sentence of another language. */
   otherProse: boolean;
 }
 
-function weigh(text: string): Weighed {
-  const kana = count(text, /[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}]/gu) * weights.kana;
-  const han = count(text, /\p{Script=Han}/gu) * weights.han;
-  const hangul = count(text, /\p{Script=Hangul}/gu) * weights.hangul;
-  const letters = count(text, otherLetter) * weights.letter;
-  const korean = hangul > han || count(text, hanjaWithParticle) >= 2;
-  const eastAsian = kana + (korean && !chineseGrammar.test(text) ? 0 : han);
-  const total = kana + han + hangul + letters;
+function weigh(text: string): Weights {
+  const hangul = 3 * count(text, /\p{Script=Hangul}/gu);
+  const kana = 2 * count(text, /[\p{Script=Hiragana}\p{Script=Katakana}ー]/gu);
+  const han = 3 * count(text, /[\p{Script=Han}\p{Script=Bopomofo}]/gu);
+  const ideographs = hangul > 0 && isHanja(text) ? 0 : han;
   return {
-    total,
-    share: total === 0 ? 0 : eastAsian / total,
-    kanaShare: eastAsian === 0 ? 0 : kana / eastAsian,
+    ideographs,
+    kana,
+    total: han + kana + hangul + count(text, otherLetter),
     grammatical: chineseGrammar.test(text) || /\p{Script=Hiragana}/u.test(text),
-    otherProse: otherProse.test(text),
+    otherProse: otherProse.test(text) && !framedInIdeographs.test(text),
   };
 }
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
 const otherLetter =
-  /(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Hangul}])\p{L}/gu;
+  /(?![\p{Script=Han}\p{Script=Bopomofo}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー])\p{L}/gu;
 
-/** Korean of courts and newspapers may hold more hanja than Hangul, but its particles hang on them: 過失로, 契約(계약)은. */
+/** Korean of courts and newspapers may hold more hanja than Hangul, but Korean particles hang on them: 過失로, 國會의. */
+const isHanja = (text: string): boolean => count(text, hanjaWithParticle) >= 2 || !spokenChinese.test(text);
+
 const hanjaWithParticle = /\p{Script=Han}\)?(?:은|는|이|가|을|를|의|에|로|으로|와|과|도|만|한|할|하|된|되|인)/gu;
 
-const chineseGrammar = /[的了吗嗎呢吧啊们們么麼什这這你您她它请請帮幫怎没沒很还還谁誰把给給让讓喺嘅唔咗佢冇]/u;
+/** Words of grammar that neither names nor hanja are made of. */
+const spokenChinese = /[吗嗎呢吧啊们們么麼这這哪你您她它怎谁誰很个给让讓请請喺嘅唔咗佢冇]/u;
+
+const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫在写寫之后後就与與都也从從要不]`, "u");
 
 const otherProse =
-  /(?:\p{Lowercase}['’\p{L}]*[ \t]+){2}\p{Lowercase}|(?:\p{Script=Hangul}+[ \t]+){2}\p{Script=Hangul}/u;
+  /(?<!\p{L})(?:\p{Lowercase}['’\p{L}]* +){2}\p{Lowercase}|(?:\p{Script=Hangul}+ +){2}\p{Script=Hangul}/u;
+
+/** A sentence of another language inside a Chinese or Japanese one is a quotation. */
+const framedInIdeographs =
+  /^\P{L}*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][^]*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]\P{L}*$/u;
 
 /**
  * Ideographs among other letters make a sentence where grammar holds them together; without it they are names and terms,
  * unless next to nothing else is there. Technical Chinese is full of Latin words, but not of Latin sentences.
  */
-function isSentence({ share, grammatical, otherProse: quoted }: Weighed): boolean {
-  if (!grammatical) return share >= 0.75;
-  return share >= (quoted ? 0.5 : 0.25);
+function isSentence({ ideographs, kana, total, grammatical, otherProse: mixed }: Weights): boolean {
+  const least = !grammatical ? 0.75 : mixed ? 0.4 : 0.25;
+  return ideographs + kana > 3 && (ideographs + kana) / total >= least;
 }
 
-/** What the user wants stands before or after what was pasted. */
-function edgeLines(text: string): string[] {
-  const lines = text.split("\n").filter((line) => /\p{L}/u.test(line));
-  return [lines.at(0) ?? "", lines.at(-1) ?? ""];
+/** What the user wants stands before or after what was pasted, on a line of its own or set off by a colon. */
+function edgesOf(text: string): string[] {
+  const parts = text.split(/[\n:]/u).filter((part) => /\p{L}/u.test(part));
+  return parts.length > 1 ? [parts.at(0) ?? "", parts.at(-1) ?? ""] : [];
 }
 
-const isWholeSentence = ({ total, share, grammatical }: Weighed): boolean =>
-  total >= leastWeight && grammatical && share >= 0.75;
+function isRequest(part: string): boolean {
+  const { ideographs, kana, total, grammatical } = weigh(part);
+  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.5;
+}

@@ -1,0 +1,9 @@
+import { defineConfig } from "drizzle-kit";
+
+/** `bun drizzle-kit generate --config drizzle/drizzle.config.ts` writes the next migration from `src/store/schema.ts`. */
+export default defineConfig({
+  dialect: "sqlite",
+  schema: "./src/store/schema.ts",
+  out: "./drizzle/migrations",
+  casing: "snake_case",
+});

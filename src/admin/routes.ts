@@ -1,0 +1,219 @@
+import { Elysia } from "elysia";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../store/store.ts";
+import { findCredential } from "../credential.ts";
+import { acceptedBody, readJsonObject } from "./body.ts";
+import * as contracts from "./contracts.ts";
+import { readUnforgedBody } from "./csrf.ts";
+import { ApiError, authenticationRequired, refusalOf } from "./errors.ts";
+import { gpuSampleBody, parseGpuReadings } from "./gpu.ts";
+import { streamJson } from "./json-stream.ts";
+import { fullKeyBody, keyNotFound, maskedKeyBody, parseKeyChange, parseKeyId, parseNewKey } from "./keys.ts";
+import { createLogin } from "./login.ts";
+import { openApiDocument } from "./openapi.ts";
+import { createOperations, type Operations, presentsMetricsToken } from "./operations.ts";
+import { refuseOtherRequests } from "./other-requests.ts";
+import { getOverview } from "./overview.ts";
+
+import { clearedCookie, createSessions, sessionCookie, type Sessions } from "./session.ts";
+import { bucketRange, firstDay, historyHead, powerPointBody, usageTotal } from "./usage.ts";
+import { metricsContentType } from "../metrics.ts";
+import { dayOf } from "../seoul.ts";
+
+export interface AdminDeps {
+  store: Store;
+  config: {
+    username: string;
+    /** Lets a Prometheus server read `/metrics`; undefined: only a session does. */
+    metricsToken: string | undefined;
+  };
+  /** Signs session cookies. */
+  signingKey: string;
+  clock: Clock;
+  log: Log;
+  /** The client as the outermost trusted proxy saw it. */
+  clientAddress: (request: Request) => string;
+  metricsText: () => Promise<string>;
+  /** One POST of GPU samples went through. */
+  gpuSamplesReceived: (stored: number, skipped: number) => void;
+  /** Requests under `/v1` that have not ended. */
+  inFlight: () => number;
+  /** Whether the backend answers; may reject. Asked once every few seconds, and aborted by `signal`. */
+  probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+}
+
+/** Everything on the admin side but the console's files. */
+// oxlint-disable-next-line typescript/explicit-module-boundary-types, typescript/explicit-function-return-type -- the inferred type is what the console's client is made from
+export function adminRoutes(deps: AdminDeps) {
+  const { store, clock } = deps;
+  const sessions = createSessions(deps);
+  const login = createLogin({ ...deps, sessions });
+  const operations = createOperations(deps);
+
+  const open = new Elysia()
+    .onError(({ error, set, path, status }) => {
+      const refusal = refusalOf(error, deps.log, path);
+      Object.assign(set.headers, refusal.headers);
+      return status(refusal.status, refusal.body);
+    })
+    .onTransform(({ set }) => {
+      set.headers["cache-control"] = "no-store";
+      set.headers["x-content-type-options"] = "nosniff";
+    })
+    .get("/healthz", () => ({ status: "ok" as const }), contracts.health)
+    .get(
+      "/readyz",
+      async ({ status }) => {
+        const { database, upstream } = await operations.readiness();
+        return status(database ? 200 : 503, {
+          status: database ? "ready" : "unavailable",
+          database: database ? "ok" : "not writable",
+          upstream: upstream ? "ok" : "not answering",
+        });
+      },
+      contracts.readiness,
+    )
+    .get(
+      "/metrics",
+      async ({ request, cookie: { session: cookie } }) => {
+        const scraper = presentsMetricsToken(request.headers, deps.config.metricsToken);
+        if (!scraper && (await sessions.find(cookie?.value)) === undefined) throw authenticationRequired();
+        return new Response(await deps.metricsText(), { headers: { "content-type": metricsContentType } });
+      },
+      contracts.metrics,
+    )
+    .post(
+      "/api/login",
+      async ({ request, cookie: { session: cookie } }) => {
+        const body = acceptedBody(await readJsonObject(request));
+        const session = await login(body, deps.clientAddress(request));
+        cookie?.set(sessionCookie(session));
+        return { ok: true as const, username: session.username, csrf_token: session.csrfToken };
+      },
+      contracts.login,
+    )
+    .get(
+      "/api/me",
+      async ({ cookie: { session: cookie }, status }) => {
+        const session = await sessions.find(cookie?.value);
+        if (session === undefined) return status(401, { authenticated: false as const });
+        cookie?.set(sessionCookie(session));
+        return { authenticated: true as const, username: session.username, csrf_token: session.csrfToken };
+      },
+      contracts.me,
+    )
+    .post(
+      "/api/gpu-stats",
+      async ({ request }) => {
+        const key = await store.keys.findActive(findCredential(request.headers) ?? "");
+        if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+        const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
+        await store.gpu.add({ keyId: key.id, recordedAt: clock(), readings });
+        deps.gpuSamplesReceived(readings.length, skipped);
+        return { ok: true as const };
+      },
+      contracts.ingestGpuSamples,
+    );
+
+  const app = open.use(sessionRoutes({ ...deps, sessions, operations, document: () => openApiDocument(open) }));
+  return app.use(refuseOtherRequests(app.routes));
+}
+
+/**
+ * The routes that need a session, and its CSRF token where they change something: both before anything else of the
+ * request is judged. An app of their own, because Elysia 1.4 adds a later hook to earlier routes too where the app has
+ * hooks of that kind already.
+ */
+// oxlint-disable-next-line typescript/explicit-function-return-type -- see adminRoutes
+function sessionRoutes(
+  deps: AdminDeps & { sessions: Sessions; operations: Operations; document: () => Record<string, unknown> },
+) {
+  const { store, clock, log, sessions } = deps;
+
+  return new Elysia()
+    .derive(async ({ request, cookie: { session: cookie } }) => {
+      const session = await sessions.find(cookie?.value);
+      if (session === undefined) throw authenticationRequired();
+      cookie?.set(sessionCookie(session));
+      return { session, json: await readUnforgedBody(request, session.csrfToken) };
+    })
+    .onTransform(({ query }) => readIntegers(query))
+    .post(
+      "/api/logout",
+      async ({ session, cookie: { session: cookie } }) => {
+        await sessions.end(session);
+        cookie?.set(clearedCookie);
+        return { ok: true as const };
+      },
+      contracts.logout,
+    )
+    .get("/api/keys", async () => (await store.keys.list()).map(maskedKeyBody), contracts.listKeys)
+    .post(
+      "/api/keys",
+      async ({ json, status }) => {
+        const key = await store.keys.create({ ...parseNewKey(acceptedBody(json)), createdAt: clock() });
+        if (key === "collision") throw new ApiError(409, "Key already exists");
+        return status(201, fullKeyBody(key));
+      },
+      contracts.createKey,
+    )
+    .patch(
+      "/api/keys/:id",
+      async ({ json, params }) => {
+        const change = parseKeyChange(acceptedBody(json));
+        const key = await store.keys.update(parseKeyId(params.id), change);
+        if (key === undefined) throw keyNotFound();
+        return maskedKeyBody(key);
+      },
+      contracts.changeKey,
+    )
+    .delete(
+      "/api/keys/:id",
+      async ({ params }) => {
+        if (!(await store.keys.delete(parseKeyId(params.id)))) throw keyNotFound();
+        return { ok: true as const };
+      },
+      contracts.deleteKey,
+    )
+    .get(
+      "/api/usage/summary",
+      async () => {
+        const date = dayOf(clock());
+        return { date, ...usageTotal(await store.usage.sumOfDay(date)) };
+      },
+      contracts.usageSummary,
+    )
+    .get("/api/usage/total", async () => usageTotal(await store.usage.sumOfKeys()), contracts.usageTotal)
+    .get(
+      "/api/usage/daily",
+      ({ query, request: { method } }) =>
+        streamJson({ method, log }, ["[", store.usage.daily(firstDay(clock(), query.days)), "]"]),
+      contracts.dailyUsage,
+    )
+    .get(
+      "/api/usage/history",
+      ({ query, request: { method } }) =>
+        streamJson({ method, log }, [historyHead(query), store.usage.history(bucketRange(clock(), query)), "]}"]),
+      contracts.usageHistory,
+    )
+    .get("/api/gpu-stats", async () => (await store.gpu.latest()).map(gpuSampleBody), contracts.latestGpuSamples)
+    .get(
+      "/api/gpu-stats/power-history",
+      async ({ query }) => {
+        const points = await store.gpu.powerHistory(bucketRange(clock(), query));
+        return { ...query, points: points.map(powerPointBody) };
+      },
+      contracts.powerHistory,
+    )
+    .get("/api/overview", () => getOverview(deps), contracts.overview)
+    .get("/api/openapi.json", deps.document, contracts.openApi);
+}
+
+/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
+function readIntegers(query: Record<string, unknown>): void {
+  for (const name of ["days", "bucket_minutes"]) {
+    const text = query[name];
+    if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  }
+}

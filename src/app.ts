@@ -1,0 +1,48 @@
+import { Elysia } from "elysia";
+import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
+import { consoleRoutes } from "./console.ts";
+import { errorResponse } from "./proxy/errors.ts";
+import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
+
+export interface AppDeps {
+  admin: AdminDeps;
+  proxy: Proxy;
+}
+
+/** What the console's typed client is made from. */
+export type App = ReturnType<typeof createAdminApp>;
+
+const options = {
+  // Elysia routes by the Host header unless told otherwise (1.4.30): a short one shifts the path.
+  handler: { standardHostname: false },
+  // `/v1` is nothing, `/v1/` is the backend's.
+  strictPath: true,
+} as const;
+
+/** The admin API and the console. */
+export function createAdminApp(deps: AdminDeps) {
+  return new Elysia(options).use(adminRoutes(deps)).use(consoleRoutes());
+}
+
+/** Both sides on one port. */
+export function createApp({ admin, proxy }: AppDeps): Fetcher {
+  return new Elysia(options)
+    .use(proxyRoutes(proxy))
+    .all("/v1", ({ request }) => proxy.refuse(request, "not_found"))
+    .use(createAdminApp(admin));
+}
+
+/** `/v1` alone, for a port of its own. */
+export function createProxyApp(proxy: Proxy): Fetcher {
+  return new Elysia(options).use(proxyRoutes(proxy)).all("/*", ({ request }) => proxy.refuse(request, "not_found"));
+}
+
+/** All but `/v1`, for a port of its own: there the console must not take those paths for pages of its own. */
+export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
+  const nothing = (): Response => errorResponse("not_found");
+  return new Elysia(options).all("/v1", nothing).all("/v1/*", nothing).use(createAdminApp(deps));
+}
+
+export interface Fetcher {
+  fetch(request: Request): Response | Promise<Response>;
+}

@@ -1,0 +1,109 @@
+import { parseArgs } from "node:util";
+import type { Environment } from "../config.ts";
+import type { Server } from "./post-answer.ts";
+
+export interface PushGpuOptions {
+  help: boolean;
+  script: boolean;
+  once: boolean;
+  intervalMs: number;
+  gpuIdOffset: number;
+  /** Where samples go; undefined where they are only printed. */
+  server: Server | undefined;
+}
+
+/** Wrong usage; the message is one line for the operator, and never holds a key. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+const flags = {
+  url: { type: "string" },
+  key: { type: "string" },
+  "key-file": { type: "string" },
+  interval: { type: "string", default: "1" },
+  "gpu-id-offset": { type: "string", default: "0" },
+  once: { type: "boolean", default: false },
+  "dry-run": { type: "boolean", default: false },
+  script: { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
+
+/** @throws UsageError */
+export function readPushGpuOptions(
+  args: string[],
+  env: Environment,
+  readFile: (file: string) => string,
+): PushGpuOptions {
+  const values = parseFlags(args);
+  const onlyPrints = values.help || values.script || values["dry-run"];
+  return {
+    help: values.help,
+    script: values.script,
+    once: values.once,
+    intervalMs: Math.round(1000 * numberOf("--interval", values.interval, 0.1, 3600)),
+    gpuIdOffset: wholeNumberOf("--gpu-id-offset", values["gpu-id-offset"], 0, 255),
+    server: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
+  };
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from `flags`
+function parseFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: flags, strict: true, allowPositionals: false }).values;
+  } catch (error) {
+    // The parser repeats a stray argument, which may be a key that lost its flag.
+    const stray = error instanceof Error && "code" in error && error.code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
+    const words = error instanceof Error && !stray ? (error.message.split(". ")[0] ?? "") : "unexpected argument";
+    throw new UsageError(`${words}; see tollgate push-gpu --help`);
+  }
+}
+
+function numberOf(flag: string, text: string, least: number, most: number): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
+  if (value >= least && value <= most) return value;
+  throw new UsageError(`${flag}: ${JSON.stringify(text)} is not allowed; use a number from ${least} to ${most}`);
+}
+
+function wholeNumberOf(flag: string, text: string, least: number, most: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (value >= least && value <= most) return value;
+  throw new UsageError(`${flag}: ${JSON.stringify(text)} is not allowed; use a whole number from ${least} to ${most}`);
+}
+
+const endpoint = "/api/gpu-stats";
+
+function endpointOf(flag: string | undefined, env: Environment): string {
+  const text = flag ?? env["TOLLGATE_URL"] ?? "";
+  if (text === "") throw new UsageError("--url is missing: give the address of Tollgate's admin side");
+  const url = URL.parse(text);
+  // Not repeated: a user and password in it would be secrets.
+  if (url === null || !["http:", "https:"].includes(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new UsageError("--url is not allowed; use an http:// or https:// address without user and password");
+  }
+  const path = url.pathname.replace(/\/+$/, "");
+  return url.origin + (path.endsWith(endpoint) ? path : path + endpoint);
+}
+
+function keyOf(
+  values: { key?: string; "key-file"?: string },
+  env: Environment,
+  readFile: (file: string) => string,
+): string {
+  const file = values["key-file"];
+  if (values.key !== undefined && file !== undefined) throw new UsageError("use --key or --key-file, not both");
+  const key = values.key ?? (file === undefined ? env["TOLLGATE_KEY"] : keyIn(file, readFile)) ?? "";
+  if (key === "") throw new UsageError("the key is missing: use --key-file FILE, or set TOLLGATE_KEY");
+  if (!/^[\x21-\x7e]{1,512}$/.test(key)) {
+    throw new UsageError("the key is not allowed: a key is 1 to 512 visible ASCII characters");
+  }
+  return key;
+}
+
+function keyIn(file: string, readFile: (file: string) => string): string {
+  try {
+    return readFile(file).trim();
+  } catch {
+    throw new UsageError(`--key-file: ${JSON.stringify(file)} cannot be read`);
+  }
+}

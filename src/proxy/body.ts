@@ -1,0 +1,41 @@
+/** Larger JSON bodies are refused where a rewrite would have to hold them. */
+export const maxJsonBodyBytes = 128 * 1024 * 1024;
+
+/** Whether a request's body may need a rewrite: a POST with a JSON content type, or with none. */
+export function isRewritable(request: Request): boolean {
+  if (request.method !== "POST" || request.headers.has("content-encoding")) return false;
+  const type = request.headers.get("content-type");
+  return type === null || isJson(type);
+}
+
+/** `application/json` and the `+json` types (RFC 6839), whatever their parameters. */
+export function isJson(contentType: string): boolean {
+  return /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(contentType);
+}
+
+/** The whole body, or undefined where it is longer than `maxBytes`: no more than that is held. */
+export async function findWholeBody(
+  request: Request,
+  maxBytes = maxJsonBodyBytes,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null) return Number(declared) > maxBytes ? undefined : await request.bytes();
+  if (request.body === null) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body) {
+    length += chunk.byteLength;
+    if (length > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length);
+}
+
+/** Text of UTF-8 bytes such that encoding it again gives the same bytes; undefined where that cannot be. */
+export function findText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,100 @@
+/** Why Tollgate itself answers at `/v1/*`. */
+export type ErrorCode =
+  | "invalid_host"
+  | "invalid_path"
+  | "method_not_allowed"
+  | "upgrade_not_supported"
+  | "invalid_api_key"
+  | "body_too_large"
+  | "not_found"
+  | "upstream_unreachable"
+  | "upstream_timeout"
+  | "shutting_down"
+  | "storage_unavailable"
+  | "internal";
+
+interface ErrorKind {
+  status: number;
+  type: string;
+  message: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** The sentences are fixed: a runtime's own message would tell strangers about our network. */
+const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
+  invalid_host: { status: 400, type: "invalid_request_error", message: "The Host header is missing or malformed." },
+  invalid_path: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The path must not contain '..' and must stay within 64 segments.",
+  },
+  method_not_allowed: {
+    status: 405,
+    type: "invalid_request_error",
+    message: "This method is not supported here.",
+    headers: { allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" },
+  },
+  upgrade_not_supported: {
+    status: 426,
+    type: "invalid_request_error",
+    message: "Protocol upgrades are not supported; use plain HTTP.",
+    // RFC 9110 section 15.5.22: a 426 names the protocol to go on with.
+    headers: { upgrade: "HTTP/1.1" },
+  },
+  invalid_api_key: {
+    status: 401,
+    type: "authentication_error",
+    message: "Invalid API key.",
+    headers: { "www-authenticate": "Bearer" },
+  },
+  body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
+  not_found: { status: 404, type: "not_found_error", message: "Not found." },
+  upstream_unreachable: {
+    status: 502,
+    type: "api_error",
+    message: "The backend could not be reached, or broke off its answer.",
+  },
+  upstream_timeout: {
+    status: 504,
+    type: "timeout_error",
+    message: "The backend did not answer in time.",
+    // The common SDKs retry a 504 unless told not to, and a retry starts the same long work again.
+    headers: { "x-should-retry": "false" },
+  },
+  shutting_down: {
+    status: 503,
+    type: "api_error",
+    message: "The server is shutting down.",
+    headers: { "retry-after": "1" },
+  },
+  storage_unavailable: {
+    status: 503,
+    type: "api_error",
+    message: "The key cannot be checked right now.",
+    headers: { "retry-after": "1" },
+  },
+  internal: { status: 500, type: "api_error", message: "Internal error." },
+};
+
+/** One shape that both families of SDKs read: OpenAI's look at `error.code`, Anthropic's at `type` and `error.type`. */
+function errorBody(code: ErrorCode): object {
+  const { type, message } = kinds[code];
+  return { type: "error", error: { type, message, param: null, code } };
+}
+
+export function errorResponse(code: ErrorCode): Response {
+  const { status, headers } = kinds[code];
+  return Response.json(errorBody(code), headers === undefined ? { status } : { status, headers });
+}
+
+/**
+ * The event that ends a broken stream in the dialect of its path: the messages API names its events, the OpenAI ones
+ * know an `error` member alone.
+ */
+export function errorFrame(path: string, code: ErrorCode): Uint8Array {
+  const { type, message } = kinds[code];
+  const frame = path.startsWith("/v1/messages")
+    ? `event: error\ndata: ${JSON.stringify({ type: "error", error: { type, message } })}\n\n`
+    : `data: ${JSON.stringify({ error: { message, type, param: null, code } })}\n\n`;
+  return new TextEncoder().encode(frame);
+}

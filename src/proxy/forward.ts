@@ -1,0 +1,133 @@
+import type { Clock } from "../clock.ts";
+import { CallEnded, callEndedBy, clientLeft, stopped, timedOut } from "./call-ended.ts";
+import type { ConnectWatch } from "./connect-watch.ts";
+import { createReadDeadline, type ReadDeadline } from "./read-deadline.ts";
+
+export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+
+export interface ForwardDeps {
+  /** Origin and path prefix; no trailing slash. */
+  baseUrl: string;
+  fetch: UpstreamFetch;
+  connectWatch: ConnectWatch;
+  /** Fires when the program stops waiting for running answers. */
+  stopping: AbortSignal;
+  monotonic: Clock;
+}
+
+export interface UpstreamCall {
+  method: string;
+  /** Begins with `/v1/`. */
+  pathAndQuery: string;
+  headers: Headers;
+  /** A stream is sent as it arrives, in constant memory. */
+  body: Uint8Array<ArrayBuffer> | string | ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** Bounds the wait for the head and every wait for bytes after it. */
+  readTimeoutMs: number;
+  /** Fires when the client leaves. */
+  client: AbortSignal;
+}
+
+export interface UpstreamAnswer {
+  response: Response;
+  deadline: ReadDeadline;
+  /** Aborted with a `CallEnded` by whoever ended the call first. */
+  signal: AbortSignal;
+  /** Ends the call to the upstream. */
+  abort: (reason: CallEnded) => void;
+  /** Lets go of timers and listeners; every answer needs it in the end. */
+  release: () => void;
+}
+
+/** A reset this soon after sending is a pooled connection that the upstream had just closed. */
+const staleConnectionMs = 250;
+
+/** The one place where the proxy calls out. @throws CallEnded where no response head comes */
+export type Forward = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+
+export function createForward(deps: ForwardDeps): Forward {
+  const getTargetUrl = targetUrlBelow(deps.baseUrl);
+  // Whether the runtime's pool may hold a connection that was used before.
+  let pooled = false;
+
+  return async (call) => {
+    const url = getTargetUrl(call.pathAndQuery);
+    const aborter = new AbortController();
+    const abort = (reason: CallEnded): void => aborter.abort(reason);
+    const unfollowClient = follow(call.client, () => abort(clientLeft()));
+    const unfollowStop = follow(deps.stopping, () => abort(stopped()));
+    const deadline = createReadDeadline(call.readTimeoutMs, () => abort(timedOut()), deps.monotonic);
+    const unwatch = deps.connectWatch.watch(() => abort(timedOut()));
+    const release = (): void => {
+      unfollowClient();
+      unfollowStop();
+      deadline.clear();
+    };
+    const begunAt = deps.monotonic();
+    deadline.beginWait();
+    try {
+      const init = fetchInit(call, aborter.signal);
+      const response = await deps.fetch(url, init).catch((error: unknown) => {
+        const stale = pooled && isStaleConnection(error, call, deps.monotonic() - begunAt) && !aborter.signal.aborted;
+        if (!stale) throw error;
+        return deps.fetch(url, { ...init, keepalive: false });
+      });
+      pooled = true;
+      // A status that no Response can be made with is not HTTP (RFC 9110 section 15).
+      if (response.status < 200 || response.status > 599) throw new Error("The upstream's status is out of range.");
+      return { response, deadline, signal: aborter.signal, abort, release };
+    } catch (error) {
+      const ended = callEndedBy(error, aborter.signal);
+      abort(ended);
+      release();
+      throw ended;
+    } finally {
+      deadline.endWait();
+      unwatch();
+    }
+  };
+}
+
+/** A last check right before the call: whatever a client sends, only the configured origin's `/v1/` is ever asked. */
+function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
+  const base = new URL(baseUrl);
+  const prefix = `${base.pathname.replace(/\/$/, "")}/v1/`;
+  return (pathAndQuery) => {
+    const target = new URL(baseUrl + pathAndQuery);
+    const inside = target.origin === base.origin && target.pathname.startsWith(prefix);
+    if (!inside) throw new Error("The target lies outside the upstream.");
+    return target.href;
+  };
+}
+
+function fetchInit(call: UpstreamCall, signal: AbortSignal): BunFetchRequestInit {
+  return {
+    method: call.method,
+    headers: call.headers,
+    body: call.body,
+    signal,
+    // A redirect is the client's to follow.
+    redirect: "manual",
+    // Else the bytes would no longer be those that the backend sent.
+    decompress: false,
+    // Bun's own limit is about five minutes; ours are the read deadline and the connect watch.
+    timeout: false,
+    // HTTP_PROXY and the like are meant for other programs of the operator's.
+    proxy: false,
+  };
+}
+
+/**
+ * A POST can meet the upstream closing a connection that it kept alive (uvicorn does after 5 s); Bun repeats GET and PUT
+ * by itself, a POST never. It is sent once more, on a new connection, if it came to nothing at once and can be repeated.
+ */
+function isStaleConnection(error: unknown, call: UpstreamCall, afterMs: number): boolean {
+  const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
+  return reset && afterMs < staleConnectionMs && !(call.body instanceof ReadableStream);
+}
+
+function follow(signal: AbortSignal, listener: () => void): () => void {
+  if (signal.aborted) listener();
+  signal.addEventListener("abort", listener);
+  return () => signal.removeEventListener("abort", listener);
+}

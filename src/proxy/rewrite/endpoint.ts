@@ -1,0 +1,33 @@
+/** What a body of this path gets besides its model name and caps. */
+export interface Endpoint {
+  templateKwargs: boolean;
+  /** Where its system text is: a leading message, or a member of its own. */
+  system: "message" | "member" | undefined;
+  /** Its streams tell their usage only where `stream_options` asks for it. */
+  streamOptions: boolean;
+}
+
+const endpoints: ReadonlyMap<string, Endpoint> = new Map([
+  ["/v1/chat/completions", { templateKwargs: true, system: "message", streamOptions: true }],
+  ["/v1/completions", { templateKwargs: false, system: undefined, streamOptions: true }],
+  ["/v1/messages", { templateKwargs: true, system: "member", streamOptions: false }],
+  ["/v1/responses", { templateKwargs: true, system: undefined, streamOptions: false }],
+]);
+
+const other: Endpoint = { templateKwargs: false, system: undefined, streamOptions: false };
+
+/**
+ * Percent-encoding, repeated slashes and one at the end are looked through, since backends and what stands before them do
+ * so too; case is not, since for them it is another path.
+ */
+export function getEndpoint(path: string): Endpoint {
+  return endpoints.get(decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "")) ?? other;
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,44 @@
+import type { RewriteRules } from "./rules.ts";
+
+export type ModelRules = Pick<RewriteRules, "liveModel" | "familyModel" | "rewriteAll" | "vendorPrefixes">;
+
+export interface Model {
+  /** What the backend is asked for. */
+  name: string;
+  /** The name asks the reasoning family for an answer without a think block. */
+  nonThinking: boolean;
+}
+
+/** The reasoning family is live when the served model is its canonical one, in any case. */
+export function isFamilyLive({ liveModel, familyModel }: Pick<ModelRules, "liveModel" | "familyModel">): boolean {
+  return liveModel !== undefined && familyModel !== undefined && sameName(liveModel, familyModel);
+}
+
+export function nonThinkingAlias(familyModel: string): string {
+  return `${familyModel}-nonthinking`;
+}
+
+/** Matching is case-insensitive; what is not rewritten stays exactly as it was submitted. */
+export function resolveModel(submitted: string, rules: ModelRules): Model {
+  const { liveModel } = rules;
+  if (liveModel === undefined) return { name: submitted, nonThinking: false };
+  const name = matchable(submitted);
+  if (name === matchable(liveModel)) return { name: liveModel, nonThinking: false };
+  if (isFamilyLive(rules) && /-nonthink(?:ing)?$/.test(name)) return { name: liveModel, nonThinking: true };
+  const isVendor = rules.vendorPrefixes.some((prefix) => name.startsWith(`${prefix.toLowerCase()}-`));
+  return { name: isVendor || rules.rewriteAll ? liveModel : submitted, nonThinking: false };
+}
+
+export function sameName(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
+}
+
+const longContextMark = "[1m]";
+
+/** Agents append the mark to a name to tell themselves of a long context window; some append it twice. */
+function matchable(name: string): string {
+  const lower = name.toLowerCase();
+  let end = lower.length;
+  while (lower.endsWith(longContextMark, end)) end -= longContextMark.length;
+  return lower.slice(0, end);
+}

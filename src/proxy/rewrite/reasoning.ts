@@ -1,0 +1,44 @@
+import type { JsonEditor } from "./json-edit.ts";
+import { findMember, findString, isLiteral, type JsonObject } from "./json-read.ts";
+
+/** How the reasoning family is asked to think. */
+export type ReasoningMode = "high" | "max" | "none";
+
+/** A name that asks for no thinking outweighs any effort; an effort that is unknown or missing is high. */
+export function reasoningMode(body: string, root: JsonObject, nonThinking: boolean): ReasoningMode {
+  if (nonThinking) return "none";
+  const config = findMember(root, "output_config");
+  const effort = config?.kind === "object" ? findString(body, findMember(config, "effort")) : undefined;
+  return effort === "max" || effort === "xhigh" ? "max" : "high";
+}
+
+const templateKwargs = {
+  none: { thinking: "false" },
+  high: { thinking: "true", reasoning_effort: '"high"' },
+  max: { thinking: "true", reasoning_effort: '"max"' },
+} as const satisfies Record<ReasoningMode, Record<string, string>>;
+
+/** Fills in what the client left out of `chat_template_kwargs`; what is no object is left for the backend to judge. */
+export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonObject, mode: ReasoningMode): void {
+  const defaults = Object.entries(templateKwargs[mode]);
+  const given = findMember(root, "chat_template_kwargs");
+  if (given === undefined) {
+    const members = defaults.map(([name, json]) => `"${name}":${json}`);
+    editor.addMember(root, "chat_template_kwargs", `{${members.join(",")}}`);
+    return;
+  }
+  if (given.kind !== "object") return;
+  for (const [name, json] of defaults) {
+    if (findMember(given, name) !== undefined) continue;
+    // `enable_thinking` is the older name of `thinking`: who set it has spoken.
+    const older = name === "thinking" ? findMember(given, "enable_thinking") : undefined;
+    editor.addMember(given, name, older === undefined ? json : body.slice(older.start, older.end));
+  }
+}
+
+/** The client's own switch, under either name, is off: there is nothing for an effort to act on. */
+export function hasThinkingOff(body: string, root: JsonObject): boolean {
+  const given = findMember(root, "chat_template_kwargs");
+  if (given?.kind !== "object") return false;
+  return isLiteral(body, findMember(given, "thinking") ?? findMember(given, "enable_thinking"), "false");
+}

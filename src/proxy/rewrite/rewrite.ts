@@ -1,0 +1,98 @@
+import { capTokens, cappedMembers } from "./caps.ts";
+import { listTurns, messagesShape, systemShape } from "./conversation.ts";
+import { type Endpoint, getEndpoint } from "./endpoint.ts";
+import { createJsonEditor, type JsonEditor } from "./json-edit.ts";
+import {
+  findMember,
+  findString,
+  isLiteral,
+  type JsonObject,
+  listMembers,
+  objectShape,
+  readJson,
+  type Shape,
+} from "./json-read.ts";
+import { discouragesHan } from "./language.ts";
+import { isFamilyLive, resolveModel } from "./model-name.ts";
+import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
+import type { RewriteRules } from "./rules.ts";
+import { askForUsage, noUsageAdded, type UsageAdded } from "./stream-options.ts";
+import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
+
+export type { RewriteRules } from "./rules.ts";
+
+export interface Rewritten {
+  /** What to send; undefined where nothing changed: the very bytes that came are sent. */
+  body: string | undefined;
+  /** The body says `"stream": true`. */
+  stream: boolean;
+  usageAdded: UsageAdded;
+}
+
+const value: Shape = {};
+const everyBody = {
+  model: value,
+  stream: value,
+  stream_options: objectShape({ include_usage: value, continuous_usage_stats: value }),
+  chat_template_kwargs: objectShape({ thinking: value, enable_thinking: value, reasoning_effort: value }),
+  output_config: objectShape({ effort: value }),
+  ...Object.fromEntries(cappedMembers.map((name) => [name, value])),
+};
+const shapes = {
+  conversation: objectShape({ ...everyBody, messages: messagesShape, system: systemShape }),
+  other: objectShape(everyBody),
+};
+
+/**
+ * Makes of a client's JSON what the backend serves: the model's name, token caps, the family's reasoning mode, system
+ * prefixes and a stream's usage. Only the values concerned change; what is not a JSON object is not touched at all.
+ * @param path the URL's pathname, such as `/v1/chat/completions`
+ */
+export function rewriteRequest(path: string, body: string, rules: RewriteRules): Rewritten {
+  const endpoint = getEndpoint(path);
+  const root = readJson(body, endpoint.system === undefined ? shapes.other : shapes.conversation);
+  if (root?.kind !== "object") return { body: undefined, stream: false, usageAdded: noUsageAdded };
+
+  const editor = createJsonEditor(body);
+  const nonThinking = rewriteModel(editor, body, root, rules);
+  capTokens(editor, body, root, rules);
+  const mode = isFamilyLive(rules) ? reasoningMode(body, root, nonThinking) : undefined;
+  if (mode !== undefined && endpoint.templateKwargs) fillTemplateKwargs(editor, body, root, mode);
+  prefixSystem(editor, body, root, { endpoint, mode, hanGuard: rules.hanGuard });
+  const stream = isLiteral(body, findMember(root, "stream"), "true");
+  const asks = stream && endpoint.streamOptions;
+  const usageAdded = asks ? askForUsage(editor, body, root, rules.forceStreamUsage) : noUsageAdded;
+  return { body: editor.result(), stream, usageAdded };
+}
+
+/** Rewrites every `model` and tells whether the one that counts asks for no thinking. */
+function rewriteModel(editor: JsonEditor, body: string, root: JsonObject, rules: RewriteRules): boolean {
+  let nonThinking = false;
+  for (const node of listMembers(root, "model")) {
+    const submitted = findString(body, node);
+    const model = submitted === undefined ? undefined : resolveModel(submitted, rules);
+    if (model !== undefined && model.name !== submitted) editor.replace(node, JSON.stringify(model.name));
+    nonThinking = model?.nonThinking ?? false;
+  }
+  return nonThinking;
+}
+
+interface PrefixReasons {
+  endpoint: Endpoint;
+  /** Undefined where the family is not live. */
+  mode: ReasoningMode | undefined;
+  hanGuard: boolean;
+}
+
+function prefixSystem(editor: JsonEditor, body: string, root: JsonObject, reasons: PrefixReasons): void {
+  const { endpoint, mode, hanGuard } = reasons;
+  const messages = findMember(root, "messages");
+  // A body without a conversation is for the backend to refuse.
+  if (endpoint.system === undefined || messages?.kind !== "array" || messages.elements.length === 0) return;
+  const prefixes: string[] = [];
+  if (mode === "max" && !hasThinkingOff(body, root)) prefixes.push(maximumEffortPrefix);
+  if (hanGuard && discouragesHan(listTurns(body, root))) prefixes.push(hanGuardPrefix);
+  if (prefixes.length === 0) return;
+  if (endpoint.system === "message") prefixChat(editor, body, root, prefixes);
+  else prefixMessages(editor, body, root, prefixes);
+}

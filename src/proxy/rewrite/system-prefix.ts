@@ -1,0 +1,58 @@
+import type { JsonEditor } from "./json-edit.ts";
+import { findMember, findString, isLiteral, type JsonNode, type JsonObject } from "./json-read.ts";
+
+export const maximumEffortPrefix =
+  "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +
+  "assumption, weigh alternatives, look for edge cases, and verify each step and the final result. Never shorten the " +
+  "reasoning to save time or tokens.";
+
+export const hanGuardPrefix =
+  "Write in the language of the conversation, and use no Chinese characters (Han ideographs) in your reasoning or your " +
+  "answer. Exceptions: quotations, code, file contents and names that contain them, and anything the user explicitly " +
+  "wants in them.";
+
+const separator = "\n\n";
+
+/** Puts the prefixes in front of the system text of a chat completions body: a leading system or developer message, or a new one. */
+export function prefixChat(editor: JsonEditor, body: string, root: JsonObject, prefixes: readonly string[]): void {
+  const messages = findMember(root, "messages");
+  if (messages?.kind !== "array") return;
+  const first = messages.elements[0];
+  if (first?.kind === "object" && isSystemRole(findString(body, findMember(first, "role")))) {
+    prefixMember(editor, body, first, "content", prefixes);
+  } else {
+    editor.prependElement(messages, JSON.stringify({ role: "system", content: prefixes.join(separator) }));
+  }
+}
+
+/** The same for a messages body, whose system text is a member of its own. */
+export function prefixMessages(editor: JsonEditor, body: string, root: JsonObject, prefixes: readonly string[]): void {
+  prefixMember(editor, body, root, "system", prefixes);
+}
+
+/** Instructions of the operator come under either role; the later one is OpenAI's for reasoning models. */
+export function isSystemRole(role: string | undefined): boolean {
+  return role === "system" || role === "developer";
+}
+
+function prefixMember(
+  editor: JsonEditor,
+  body: string,
+  owner: JsonObject,
+  name: string,
+  prefixes: readonly string[],
+): void {
+  const text = prefixes.join(separator);
+  const given = findMember(owner, name);
+  if (given === undefined) editor.addMember(owner, name, JSON.stringify(text));
+  else if (isLiteral(body, given, "null")) editor.replace(given, JSON.stringify(text));
+  else if (given.kind === "string") editor.prependText(given, isEmptyString(given) ? text : text + separator);
+  // Backends join parts with nothing in between, so the empty line has to be in the part.
+  else if (given.kind === "array") {
+    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
+  }
+}
+
+function isEmptyString(string: JsonNode): boolean {
+  return string.end - string.start === 2;
+}

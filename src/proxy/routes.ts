@@ -1,0 +1,186 @@
+import { Elysia } from "elysia";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import { findText, findWholeBody, isRewritable } from "./body.ts";
+import { CallEnded, clientLeft } from "./call-ended.ts";
+import { applyCors, findPreflightAnswer } from "./cors.ts";
+import { type Delivery, deliver, type DeliverDeps } from "./deliver.ts";
+import { type ErrorCode, errorResponse } from "./errors.ts";
+import { beginExchange, type Exchange } from "./exchange.ts";
+import type { Forward, UpstreamCall } from "./forward.ts";
+import { findCredential } from "./gate.ts";
+import { upstreamRequestHeaders } from "./headers.ts";
+import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
+import type { Observer, Outcome } from "./observer.ts";
+import { findPathAndQuery, isHost } from "./path.ts";
+import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+
+export interface ProxyDeps extends DeliverDeps {
+  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
+  /** Undefined for an unknown and for an inactive key alike. */
+  findKey: (key: string) => { id: number } | undefined | Promise<{ id: number } | undefined>;
+  forward: Forward;
+  observer: Observer;
+  clientAddress: (request: Request) => string | undefined;
+  /** Keeps the server's idle timer off a request that may be silent for long. @returns puts it back */
+  holdOpen: (request: Request) => () => void;
+  isStopping: () => boolean;
+  monotonic: Clock;
+  log: Log;
+}
+
+export interface Proxy {
+  handle(request: Request): Promise<Response>;
+  /** Answers what the path guard caught before anything else was looked at. */
+  refuse(request: Request, code: ErrorCode): Response;
+}
+
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+export function proxyRoutes(proxy: Proxy) {
+  // Nothing may touch `set` here: Elysia would take a streamed answer apart and decode it as text (1.4.30).
+  return new Elysia().all("/v1/*", ({ request }) => proxy.handle(request), { parse: "none" });
+}
+
+export function createProxy(deps: ProxyDeps): Proxy {
+  const { config } = deps;
+
+  const begin = (request: Request): Exchange => {
+    const release = deps.holdOpen(request);
+    const observer: Observer = {
+      started: deps.observer.started,
+      finished(record) {
+        release();
+        deps.observer.finished(record);
+      },
+    };
+    return beginExchange(
+      observer,
+      deps.monotonic,
+      request.method,
+      withoutQuery(findPathAndQuery(request.url) ?? request.url),
+    );
+  };
+
+  const answerFailure = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
+    const response = code === undefined ? new Response(null, { status: 499 }) : errorResponse(code);
+    exchange.status = response.status;
+    exchange.finish(outcome, { code });
+    return response;
+  };
+
+  /** The story of a request: path, key, body, upstream, answer. */
+  const serve = async (request: Request, exchange: Exchange): Promise<Response> => {
+    const target = findPathAndQuery(request.url);
+    if (target === undefined || !isHost(request.headers.get("host"))) {
+      return answerFailure(exchange, "invalid_host", "refused");
+    }
+    if (!methods.has(request.method)) return answerFailure(exchange, "method_not_allowed", "refused");
+    if (wantsWebSocket(request)) return answerFailure(exchange, "upgrade_not_supported", "refused");
+    if (deps.isStopping()) return answerFailure(exchange, "shutting_down", "refused");
+
+    const credential = findCredential(request.headers);
+    const key = credential === undefined ? undefined : await deps.findKey(credential);
+    if (key === undefined) return answerFailure(exchange, "invalid_api_key", "refused");
+    exchange.keyId = key.id;
+
+    const path = withoutQuery(target);
+    const body = await readBody(request, path, config.rewrite);
+    if (body === undefined) return answerFailure(exchange, "body_too_large", "refused");
+
+    const asked = askedModels(request.method, target, config.rewrite, deps.clock);
+    exchange.sent();
+    const answer = await deps.forward({
+      method: request.method,
+      pathAndQuery: asked.target,
+      headers: upstreamRequestHeaders(request.headers, {
+        keepLength: body.body === request.body,
+        clientAddress: deps.clientAddress(request),
+        upstreamApiKey: config.upstream.apiKey,
+      }),
+      body: body.body,
+      readTimeoutMs: body.stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
+      client: request.signal,
+    });
+    exchange.answered();
+    const { method } = request;
+    return deliver(
+      { answer, exchange, keyId: key.id, method, path, usageAdded: body.usageAdded, edit: asked.edit },
+      deps,
+    );
+  };
+
+  const withCors = (request: Request, response: Response): Response => {
+    applyCors(response.headers, request, config.corsOrigins);
+    return response;
+  };
+
+  return {
+    async handle(request) {
+      const exchange = begin(request);
+      const preflight = findPreflightAnswer(request, config.corsOrigins);
+      if (preflight !== undefined) {
+        exchange.status = preflight.status;
+        exchange.finish("completed");
+        return preflight;
+      }
+      try {
+        return withCors(request, await serve(request, exchange));
+      } catch (error) {
+        return withCors(request, answerFailure(exchange, ...failureOf(error, request, deps.log)));
+      }
+    },
+    refuse: (request, code) => withCors(request, answerFailure(begin(request), code, "refused")),
+  };
+}
+
+/** Browsers and SDKs upgrade to WebSocket alone; an offer of HTTP/2 (Java's client makes it each time) may be ignored. */
+function wantsWebSocket(request: Request): boolean {
+  return request.headers.get("upgrade")?.toLowerCase().includes("websocket") === true;
+}
+
+function withoutQuery(target: string): string {
+  const query = target.indexOf("?");
+  return query === -1 ? target : target.slice(0, query);
+}
+
+interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+  body: UpstreamCall["body"];
+}
+
+/** Only a body that may need a rewrite is held; undefined where such a one is too large. */
+async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody | undefined> {
+  const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
+  if (!isRewritable(request)) return { ...untouched, body: request.body };
+  const bytes = await findWholeBody(request);
+  if (bytes === undefined) return undefined;
+  const text = findText(bytes);
+  if (text === undefined) return { ...untouched, body: bytes };
+  const rewritten = rewriteRequest(path, text, rules);
+  return { ...rewritten, body: rewritten.body ?? bytes };
+}
+
+function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
+  // A body that stops in the middle fails with the runtime's error, not with ours.
+  const ended = error instanceof CallEnded || !request.signal.aborted ? error : clientLeft();
+  if (ended instanceof CallEnded) return [ended.code, ended.outcome];
+  log.error("A request failed inside Tollgate", { error: error instanceof Error ? error.stack : String(error) });
+  return ["internal", "refused"];
+}
+
+interface AskedModels {
+  /** Path and query that the backend is asked for. */
+  target: string;
+  edit: Delivery["edit"];
+}
+
+/** The list of models gets an entry that no backend knows, and asking for that entry asks the backend for its list. */
+function askedModels(method: string, target: string, models: ServedModels, clock: Clock): AskedModels {
+  const path = withoutQuery(target);
+  const createdSeconds = Math.floor(clock() / 1000);
+  if (method !== "GET") return { target, edit: undefined };
+  if (path === "/v1/models") return { target, edit: (list) => withNonThinkingModel(list, models, createdSeconds) };
+  if (!isNonThinkingModelPath(path, models)) return { target, edit: undefined };
+  return { target: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
+}

@@ -1,0 +1,55 @@
+import dayjs from "dayjs";
+import utc from "dayjs/plugin/utc";
+
+dayjs.extend(utc);
+
+/** Korea has kept +09:00, without summer time, since 1988: a fixed offset is the zone, whatever the machine's own is. */
+export const offsetMinutes = 9 * 60;
+export const msPerMinute = 60_000;
+export const minutesPerHour = 60;
+export const minutesPerDay = 24 * minutesPerHour;
+const msPerDay = minutesPerDay * msPerMinute;
+
+const inSeoul = (instantMs: number) => dayjs.utc(instantMs).utcOffset(offsetMinutes);
+
+/** Minutes since the epoch. */
+export function minuteOf(instantMs: number): number {
+  return Math.floor(instantMs / msPerMinute);
+}
+
+/** Days of Seoul since 1970-01-01: how days are stored and compared. */
+export function dayNumberOf(instantMs: number): number {
+  return Math.floor((instantMs + offsetMinutes * msPerMinute) / msPerDay);
+}
+
+/** The day of Seoul, `YYYY-MM-DD`. */
+export function dayOf(instantMs: number): string {
+  return dayFromNumber(dayNumberOf(instantMs));
+}
+
+export function dayFromNumber(dayNumber: number): string {
+  return dayjs.utc(dayNumber * msPerDay).format("YYYY-MM-DD");
+}
+
+export function dayNumberFrom(day: string): number {
+  return dayjs.utc(day).valueOf() / msPerDay;
+}
+
+export function dayBefore(day: string, days: number): string {
+  return dayFromNumber(dayNumberFrom(day) - days);
+}
+
+/** The instant at which a day of Seoul begins, epoch milliseconds. */
+export function startOfDay(day: string): number {
+  return (dayNumberFrom(day) * minutesPerDay - offsetMinutes) * msPerMinute;
+}
+
+/** The first minute (since the epoch) of the bucket that holds `minute`; buckets are counted from Seoul's midnight of 1970-01-01. */
+export function bucketFloor(minute: number, bucketMinutes: number): number {
+  return Math.floor((minute + offsetMinutes) / bucketMinutes) * bucketMinutes - offsetMinutes;
+}
+
+/** `2026-05-01T09:00:00.000+09:00` */
+export function timestampOf(instantMs: number): string {
+  return inSeoul(instantMs).format("YYYY-MM-DDTHH:mm:ss.SSSZ");
+}

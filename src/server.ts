@@ -1,0 +1,235 @@
+import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
+import { clientAddress } from "./admin/client-address.ts";
+import { prepareAdmin } from "./admin/prepare.ts";
+import type { AdminDeps } from "./admin/routes.ts";
+import type { Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
+import { type Connections, createConnections, type Listener, listen } from "./listen.ts";
+import type { Log } from "./log.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { connectTo, createConnectWatch } from "./proxy/connect-watch.ts";
+import { createForward } from "./proxy/forward.ts";
+import type { Observer } from "./proxy/observer.ts";
+import { createProxy, type Proxy } from "./proxy/routes.ts";
+import { openStore } from "./store/open.ts";
+import type { Store } from "./store/store.ts";
+import { build } from "./version.ts";
+
+export interface Server {
+  /** Where `/v1` answers. */
+  url: string;
+  /** Where `/api` and the console answer. */
+  adminUrl: string;
+  /** Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left. */
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  clock: Clock;
+  log: Log;
+  /** Shows the operator what belongs into no log line: the first password. */
+  print: (text: string) => void;
+}
+
+const connectTimeoutMs = 10_000;
+/** For error frames and resets to go out before the process does. */
+const lastWordsMs = 200;
+
+const monotonic: Clock = () => performance.now();
+
+export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
+  const { clock, log } = options;
+  const store = await openStore({ dataDir: config.dataDir, clock, log });
+  const ledger = createLedger({ store: store.usage, clock, log });
+  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: ledger.waiting });
+  const draining = new AbortController();
+  const stopping = new AbortController();
+  try {
+    const listeners = await listenOn(config, {
+      ...options,
+      store,
+      ledger,
+      metrics,
+      inFlight: createInFlight(),
+      draining,
+      stopping,
+    });
+    log.info("Listening", { version: build.version, proxy: `${listeners.proxy.url}/v1`, console: listeners.admin.url });
+    return {
+      url: listeners.proxy.url,
+      adminUrl: listeners.admin.url,
+      async stop() {
+        log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
+        draining.abort();
+        await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
+        await ledger.close();
+        await store.close();
+        log.info("Stopped");
+      },
+    };
+  } catch (error) {
+    await ledger.close();
+    await store.close();
+    throw error;
+  }
+}
+
+interface Parts extends ServerOptions {
+  store: Store;
+  ledger: Ledger;
+  metrics: Metrics;
+  inFlight: InFlight;
+  /** Refuses what comes over connections that are still open. */
+  draining: AbortController;
+  /** Ends what still runs when the grace is over. */
+  stopping: AbortController;
+}
+
+interface Listeners {
+  proxy: Listener;
+  admin: Listener;
+}
+
+/** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
+async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
+  const connections = createConnections();
+  const proxy = proxyOf(config, parts, connections);
+  const at = { host: config.host, port: config.port, shared: false };
+  if (config.adminPort === undefined) {
+    const admin = await adminDepsOf(config, parts, connections);
+    const listener = listen({ ...at, connections, refuse: proxy.refuse, fetch: createApp({ proxy, admin }).fetch });
+    return { proxy: listener, admin: listener };
+  }
+  const adminConnections = createConnections();
+  const app = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
+  const admin = listen({
+    ...at,
+    port: config.adminPort,
+    connections: adminConnections,
+    refuse: undefined,
+    fetch: app.fetch,
+  });
+  try {
+    return { admin, proxy: listen({ ...at, connections, refuse: proxy.refuse, fetch: createProxyApp(proxy).fetch }) };
+  } catch (error) {
+    await admin.cut();
+    throw error;
+  }
+}
+
+function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy {
+  const { baseUrl } = config.upstream;
+  return createProxy({
+    ...parts,
+    config,
+    monotonic,
+    sseKeepaliveMs: config.sseKeepaliveMs,
+    findKey: parts.store.keys.findActive,
+    record: parts.ledger.record,
+    forward: createForward({
+      baseUrl,
+      fetch,
+      connectWatch: createConnectWatch(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      stopping: parts.stopping.signal,
+      monotonic,
+    }),
+    observer: observeAll(parts.inFlight, parts.metrics, createRequestLog(parts.log)),
+    clientAddress: connections.peerAddress,
+    holdOpen: connections.holdOpen,
+    isStopping: () => parts.draining.signal.aborted,
+  });
+}
+
+async function adminDepsOf(
+  config: Config,
+  { store, clock, log, print, metrics, inFlight }: Parts,
+  connections: Connections,
+): Promise<AdminDeps> {
+  const { username, password, secretKey } = config.admin;
+  const { signingKey } = await prepareAdmin({
+    store,
+    config: { username, password, secretKey },
+    dataDir: config.dataDir,
+    print,
+  });
+  return {
+    store,
+    config: { username, metricsToken: config.metrics.token },
+    signingKey,
+    clock,
+    log,
+    clientAddress: (request) =>
+      clientAddress({
+        forwardedFor: request.headers.get("x-forwarded-for"),
+        socketAddress: connections.peerAddress(request) ?? "",
+        trustedHops: config.trustProxy,
+      }),
+    metricsText: metrics.text,
+    gpuSamplesReceived: metrics.gpuSamplesReceived,
+    inFlight: inFlight.count,
+    probeUpstream: probeOf(config.upstream),
+  };
+}
+
+/** The backend answers when it answers anything at all to the cheapest question there is. */
+function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstream"] {
+  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  return async (signal) => {
+    const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
+    await response.body?.cancel();
+    return { ok: response.status < 500 };
+  };
+}
+
+interface InFlight extends Observer {
+  count(): number;
+}
+
+function createInFlight(): InFlight {
+  let count = 0;
+  return {
+    started: () => void count++,
+    finished: () => void count--,
+    count: () => count,
+  };
+}
+
+/** One line for each request, once it is over. */
+function createRequestLog(log: Log): Observer {
+  return {
+    started: () => {},
+    finished: ({ usage, ...record }) =>
+      log.info("request", {
+        ...record,
+        upstreamMs: rounded(record.upstreamMs),
+        firstByteMs: rounded(record.firstByteMs),
+        durationMs: rounded(record.durationMs),
+        inputTokens: usage?.inputTokens,
+        outputTokens: usage?.outputTokens,
+      }),
+  };
+}
+
+const rounded = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : Math.round(ms * 10) / 10;
+
+function observeAll(...observers: Observer[]): Observer {
+  return {
+    started: () => {
+      for (const observer of observers) observer.started();
+    },
+    finished: (record) => {
+      for (const observer of observers) observer.finished(record);
+    },
+  };
+}
+
+async function drain(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {
+  const drained = Promise.all([...listeners].map((listener) => listener.drain()));
+  const inTime = await Promise.race([drained.then(() => true), Bun.sleep(graceMs).then(() => false)]);
+  stopping.abort();
+  if (inTime) return;
+  await Promise.race([drained, Bun.sleep(lastWordsMs)]);
+  for (const listener of listeners) await listener.cut();
+}

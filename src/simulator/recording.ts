@@ -1,0 +1,80 @@
+import type { SimulatedRequest } from "./request.ts";
+
+/** "aborted": the client left first. "broken": the simulator cut the connection, as its script told it. */
+export type EndingKind = "finished" | "aborted" | "broken";
+
+/** Times are those of `performance.now()`. */
+export type SimulatorEvent =
+  | { type: "connected" | "closed"; at: number; connection: number }
+  | { type: "head" | "request" | EndingKind; at: number; connection: number; request: SimulatedRequest };
+
+/** What happened, for tests to look at or to wait for. Keeps the last of it only. */
+export interface Recording {
+  add: (event: SimulatorEvent) => void;
+  /** Those kept, oldest first. */
+  requests: () => readonly SimulatedRequest[];
+  /** The oldest whole request that no call has given yet, or the next to come. */
+  nextRequest: (deadlineMs?: number) => Promise<SimulatedRequest>;
+  /** The first event that fits, of those that happened and those to come. */
+  waitFor: (predicate: (event: SimulatorEvent) => boolean, deadlineMs?: number) => Promise<SimulatorEvent>;
+  /** Forgets requests and events. */
+  clear: () => void;
+}
+
+/** A deadline is there to end a test that would hang, so it is far longer than a loaded machine needs. */
+const defaultDeadlineMs = 20_000;
+const maxEvents = 4096;
+
+export function createRecording(maxRequests: number): Recording {
+  let events: SimulatorEvent[] = [];
+  let requests: SimulatedRequest[] = [];
+  let unread: SimulatedRequest[] = [];
+  const watchers = new Set<(event: SimulatorEvent) => void>();
+
+  const nextEvent = (what: string, predicate: (event: SimulatorEvent) => boolean, deadlineMs: number) =>
+    new Promise<SimulatorEvent>((resolve, reject) => {
+      const watch = (event: SimulatorEvent): void => {
+        if (!predicate(event)) return;
+        clearTimeout(timer);
+        watchers.delete(watch);
+        resolve(event);
+      };
+      const timer = setTimeout(() => {
+        watchers.delete(watch);
+        reject(new Error(`The simulator saw no ${what} within ${deadlineMs} ms`));
+      }, deadlineMs);
+      watchers.add(watch);
+    });
+
+  return {
+    add(event) {
+      keepLast(events, event, maxEvents);
+      if (event.type === "request") {
+        keepLast(requests, event.request, maxRequests);
+        keepLast(unread, event.request, maxRequests);
+      }
+      for (const watch of watchers) watch(event);
+    },
+    requests: () => requests,
+    async nextRequest(deadlineMs = defaultDeadlineMs) {
+      for (;;) {
+        const request = unread.shift();
+        if (request !== undefined) return request;
+        await nextEvent("request", ({ type }) => type === "request", deadlineMs);
+      }
+    },
+    async waitFor(predicate, deadlineMs = defaultDeadlineMs) {
+      return events.find(predicate) ?? nextEvent("such event", predicate, deadlineMs);
+    },
+    clear() {
+      events = [];
+      requests = [];
+      unread = [];
+    },
+  };
+}
+
+function keepLast<T>(list: T[], item: T, max: number): void {
+  list.push(item);
+  if (list.length > max) list.shift();
+}

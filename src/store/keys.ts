@@ -1,0 +1,53 @@
+import { and, asc, count, eq, sql } from "drizzle-orm";
+import type { Engine } from "./sqlite.ts";
+import type { KeyStore } from "./store.ts";
+
+/** For each request of the proxy: prepared once, no cache. */
+export function prepareFindActiveKey({ db, tables: { keys } }: Engine): KeyStore["findActive"] {
+  const query = db
+    .select({ id: keys.id })
+    .from(keys)
+    .where(and(eq(keys.key, sql.placeholder("key")), eq(keys.isActive, true)))
+    .limit(1)
+    .prepare();
+  return (key) => query.get({ key });
+}
+
+export function createKeyStore(engine: Engine): KeyStore {
+  const { db, transaction } = engine;
+  const { keys, deletedKeys } = engine.tables;
+
+  return {
+    findActive: prepareFindActiveKey(engine),
+    async list() {
+      return await db.select().from(keys).orderBy(asc(keys.id));
+    },
+    async create({ name, key, createdAt }) {
+      const [created] = await db
+        .insert(keys)
+        .values({ name, key, createdAt, isActive: true, requestCount: 0, inputTokens: 0, outputTokens: 0 })
+        .onConflictDoNothing({ target: keys.key })
+        .returning();
+      return created ?? "collision";
+    },
+    async update(id, fields) {
+      const [updated] = await db.update(keys).set(fields).where(eq(keys.id, id)).returning();
+      return updated;
+    },
+    delete: (id) =>
+      transaction(async () => {
+        const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning({ id: keys.id, name: keys.name });
+        if (deleted === undefined) return false;
+        await db.insert(deletedKeys).values(deleted);
+        return true;
+      }),
+    async countActive() {
+      const [row] = await db.select({ active: count() }).from(keys).where(eq(keys.isActive, true));
+      return row?.active ?? 0;
+    },
+  };
+}
+
+/** The `last_used_at` that holds after a use at `usedAt`: it moves at most once a minute. */
+export const lastUsedAtAfter = (usedAt: ReturnType<typeof sql>, { keys }: Engine["tables"]): ReturnType<typeof sql> =>
+  sql`case when ${keys.lastUsedAt} > ${usedAt} - 60000 then ${keys.lastUsedAt} else ${usedAt} end`;

@@ -1,0 +1,124 @@
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { EngineStore } from "./engine-store.ts";
+import { prepareFindActiveKey } from "./keys.ts";
+import { prepareFindSession } from "./sessions.ts";
+import { type Engine, openReader } from "./sqlite.ts";
+import { toStorageError } from "./storage-error.ts";
+import { type Store, StorageError } from "./store.ts";
+import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts";
+
+/** A database that neither answers nor fails: a network disk that hangs, say. */
+const writeCheckTimeoutMs = 5000;
+
+export interface StoreOptions {
+  /** Created where it does not exist. */
+  dataDir: string;
+  clock: Clock;
+  log: Log;
+}
+
+export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate.db");
+
+/**
+ * Opens the SQLite database of a data folder, and brings it up to date.
+ * @throws StorageError where it cannot be opened, or a newer version wrote it
+ */
+export async function openStore({ dataDir, clock, log }: StoreOptions): Promise<Store> {
+  const file = databaseFile(dataDir);
+  const worker = await keepWorker({ file, clock, log });
+  // The Worker comes first: it creates the tables that the reader's statements name.
+  const reader = openReader(file);
+  return storeOver({ file, worker, reader, clock });
+}
+
+interface Parts {
+  file: string;
+  worker: StorageWorker;
+  reader: Engine;
+  clock: Clock;
+}
+
+function storeOver({ file, worker, reader, clock }: Parts): Store {
+  const remote = remoteOf(worker);
+  const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
+  const checkWritable = async () => {
+    await worker.call("checkWritable");
+  };
+  return {
+    keys: {
+      ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
+      findActive: explained(prepareFindActiveKey(reader)),
+    },
+    usage: {
+      ...usage,
+      daily: (sinceDay) => report(worker, "usage.daily", sinceDay),
+      history: (range) => report(worker, "usage.history", range),
+    },
+    gpu: remote("gpu", ["add", "latest", "powerHistory"]),
+    sessions: {
+      ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
+      find: explained(prepareFindSession(reader)),
+    },
+    settings: remote("settings", ["get", "set", "setIfAbsent"]),
+    checkWritable: () => withDeadline(checkWritable(), writeCheckTimeoutMs),
+    backup: (target) => backupWith(startWorker(clock), file, target),
+    async close() {
+      reader.close();
+      await worker.call("close").catch(() => {});
+      worker.stop();
+    },
+  };
+}
+
+/** The methods of a noun as calls to the Worker, which runs the same interface over its engine. */
+const remoteOf =
+  (worker: StorageWorker) =>
+  <Noun extends keyof EngineStore, Name extends keyof EngineStore[Noun] & string>(
+    noun: Noun,
+    names: readonly Name[],
+  ): Pick<EngineStore[Noun], Name> =>
+    Object.fromEntries(
+      names.map((name) => [name, (...args: unknown[]) => worker.call(`${noun}.${name}`, ...args)]),
+    ) as Pick<EngineStore[Noun], Name>;
+
+/** The Worker reads the next slice when it is asked for, so a slow client slows its own query and nothing else. */
+async function* report(worker: StorageWorker, name: string, ...args: unknown[]): AsyncGenerator<Uint8Array> {
+  const id = await worker.call("read", name, ...args);
+  try {
+    for (;;) {
+      const slice = await worker.call("next", id);
+      if (!(slice instanceof Uint8Array)) return;
+      yield slice;
+    }
+  } finally {
+    await worker.call("leave", id).catch(() => {});
+  }
+}
+
+/** A Worker of its own copies the file, so that counting goes on meanwhile. */
+async function backupWith(worker: StorageWorker, file: string, target: string): Promise<void> {
+  try {
+    await worker.call("backup", file, target);
+  } finally {
+    worker.stop();
+  }
+}
+
+const explained =
+  <Args extends unknown[], Result>(find: (...args: Args) => Result) =>
+  (...args: Args): Result => {
+    try {
+      return find(...args);
+    } catch (error) {
+      throw toStorageError(error);
+    }
+  };
+
+function withDeadline(work: Promise<void>, timeoutMs: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => reject(new StorageError("the database does not answer")), timeoutMs);
+  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  return promise;
+}

@@ -1,0 +1,91 @@
+import { type Columns, sqliteColumns } from "./columns.ts";
+
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
+export function defineTables({ table, identity, integer, real, text, boolean, primaryKey, index }: Columns) {
+  const counters = () => ({
+    requestCount: integer().notNull(),
+    inputTokens: integer().notNull(),
+    outputTokens: integer().notNull(),
+  });
+  const gpuReading = () => ({
+    name: text().notNull(),
+    powerDrawW: real(),
+    tempC: integer(),
+    memoryUsedMb: integer(),
+    memoryTotalMb: integer(),
+    utilizationPct: integer(),
+  });
+
+  return {
+    keys: table("keys", {
+      id: identity(),
+      key: text().notNull().unique(),
+      name: text().notNull(),
+      isActive: boolean().notNull(),
+      /** Epoch milliseconds, as every column that ends in At. */
+      createdAt: integer().notNull(),
+      lastUsedAt: integer(),
+      ...counters(),
+    }),
+    /** What usage rows call a key that is gone. */
+    deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
+
+    // Time comes first in the usage tables' primary keys: a flush then touches neighbouring rows at the tables' ends.
+    usageMinute: table(
+      "usage_minute",
+      { minute: integer().notNull(), keyId: integer().notNull(), ...counters() },
+      (t) => [primaryKey({ columns: [t.minute, t.keyId] })],
+    ),
+    usageHour: table("usage_hour", { hour: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId] }),
+    ]),
+    /** Days of Seoul since 1970-01-01. */
+    usageDay: table("usage_day", { day: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
+      primaryKey({ columns: [t.day, t.keyId] }),
+    ]),
+    /** The last flush of each ledger, so that one whose answer got lost is not counted again. */
+    usageFlushes: table("usage_flushes", {
+      ledger: text().primaryKey(),
+      flush: integer().notNull(),
+      writtenAt: integer().notNull(),
+    }),
+
+    /** `id` is `recordedAt * 256 + gpuId`: unique, and the table lies in the order of time without a second index. */
+    gpuSamples: table("gpu_samples", { id: integer().primaryKey(), ...gpuReading() }),
+    gpuLatest: table("gpu_latest", { gpuId: integer().primaryKey(), id: integer().notNull(), ...gpuReading() }),
+    /** The highest sum over all GPUs of one sample within a minute. It outlives the samples. */
+    gpuPowerMinute: table("gpu_power_minute", { minute: integer().primaryKey(), powerDrawW: real().notNull() }),
+
+    sessions: table("sessions", {
+      idHash: text().primaryKey(),
+      csrfToken: text().notNull(),
+      username: text().notNull(),
+      expiresAt: integer().notNull(),
+    }),
+    loginAttempts: table(
+      "login_attempts",
+      { id: identity(), address: text().notNull(), attemptedAt: integer().notNull() },
+      (t) => [
+        index("login_attempts_address").on(t.address, t.attemptedAt),
+        index("login_attempts_time").on(t.attemptedAt),
+      ],
+    ),
+    settings: table("settings", { name: text().primaryKey(), value: text().notNull() }),
+  };
+}
+
+// One export a table: drizzle-kit finds them by that.
+export const {
+  keys,
+  deletedKeys,
+  usageMinute,
+  usageHour,
+  usageDay,
+  usageFlushes,
+  gpuSamples,
+  gpuLatest,
+  gpuPowerMinute,
+  sessions,
+  loginAttempts,
+  settings,
+} = defineTables(sqliteColumns);

@@ -1,0 +1,56 @@
+import { and, count, eq, gt, lt, lte, min, sql } from "drizzle-orm";
+import type { Clock } from "../clock.ts";
+import type { Engine } from "./sqlite.ts";
+import type { SessionStore } from "./store.ts";
+
+const attemptsPerWindow = 10;
+const windowMs = 60_000;
+
+/** For each request of a session: prepared once. */
+export function prepareFindSession({ db, tables: { sessions } }: Engine): SessionStore["find"] {
+  const query = db
+    .select({ csrfToken: sessions.csrfToken, username: sessions.username, expiresAt: sessions.expiresAt })
+    .from(sessions)
+    .where(and(eq(sessions.idHash, sql.placeholder("idHash")), gt(sessions.expiresAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare();
+  return (idHash, now) => query.get({ idHash, now });
+}
+
+export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
+  const { db, transaction } = engine;
+  const { sessions, loginAttempts } = engine.tables;
+
+  return {
+    find: prepareFindSession(engine),
+    create: (idHash, session) =>
+      transaction(async () => {
+        await db.delete(sessions).where(lte(sessions.expiresAt, clock()));
+        await db.insert(sessions).values({ idHash, ...session });
+      }),
+    async extend(idHash, expiresAt) {
+      await db.update(sessions).set({ expiresAt }).where(eq(sessions.idHash, idHash));
+    },
+    async delete(idHash) {
+      await db.delete(sessions).where(eq(sessions.idHash, idHash));
+    },
+    async deleteAll() {
+      await db.delete(sessions);
+    },
+    // An attempt that is refused does not count: who waits as long as told can go on.
+    countLoginAttempt: (address, now) =>
+      transaction(async () => {
+        await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
+        const [recent] = await db
+          .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
+          .from(loginAttempts)
+          // A clock that was set back must not lock an address out until it has caught up.
+          .where(and(eq(loginAttempts.address, address), lt(loginAttempts.attemptedAt, now + windowMs)));
+        if (recent !== undefined && recent.first !== null && recent.attempts >= attemptsPerWindow) {
+          return recent.first + windowMs - now;
+        }
+        await db.insert(loginAttempts).values({ address, attemptedAt: now });
+        return 0;
+      }),
+  };
+}

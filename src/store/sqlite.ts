@@ -1,0 +1,117 @@
+import { Database } from "bun:sqlite";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import { type SQL, sql } from "drizzle-orm";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { migrate } from "./migrate.ts";
+import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
+import * as schema from "./schema.ts";
+
+/** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
+const writerBusyMs = 2000;
+const readerBusyMs = 100;
+
+/** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
+export interface Engine {
+  db: BunSQLiteDatabase;
+  tables: typeof schema;
+  /** The elements of a JSON array as rows with one column, `value`. */
+  jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
+  /** Runs a query that is written out. */
+  rows: <Row>(query: SQL) => Promise<Row[]>;
+  /** Takes the write lock first, so that it cannot fail half way for want of it. Calls must not overlap on one engine. */
+  transaction: <T>(work: () => Promise<T>) => Promise<T>;
+  close: () => void;
+}
+
+/** Opens the one connection that writes; creates the database, or brings it up to date. */
+export function openWriter(file: string, migrations: readonly Migration[] = readMigrations()): Engine {
+  createPrivately(file);
+  const client = new Database(file, { readwrite: true, strict: true });
+  try {
+    client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
+    migrate(client, migrations);
+    useWriteAheadLog(client);
+    client.run("PRAGMA synchronous = NORMAL");
+    client.run("PRAGMA foreign_keys = ON");
+    client.run("PRAGMA temp_store = MEMORY");
+    // A long read lets the log grow; the next checkpoint gives the disk back.
+    client.run(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
+    return engineOver(client, false);
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+/** Opens a connection that cannot write. The database has to exist. */
+export function openReader(file: string): Engine {
+  const client = new Database(file, { readwrite: true, strict: true });
+  client.run(`PRAGMA busy_timeout = ${readerBusyMs}`);
+  client.run("PRAGMA query_only = ON");
+  return engineOver(client, true);
+}
+
+/** Keys lie in it as they are: the file is for its owner alone. SQLite gives its log files the same mode. */
+function createPrivately(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    closeSync(openSync(file, "wx", 0o600));
+    chmodSync(file, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
+/** Two processes that switch a new database over at once refuse each other without waiting, whatever the busy timeout. */
+function useWriteAheadLog(client: Database): void {
+  const deadline = performance.now() + writerBusyMs;
+  for (;;) {
+    try {
+      client.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error;
+      Bun.sleepSync(10);
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+}
+
+/** Afterwards the file alone is complete. Where another process holds it, the log stays beside it and nothing is lost. */
+function foldLog(client: Database): void {
+  try {
+    client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  }
+}
+
+function engineOver(client: Database, readOnly: boolean): Engine {
+  const db = drizzle(client, { casing: "snake_case" });
+  return {
+    db,
+    tables: schema,
+    jsonRows: (array) => sql`json_each(${array})`,
+    rows: async (query) => db.all(query),
+    transaction: async (work) => {
+      client.run("BEGIN IMMEDIATE");
+      try {
+        const result = await work();
+        client.run("COMMIT");
+        return result;
+      } catch (error) {
+        // A full disk ends the transaction by itself.
+        if (client.inTransaction) client.run("ROLLBACK");
+        throw error;
+      }
+    },
+    close: () => {
+      if (!readOnly) foldLog(client);
+      client.close();
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Admin, type Sent, startAdmin, type Visitor } from "./support/admin-server.ts";
+
+let admin: Admin;
+let owner: Required<Visitor>;
+let key: { id: number; key: string };
+beforeAll(async () => {
+  admin = await startAdmin();
+  owner = await admin.login();
+  key = await admin.createKey("host");
+});
+afterAll(() => admin.stop());
+
+const mebibyte = 1024 * 1024;
+const padded = (size: number) => `{"name":"a","username":"a","password":"b","gpus":[],"x":"${"x".repeat(size)}"}`;
+
+describe.each([
+  ["POST", "/api/login", () => ({})],
+  ["POST", "/api/keys", () => ({ as: owner })],
+  ["PATCH", "/api/keys/1", () => ({ as: owner })],
+  ["POST", "/api/gpu-stats", () => ({ headers: { "x-api-key": key.key } })],
+])("the body of %s %s", (method, path, from: () => Sent) => {
+  const send = (raw: Sent["raw"], type: string | undefined = "application/json") => {
+    const { headers, ...rest } = from();
+    const all = { ...headers, ...(type !== undefined && { "content-type": type }) };
+    return admin.send(method, path, { ...rest, headers: all, ...(raw !== undefined && { raw }) });
+  };
+
+  test.each([
+    "",
+    "{",
+    "[]",
+    "null",
+    "7",
+    '"text"',
+    "{'a':1}",
+    '{"a":NaN}',
+    '{"a":1}x',
+    '{"name":"\n"}',
+    "[".repeat(200_000),
+    `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}x`,
+  ])("is refused where it is no JSON object", async (raw) => {
+    const answer = await send(raw);
+    expect([answer.status, answer.text]).toEqual([400, '{"error":"Invalid JSON body"}']);
+  });
+
+  test("is refused where it is no UTF-8", async () => {
+    const answer = await send(Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]));
+    expect([answer.status, answer.text]).toEqual([400, '{"error":"Invalid JSON body"}']);
+  });
+
+  test.each([
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "application/jsonx",
+    "text/json",
+    "",
+  ])("is refused as %p", async (type) => {
+    const answer = await send("{}", type);
+    expect([answer.status, answer.text]).toEqual([415, '{"error":"Content-Type must be application/json"}']);
+  });
+
+  test.each(["application/json; charset=utf-8", "Application/JSON", " application/json "])(
+    "is read as %p",
+    async (type) => {
+      expect((await send(padded(1), type)).status).not.toBe(415);
+    },
+  );
+
+  test("is refused where there is none", async () => {
+    const { headers, ...rest } = from();
+    const answer = await admin.send(method, path, { ...rest, ...(headers !== undefined && { headers }) });
+    expect([answer.status, answer.text]).toEqual([400, '{"error":"Invalid JSON body"}']);
+  });
+
+  test("may be 1 MiB and not a byte more, whether its length is told or not", async () => {
+    const room = mebibyte - padded(0).length;
+    const chunked = (text: string) =>
+      new ReadableStream({
+        start(controller) {
+          for (let at = 0; at < text.length; at += 65_536) controller.enqueue(Buffer.from(text.slice(at, at + 65_536)));
+          controller.close();
+        },
+      });
+    for (const body of [padded(room), chunked(padded(room))]) expect((await send(body)).status).not.toBe(413);
+    for (const body of [padded(room + 1), chunked(padded(room + 1))]) {
+      const answer = await send(body);
+      expect([answer.status, answer.text]).toEqual([413, '{"error":"Body must be at most 1 MiB"}']);
+    }
+  });
+});
+
+test("nothing of a stranger's body is judged before the stranger is refused", async () => {
+  for (const path of ["/api/keys", "/api/gpu-stats"]) {
+    for (const sent of [{ raw: "{" }, { raw: padded(2 * mebibyte), headers: { "content-type": "application/json" } }]) {
+      expect((await admin.send("POST", path, sent)).status).toBe(401);
+    }
+  }
+});

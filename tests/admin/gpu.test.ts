@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { parseGpuReadings } from "../../src/admin/gpu.ts";
+import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+
+let admin: Admin;
+let owner: Required<Visitor>;
+let key: { id: number; key: string };
+const received: Array<[stored: number, skipped: number]> = [];
+beforeAll(async () => {
+  admin = await startAdmin({ gpuSamplesReceived: (...counts) => received.push(counts) });
+  owner = await admin.login();
+  key = await admin.createKey("host");
+});
+afterAll(() => admin.stop());
+beforeEach(() => void (admin.time.now += 60_000));
+
+const push = (json: unknown, headers: Record<string, string> = { "x-api-key": key.key }) =>
+  admin.send("POST", "/api/gpu-stats", { json, headers });
+const latest = async () => (await admin.send("GET", "/api/gpu-stats", { as: owner })).json;
+const full = {
+  gpu_id: 0,
+  name: "NVIDIA H200",
+  power_draw_w: 512.25,
+  temp_c: 61,
+  memory_used_mb: 120_000,
+  memory_total_mb: 143_771,
+  utilization_pct: 97,
+};
+
+describe("POST /api/gpu-stats", () => {
+  test.each([
+    ["x-api-key", () => ({ "x-api-key": key.key })],
+    ["a bearer", () => ({ authorization: `Bearer ${key.key}` })],
+    ["a bearer in other case", () => ({ authorization: `bearer ${key.key}` })],
+  ])("takes a key as %s, without session or CSRF token", async (_, headers) => {
+    const answer = await push({ gpus: [full] }, headers());
+    expect([answer.status, answer.text]).toEqual([200, '{"ok":true}']);
+    expect(answer.headers.getSetCookie()).toEqual([]);
+  });
+
+  test.each([
+    ["no key", () => ({})],
+    ["an unknown key", () => ({ "x-api-key": "stranger" })],
+    ["an empty key", () => ({ "x-api-key": "" })],
+    ["a good key behind a bad bearer", () => ({ authorization: "Bearer stranger", "x-api-key": key.key })],
+    ["a session alone", () => ({ cookie: owner.cookie, "x-csrf-token": owner.csrf })],
+  ])("refuses %s before it reads the body", async (_, headers) => {
+    const answer = await push({}, headers());
+    expect([answer.status, answer.text]).toEqual([401, '{"error":"Invalid API key"}']);
+    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test("refuses a key that was switched off", async () => {
+    const off = await admin.createKey("off");
+    await admin.store.keys.update(off.id, { isActive: false });
+    expect((await push({ gpus: [] }, { "x-api-key": off.key })).status).toBe(401);
+  });
+
+  test.each([{}, { gpus: null }, { gpus: {} }, { gpus: "[]" }, { gpu: [] }])("refuses %j", async (json) => {
+    const answer = await push(json);
+    expect([answer.status, answer.text]).toEqual([400, '{"error":"gpus must be an array"}']);
+  });
+
+  test("gives all readings of one POST the server's one time, and an id each", async () => {
+    await push({ gpus: [full, { gpu_id: 3, name: "bare" }], recorded_at: "1999-01-01" });
+    const [first, second] = (await latest()) as Array<Record<string, unknown>>;
+    const recorded_at = new Date(admin.time.now + 9 * 3_600_000).toISOString().replace("Z", "+09:00");
+    expect(first).toEqual({ id: expect.any(Number), recorded_at, ...full });
+    expect(second).toEqual({
+      id: expect.any(Number),
+      recorded_at,
+      gpu_id: 3,
+      name: "bare",
+      power_draw_w: null,
+      temp_c: null,
+      memory_used_mb: null,
+      memory_total_mb: null,
+      utilization_pct: null,
+    });
+    expect(first?.["id"]).not.toBe(second?.["id"]);
+  });
+
+  test("stores the good ones of a POST that holds bad ones too, and says nothing of those", async () => {
+    const answer = await push({ gpus: [{ ...full, gpu_id: 10, temp_c: 151 }, null, { ...full, gpu_id: 11 }, 7, []] });
+    expect([answer.status, answer.text]).toEqual([200, '{"ok":true}']);
+    const ids = ((await latest()) as Array<{ gpu_id: number }>).map(({ gpu_id }) => gpu_id);
+    expect(ids).toContain(11);
+    expect(received.at(-1)).toEqual([1, 4]);
+    expect(ids).not.toContain(10);
+  });
+
+  test.each([{ gpus: [] }, { gpus: [{}] }])("takes %j, with nothing to store", async (json) => {
+    const before = await latest();
+    expect((await push(json)).status).toBe(200);
+    expect(await latest()).toEqual(before);
+  });
+});
+
+describe("a reading", () => {
+  const taken = (change: Record<string, unknown>) =>
+    parseGpuReadings(JSON.parse(JSON.stringify({ gpus: [{ ...full, ...change }] }))).readings[0];
+
+  test.each([
+    [{ gpu_id: 0 }, { gpuId: 0 }],
+    [{ gpu_id: 255 }, { gpuId: 255 }],
+    [{ name: "" }, { name: "" }],
+    [{ name: "x".repeat(64) }, { name: "x".repeat(64) }],
+    [{ name: "👍".repeat(64) }, { name: "👍".repeat(64) }],
+    [{ power_draw_w: 0 }, { powerDrawW: 0 }],
+    [{ power_draw_w: 10_000 }, { powerDrawW: 10_000 }],
+    [{ power_draw_w: 0.001 }, { powerDrawW: 0.001 }],
+    [{ power_draw_w: null }, { powerDrawW: null }],
+    [{ temp_c: 0 }, { tempC: 0 }],
+    [{ temp_c: 150 }, { tempC: 150 }],
+    [{ memory_used_mb: Number.MAX_SAFE_INTEGER }, { memoryUsedMb: Number.MAX_SAFE_INTEGER }],
+    [{ utilization_pct: 100 }, { utilizationPct: 100 }],
+    [{ fan_pct: "anything" }, {}],
+  ])("is taken with %j", (change, kept) => {
+    expect(taken(change)).toMatchObject(kept);
+  });
+
+  test.each([
+    { gpu_id: -1 },
+    { gpu_id: 256 },
+    { gpu_id: 1.5 },
+    { gpu_id: "0" },
+    { gpu_id: null },
+    { gpu_id: true },
+    { name: null },
+    { name: 7 },
+    { name: "x".repeat(65) },
+    { name: "👍".repeat(65) },
+    { name: "a\0" },
+    { power_draw_w: -0.001 },
+    { power_draw_w: 10_000.5 },
+    { power_draw_w: "100" },
+    { power_draw_w: [] },
+    { temp_c: -1 },
+    { temp_c: 151 },
+    { temp_c: 60.5 },
+    { temp_c: false },
+    { memory_used_mb: -1 },
+    { memory_used_mb: 0.5 },
+    { memory_used_mb: 1e300 },
+    { memory_total_mb: Number.MAX_SAFE_INTEGER + 1 },
+    { memory_total_mb: "8" },
+    { utilization_pct: -1 },
+    { utilization_pct: 101 },
+    { utilization_pct: {} },
+  ])("is skipped with %j", (change) => {
+    expect(taken(change)).toBeUndefined();
+  });
+
+  test.each(["gpu_id", "name"])("is skipped without %s", (field) => {
+    expect(taken({ [field]: undefined })).toBeUndefined();
+  });
+
+  test("is skipped where JSON writes a number past all bounds, and has no negative zero", () => {
+    const parse = (text: string) =>
+      parseGpuReadings(JSON.parse(`{"gpus":[{"gpu_id":-0,"name":"a","power_draw_w":${text}}]}`));
+    expect(parse("1e999")).toEqual({ readings: [], skipped: 1 });
+    expect(parse("-1e999")).toEqual({ readings: [], skipped: 1 });
+    const [reading] = parse("-0").readings;
+    expect([Object.is(reading?.gpuId, 0), Object.is(reading?.powerDrawW, 0)]).toEqual([true, true]);
+  });
+
+  test("is the last good one of its GPU, and there are never more than 256", () => {
+    const entry = (gpu_id: number, temp_c: number) => ({ gpu_id, name: "a", temp_c });
+    const gpus = [
+      entry(1, 10),
+      entry(2, 20),
+      entry(1, 30),
+      entry(1, 999),
+      ...Array.from({ length: 20_000 }, (_, id) => entry(id, 5)),
+    ];
+    const { readings, skipped } = parseGpuReadings({ gpus: gpus.slice(0, 4) });
+    expect(skipped).toBe(2);
+    expect(readings.map(({ gpuId, tempC }) => [gpuId, tempC])).toEqual([
+      [1, 30],
+      [2, 20],
+    ]);
+    expect(parseGpuReadings({ gpus }).readings).toHaveLength(256);
+  });
+});
+
+describe("GET /api/gpu-stats/power-history", () => {
+  test("gives each bucket's highest sum over the GPUs of one POST, not an average, and unsent power as 0", async () => {
+    admin.time.now = Date.parse("2026-05-02T00:00:30+09:00");
+    const watts = (...powers: Array<number | undefined>) => ({
+      gpus: powers.map((power_draw_w, gpu_id) => ({ gpu_id, name: "a", power_draw_w })),
+    });
+    await push(watts(100, 200));
+    admin.time.now += 1000;
+    await push(watts(150, 250, undefined));
+    admin.time.now += 1000;
+    await push(watts(500));
+    admin.time.now += 60_000;
+    await push(watts(1, undefined));
+    const answer = await admin.send("GET", "/api/gpu-stats/power-history?days=1&bucket_minutes=1", { as: owner });
+    expect([answer.json.days, answer.json.bucket_minutes]).toEqual([1, 1]);
+    expect(answer.json.points.slice(-2)).toEqual([
+      { recorded_at: "2026-05-02T00:00:00.000+09:00", power_draw_w: 500 },
+      { recorded_at: "2026-05-02T00:01:00.000+09:00", power_draw_w: 1 },
+    ]);
+    const byDay = await admin.send("GET", "/api/gpu-stats/power-history?days=1&bucket_minutes=1440", { as: owner });
+    expect(byDay.json.points.at(-1)).toEqual({ recorded_at: "2026-05-02T00:00:00.000+09:00", power_draw_w: 500 });
+  });
+});

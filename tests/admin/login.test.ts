@@ -1,0 +1,150 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { resetPassword } from "../../src/admin/prepare.ts";
+import { type Admin, type Answer, password, startAdmin } from "./support/admin-server.ts";
+
+let admin: Admin;
+beforeAll(async () => {
+  admin = await startAdmin({ trustedHops: 1 });
+});
+afterAll(() => admin.stop());
+// Each test finds the limit untouched.
+afterEach(() => void (admin.time.now += 61_000));
+
+const attempt = (json: unknown, address = "203.0.113.7"): Promise<Answer> =>
+  admin.send("POST", "/api/login", { json, headers: { "x-forwarded-for": address } });
+const right = { username: "admin", password };
+const wrong = { username: "admin", password: "wrong" };
+
+test("the right password begins a session", async () => {
+  const answer = await attempt(right);
+  expect([answer.status, answer.json.username, answer.json.ok]).toEqual([200, "admin", true]);
+  expect(answer.text).not.toContain(password);
+});
+
+test.each([
+  ["a wrong password", { username: "admin", password: "wrong" }],
+  ["an empty password", { username: "admin", password: "" }],
+  ["a password that is only its beginning", { username: "admin", password: password.slice(0, -1) }],
+  ["an unknown user", { username: "nobody", password }],
+  ["a user in other case", { username: "Admin", password }],
+  ["an empty user", { username: "", password }],
+  ["null characters", { username: "admin\0", password: `${password}\0` }],
+  ["half a surrogate pair", { username: "\ud800", password: "\udc00" }],
+  ["a password of 900 kB", { username: "admin", password: "x".repeat(900_000) }],
+])("%s gets the one answer, and no cookie", async (_, json) => {
+  const answer = await attempt(json);
+  expect([answer.status, answer.text]).toEqual([401, '{"error":"Invalid credentials"}']);
+  expect(answer.headers.getSetCookie()).toEqual([]);
+});
+
+test.each([
+  [{}, "username must be a string"],
+  [{ username: "admin" }, "password must be a string"],
+  [{ username: null, password }, "username must be a string"],
+  [{ username: "admin", password: 7 }, "password must be a string"],
+  [{ username: ["admin"], password: [password] }, "username must be a string"],
+])("%j is refused with a sentence", async (json, error) => {
+  const answer = await attempt(json);
+  expect([answer.status, answer.json.error]).toEqual([400, error]);
+});
+
+test("an unknown user takes as long as a wrong password", async () => {
+  const timeOf = async (json: unknown) => {
+    const times: number[] = [];
+    for (let round = 0; round < 7; round += 1) {
+      const began = performance.now();
+      await attempt(json, `192.0.2.${round}`);
+      times.push(performance.now() - began);
+    }
+    return times.toSorted((left, right_) => left - right_)[3] ?? 0;
+  };
+  await attempt(wrong);
+  const ratio = (await timeOf({ username: "nobody", password: "wrong" })) / (await timeOf(wrong));
+  expect(ratio).toBeWithin(0.4, 2.5);
+});
+
+describe("the limit of 10 a minute", () => {
+  const used = async (address: string) => {
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => attempt(wrong, address)));
+    expect(statuses.map(({ status }) => status)).toEqual(Array<number>(10).fill(401));
+  };
+
+  test("refuses the eleventh, right or wrong, and says how long to wait", async () => {
+    await used("203.0.113.7");
+    for (const json of [wrong, right]) {
+      const answer = await attempt(json);
+      expect([answer.status, answer.text]).toEqual([429, '{"error":"Too many login attempts, try again later"}']);
+      expect(Number(answer.headers.get("retry-after"))).toBeWithin(1, 61);
+    }
+  });
+
+  test("is over a minute later", async () => {
+    await used("203.0.113.8");
+    admin.time.now += 60_001;
+    expect((await attempt(right, "203.0.113.8")).status).toBe(200);
+  });
+
+  test("counts right passwords too", async () => {
+    for (let round = 0; round < 10; round += 1) expect((await attempt(right, "203.0.113.9")).status).toBe(200);
+    expect((await attempt(right, "203.0.113.9")).status).toBe(429);
+  });
+
+  test("is each address's own", async () => {
+    await used("203.0.113.10");
+    expect((await attempt(right, "203.0.113.11")).status).toBe(200);
+  });
+
+  test("is shared by the addresses of one IPv6 network", async () => {
+    await used("2001:db8::1");
+    expect((await attempt(right, "2001:db8::ffff:2")).status).toBe(429);
+    expect((await attempt(right, "2001:db8:0:1::1")).status).toBe(200);
+  });
+
+  test("is not evaded by what a client writes into X-Forwarded-For", async () => {
+    await used("203.0.113.12");
+    expect((await attempt(right, "198.51.100.1, 203.0.113.12")).status).toBe(429);
+  });
+
+  test("does not count what is no attempt, so that another site's page cannot use it up", async () => {
+    const forged = {
+      raw: JSON.stringify(right),
+      headers: { "content-type": "text/plain", "x-forwarded-for": "203.0.113.13" },
+    };
+    for (let round = 0; round < 12; round += 1)
+      expect((await admin.send("POST", "/api/login", forged)).status).toBe(415);
+    expect((await attempt(right, "203.0.113.13")).status).toBe(200);
+  });
+});
+
+test("a flood from many addresses is answered in full and verified in part", async () => {
+  const flood = Array.from({ length: 150 }, (_, host) => attempt(wrong, `198.51.100.${host}`));
+  const statuses = (await Promise.all(flood)).map(({ status }) => status);
+  expect(new Set(statuses)).toEqual(new Set([401, 429]));
+  expect((await attempt(right, "203.0.113.99")).status).toBe(200);
+});
+
+test("a password that is replaced while the old one is verified lets nobody in", async () => {
+  const raced = await startAdmin({
+    store: (real) => ({
+      ...real,
+      sessions: {
+        ...real.sessions,
+        create: async (idHash, session) => {
+          await resetPassword(real, "a new one");
+          await real.sessions.create(idHash, session);
+        },
+      },
+    }),
+  });
+  const answer = await raced.send("POST", "/api/login", { json: right });
+  expect([answer.status, answer.headers.getSetCookie()]).toEqual([401, []]);
+  await raced.stop();
+});
+
+test("the log tells of attempts, and holds neither user names nor passwords that strangers typed", async () => {
+  admin.logged.length = 0;
+  await attempt({ username: "my-secret-in-the-wrong-field", password: "guess-1" }, "203.0.113.14");
+  const log = admin.logged.join("");
+  expect(log).toContain("203.0.113.14");
+  expect(log).not.toMatch(/my-secret|guess-1/);
+});

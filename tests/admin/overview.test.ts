@@ -1,0 +1,103 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+
+const minute = 60_000;
+const noon = Date.parse("2026-05-02T12:00:30+09:00");
+
+let admin: Admin;
+let owner: Required<Visitor>;
+let key: { id: number; key: string };
+let backend: () => Promise<{ ok: boolean }>;
+let probes = 0;
+beforeAll(async () => {
+  admin = await startAdmin({
+    probeUpstream: () => {
+      probes += 1;
+      return backend();
+    },
+  });
+  backend = async () => ({ ok: true });
+  admin.time.now = noon;
+  owner = await admin.login();
+  key = await admin.createKey("a");
+});
+afterEach(() => void (admin.time.now += 10_000));
+afterAll(() => admin.stop());
+
+const overview = async () => (await admin.send("GET", "/api/overview", { as: owner })).json;
+const count = (at: number, inputTokens: number) =>
+  admin.store.usage.add([
+    { keyId: key.id, minute: Math.floor(at / minute), lastClosedAt: at, requestCount: 1, inputTokens, outputTokens: 1 },
+  ]);
+
+test("today stands beside yesterday up to the same minute, and the last whole minute apart", async () => {
+  const yesterday = noon - 1440 * minute;
+  await count(yesterday - 12 * 60 * minute - minute, 1);
+  await count(yesterday - 12 * 60 * minute, 10);
+  await count(yesterday, 100);
+  await count(yesterday + minute, 1000);
+  await count(noon - minute, 20_000);
+  await count(noon, 300_000);
+  const answer = await overview();
+  expect(answer.yesterday).toEqual({ request_count: 2, input_tokens: 110, output_tokens: 2, total_tokens: 112 });
+  expect(answer.today).toEqual({ request_count: 2, input_tokens: 320_000, output_tokens: 2, total_tokens: 320_002 });
+  expect(answer.last_minute).toEqual({
+    request_count: 1,
+    input_tokens: 20_000,
+    output_tokens: 1,
+    total_tokens: 20_001,
+  });
+  expect(answer.now).toBe("2026-05-02T12:00:30.000+09:00");
+});
+
+test("active keys are those that are switched on", async () => {
+  const off = await admin.createKey("off");
+  const before = (await overview()).active_keys;
+  await admin.store.keys.update(off.id, { isActive: false });
+  expect((await overview()).active_keys).toBe(before - 1);
+  expect((await overview()).in_flight).toBe(3);
+});
+
+test("a GPU that is silent for two minutes is stale and left out of the sum", async () => {
+  expect((await overview()).power_draw_w).toBeNull();
+  const push = (...gpus: object[]) =>
+    admin.send("POST", "/api/gpu-stats", { headers: { "x-api-key": key.key }, json: { gpus } });
+  await push({ gpu_id: 0, name: "a", power_draw_w: 100 });
+  admin.time.now += 1;
+  await push({ gpu_id: 1, name: "b", power_draw_w: 30.5 }, { gpu_id: 2, name: "c" });
+  admin.time.now += 119_998;
+  expect((await overview()).power_draw_w).toBe(130.5);
+  admin.time.now += 1;
+  const answer = await overview();
+  expect(answer.power_draw_w).toBe(30.5);
+  expect(answer.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
+  admin.time.now += 1;
+  expect((await overview()).power_draw_w).toBeNull();
+});
+
+test("the backend is asked once in a few seconds, whoever looks", async () => {
+  await overview();
+  probes = 0;
+  admin.time.now += 10_000;
+  const answers = await Promise.all([overview(), overview(), overview()]);
+  admin.time.now += 2999;
+  answers.push(await overview());
+  expect(probes).toBe(1);
+  expect(new Set(answers.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
+  admin.time.now += 1;
+  await overview();
+  expect(probes).toBe(2);
+});
+
+test.each([
+  ["answers badly", async () => ({ ok: false })],
+  ["cannot be reached", () => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.5:8000"))],
+  ["says nothing", () => new Promise<never>(() => {})],
+])("a backend that %s is not ok, and the page is not kept waiting", async (_, state) => {
+  backend = state;
+  const began = performance.now();
+  const answer = await admin.send("GET", "/api/overview", { as: owner });
+  expect(answer.json.upstream.ok).toBe(false);
+  expect(answer.text).not.toContain("10.0.0.5");
+  expect(performance.now() - began).toBeLessThan(10_000);
+});

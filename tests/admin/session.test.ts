@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { signCookie } from "elysia/utils";
+import type { Store } from "../../src/store/store.ts";
+import { type Admin, cookieOf, password, startAdmin } from "./support/admin-server.ts";
+
+const day = 24 * 60 * 60 * 1000;
+
+/** What went to the store's sessions, beside going there. */
+function spied(real: Store) {
+  const created: string[] = [];
+  const extended: string[] = [];
+  const sessions: Store["sessions"] = {
+    ...real.sessions,
+    create: (idHash, session) => {
+      created.push(idHash);
+      return real.sessions.create(idHash, session);
+    },
+    extend: (idHash, expiresAt) => {
+      extended.push(idHash);
+      return real.sessions.extend(idHash, expiresAt);
+    },
+  };
+  return { store: { ...real, sessions }, created, extended };
+}
+
+describe("a session's cookie", () => {
+  let admin: Admin;
+  let spy: ReturnType<typeof spied>;
+  beforeAll(async () => {
+    admin = await startAdmin({ store: (real) => (spy = spied(real)).store });
+  });
+  afterAll(() => admin.stop());
+
+  test("has exactly the attributes of the contract", async () => {
+    const answer = await admin.send("POST", "/api/login", { json: { username: "admin", password } });
+    const [value = "", ...attributes] = answer.headers.getSetCookie()[0]?.split("; ") ?? [];
+    expect(value).toMatch(/^session=[0-9a-f]{64}\.[\w%]+$/);
+    expect(attributes.toSorted()).toEqual(["HttpOnly", "Max-Age=31536000", "Path=/", "SameSite=Lax", "Secure"]);
+  });
+
+  test("is known to the store by a hash alone", async () => {
+    const { cookie } = await admin.login();
+    const id = cookie.slice("session=".length).split(".", 1)[0] ?? "";
+    const idHash = new Bun.CryptoHasher("sha256").update(id).digest("hex");
+    expect(spy.created.at(-1)).toBe(idHash);
+    expect(spy.created).not.toContain(id);
+  });
+
+  test("is a new one at every login, whatever the browser came with", async () => {
+    const first = await admin.login();
+    const again = await admin.send("POST", "/api/login", { as: first, json: { username: "admin", password } });
+    expect(cookieOf(again)).not.toBe(first.cookie);
+    expect(again.json.csrf_token).not.toBe(first.csrf);
+  });
+
+  test.each([
+    ["GET", "/api/me", {}, 200],
+    ["GET", "/api/keys", {}, 200],
+    ["GET", "/api/usage/daily", {}, 200],
+    ["GET", "/api/usage/daily?days=0", {}, 400],
+    ["HEAD", "/api/keys", {}, 200],
+    ["DELETE", "/api/keys/999", {}, 404],
+    ["POST", "/api/keys", { json: {} }, 400],
+  ] as const)("is sent again by %s %s, unchanged", async (method, path, sent, status) => {
+    const visitor = await admin.login();
+    const answer = await admin.send(method, path, { as: visitor, ...sent });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.getSetCookie()[0]).toStartWith(`${visitor.cookie}; Max-Age=31536000; `);
+    admin.time.now += 61_000;
+  });
+
+  test("is sent again with a CSRF refusal too", async () => {
+    const { cookie } = await admin.login();
+    const answer = await admin.send("POST", "/api/keys", { as: { cookie }, json: { name: "a" } });
+    expect([answer.status, cookieOf(answer)]).toEqual([403, cookie]);
+    admin.time.now += 61_000;
+  });
+});
+
+describe("a session", () => {
+  let admin: Admin;
+  let spy: ReturnType<typeof spied>;
+  beforeAll(async () => {
+    admin = await startAdmin({ store: (real) => (spy = spied(real)).store });
+  });
+  afterAll(() => admin.stop());
+  const statusOf = async (cookie: string) => (await admin.send("GET", "/api/keys", { as: { cookie } })).status;
+
+  test("lives 365 days after its latest request, and not longer", async () => {
+    const { cookie } = await admin.login();
+    admin.time.now += 364 * day;
+    expect(await statusOf(cookie)).toBe(200);
+    admin.time.now += 364 * day;
+    expect(await statusOf(cookie)).toBe(200);
+    admin.time.now += 365 * day + 1;
+    expect(await statusOf(cookie)).toBe(401);
+  });
+
+  test("writes its expiry at most once a minute", async () => {
+    const { cookie } = await admin.login();
+    spy.extended.length = 0;
+    await Promise.all([statusOf(cookie), statusOf(cookie)]);
+    admin.time.now += 59_999;
+    await statusOf(cookie);
+    expect(spy.extended).toHaveLength(0);
+    admin.time.now += 1;
+    await statusOf(cookie);
+    await statusOf(cookie);
+    expect(spy.extended).toHaveLength(1);
+  });
+
+  test("ends at logout on the server too, and leaves others alone", async () => {
+    const [leaving, staying] = [await admin.login(), await admin.login()];
+    const answer = await admin.send("POST", "/api/logout", { as: leaving });
+    expect(answer.text).toBe('{"ok":true}');
+    expect(answer.headers.getSetCookie()[0]).toMatch(/^session=; Max-Age=0; /);
+    expect([await statusOf(leaving.cookie), await statusOf(staying.cookie)]).toEqual([401, 200]);
+  });
+
+  test("keeps its CSRF token for its whole life", async () => {
+    const { cookie, csrf } = await admin.login();
+    for (const answer of [
+      await admin.send("GET", "/api/me", { as: { cookie } }),
+      await admin.send("GET", "/api/me", { as: { cookie } }),
+    ]) {
+      expect(answer.json).toEqual({ authenticated: true, username: "admin", csrf_token: csrf });
+    }
+    expect(csrf).toMatch(/^[0-9a-f]{64}$/);
+    admin.time.now += 61_000;
+  });
+
+  test("is no session where the cookie was forged, cut, altered or signed by another key", async () => {
+    const { cookie } = await admin.login();
+    const value = decodeURIComponent(cookie.slice("session=".length));
+    const [id = "", signature = ""] = value.split(".");
+    const values = [
+      "",
+      ".",
+      id,
+      `${id}.`,
+      `.${signature}`,
+      value.slice(0, -1),
+      `${id.slice(0, -1)}0.${signature}`,
+      `${value}x`,
+      await signCookie(id, "another key of sixteen"),
+      await signCookie("0".repeat(64), admin.signingKey),
+      "%",
+      "%zz",
+      "{}",
+      '{"a":1}',
+      "[1]",
+      "x".repeat(8000),
+      "한글",
+    ];
+    for (const forged of values) {
+      const cookies = [`session=${forged}`, `session=${encodeURIComponent(forged)}`];
+      for (const header of cookies) {
+        const answer = await admin.send("GET", "/api/me", { as: { cookie: Buffer.from(header).toString("latin1") } });
+        expect([header, answer.status, answer.text]).toEqual([header, 401, '{"authenticated":false}']);
+      }
+    }
+  });
+
+  test("is not stopped by other cookies that make no sense", async () => {
+    const { cookie } = await admin.login();
+    expect(await statusOf(`__proto__=1; a=%zz; =; ;; constructor={"x":1}; ${cookie}; b={`)).toBe(200);
+  });
+
+  test("lets a browser with a dead cookie log in", async () => {
+    const json = { username: "admin", password };
+    const answer = await admin.send("POST", "/api/login", { as: { cookie: "session=dead.cookie" }, json });
+    expect(answer.status).toBe(200);
+  });
+
+  test("goes on where its expiry cannot be written, and the log says so", async () => {
+    const full = await startAdmin({
+      store: (real) => ({
+        ...real,
+        sessions: { ...real.sessions, extend: () => Promise.reject(new Error("disk full")) },
+      }),
+    });
+    const { cookie } = await full.login();
+    full.time.now += day;
+    expect((await full.send("GET", "/api/keys", { as: { cookie } })).status).toBe(200);
+    expect(full.logged.join("")).toContain("expiry was not written");
+    await full.stop();
+  });
+
+  test.each([
+    ["another SECRET_KEY", { secretKey: "another key of sixteen" }],
+    ["another ADMIN_USERNAME", { config: { username: "root", metricsToken: undefined } }],
+  ])("ends with %s", async (_, overrides) => {
+    const { cookie } = await admin.login();
+    const restarted = await startAdmin({ ...overrides, store: () => admin.store });
+    restarted.time.now = admin.time.now;
+    expect((await restarted.send("GET", "/api/keys", { as: { cookie } })).status).toBe(401);
+    expect(await statusOf(cookie)).toBe(200);
+    await restarted.stop();
+    admin.time.now += 61_000;
+  });
+});

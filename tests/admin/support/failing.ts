@@ -1,0 +1,8 @@
+/** Chunks that fail at the first one. */
+export const failing = (error: Error): AsyncIterable<Uint8Array> => ({
+  [Symbol.asyncIterator]: () => ({
+    next: async () => {
+      throw error;
+    },
+  }),
+});

@@ -1,0 +1,32 @@
+import { startAdmin } from "./admin-server.ts";
+
+// Prints what the admin API answers about traffic around a midnight of Seoul, and which zone this process lives in.
+
+const minute = 60_000;
+const midnight = Date.parse("2026-05-02T00:00:00+09:00");
+const admin = await startAdmin();
+const owner = await admin.login();
+const key = await admin.createKey("first");
+admin.time.now = midnight + 5 * minute;
+for (const at of [midnight - 9 * 60 * minute, midnight - 1, midnight, midnight + minute]) {
+  const counts = { requestCount: 1, inputTokens: 2, outputTokens: 3 };
+  await admin.store.usage.add([{ keyId: key.id, minute: Math.floor(at / minute), lastClosedAt: at, ...counts }]);
+}
+await admin.send("POST", "/api/gpu-stats", {
+  headers: { "x-api-key": key.key },
+  json: { gpus: [{ gpu_id: 0, name: "a", power_draw_w: 5 }] },
+});
+
+const paths = [
+  "/api/usage/summary",
+  "/api/usage/daily?days=7",
+  "/api/usage/history?days=1&bucket_minutes=7",
+  "/api/usage/history?days=1&bucket_minutes=1440",
+  "/api/gpu-stats",
+  "/api/gpu-stats/power-history?bucket_minutes=1440",
+  "/api/overview",
+];
+const answers: string[] = [];
+for (const path of paths) answers.push((await admin.send("GET", path, { as: owner })).text);
+await admin.stop();
+process.stdout.write(JSON.stringify({ hours: new Date(midnight).getHours(), answers }));

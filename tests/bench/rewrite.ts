@@ -1,0 +1,125 @@
+/**
+ * What a rewrite costs beside `JSON.parse` of the same body, with every rule on. The bodies are those of coding agents:
+ * tools with schemas, then turns of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
+ */
+import { type RewriteRules, rewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
+
+const rules: RewriteRules = {
+  liveModel: "live-model",
+  familyModel: "live-model",
+  rewriteAll: true,
+  vendorPrefixes: ["vendor"],
+  hanGuard: true,
+  maxContextTokens: 202_752,
+  maxOutputTokens: 16_384,
+  forceStreamUsage: "continuous",
+};
+
+const vocabularies = {
+  ascii: [
+    "const",
+    "result",
+    "= await",
+    "read(path)",
+    "return",
+    "if (ready)",
+    "the",
+    '"quoted"',
+    "src/a.ts",
+    "\n    ",
+    "\t",
+  ],
+  korean: ["이 파일을", "고쳐서", "테스트를", "실행해 주세요", "함수는", "값을", "반환한다", '"인용"', "\n    "],
+  chinese: ["请修改", "这个文件", "然后", "运行测试", "函数", "返回", "结果", '"引用"', "\n    "],
+};
+
+/** The same text for the same length and vocabulary in every run. */
+function textOf(characters: number, vocabulary: readonly string[]): string {
+  let text = "";
+  for (let step = characters; text.length < characters; step = (step * 1_103_515_245 + 12_345) % 2_147_483_648) {
+    text += `${vocabulary[(step >> 8) % vocabulary.length]} `;
+  }
+  return text;
+}
+
+function agentBody(bytes: number, vocabulary: readonly string[]): string {
+  const text = (characters: number) => textOf(characters, vocabulary);
+  const property = { type: "string", description: text(60), enum: ["a", "b"] };
+  const tool = (name: string) => ({
+    type: "function",
+    function: {
+      name,
+      description: text(400),
+      parameters: { type: "object", properties: { path: property, pattern: property } },
+    },
+  });
+  const messages: unknown[] = [{ role: "system", content: text(2000) }];
+  const body = {
+    model: "vendor-large",
+    max_tokens: 32_000,
+    stream: true,
+    tools: Array.from({ length: 8 }, (_, index) => tool(`tool_${index}`)),
+    output_config: { effort: "max" },
+    messages,
+  };
+  const call = { name: "tool_1", arguments: JSON.stringify({ path: "src/a.ts", content: text(900) }) };
+  const round = [
+    { role: "user", content: [{ type: "text", text: text(300) }] },
+    { role: "assistant", content: text(100), tool_calls: [{ id: "call_1", type: "function", function: call }] },
+    { role: "tool", tool_call_id: "call_1", content: text(2500) },
+  ];
+  const rounds = (bytes - Buffer.byteLength(JSON.stringify(body))) / Buffer.byteLength(JSON.stringify(round));
+  for (let index = 0; index < rounds; index += 1) messages.push(...round);
+  return JSON.stringify(body);
+}
+
+function measureMs(work: () => unknown): number {
+  const start = performance.now();
+  work();
+  return performance.now() - start;
+}
+
+interface Costs {
+  parse: number;
+  /** Without judging the conversation's language, which costs about the same for a body of any size. */
+  unguarded: number;
+  rewrite: number;
+}
+
+/** All are measured in turn, so that a neighbour's load falls on each alike. */
+function measureCosts(body: string, rounds: number): Costs {
+  const samples: Costs[] = [];
+  const rewrite = (chosen: RewriteRules) => rewriteRequest("/v1/chat/completions", body, chosen);
+  for (let index = 0; index < rounds; index += 1) {
+    samples.push({
+      parse: measureMs(() => JSON.parse(body)),
+      unguarded: measureMs(() => rewrite({ ...rules, hanGuard: false })),
+      rewrite: measureMs(() => rewrite(rules)),
+    });
+  }
+  const medianOf = (name: keyof Costs) => median(samples.map((sample) => sample[name]));
+  return { parse: medianOf("parse"), unguarded: medianOf("unguarded"), rewrite: medianOf("rewrite") };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+console.log("script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio");
+for (const [script, vocabulary] of Object.entries(vocabularies)) {
+  for (const bytes of [10_000, 200_000, 1_000_000, 2_000_000]) {
+    const body = agentBody(bytes, vocabulary);
+    measureCosts(body, 50);
+    const { parse, unguarded, rewrite } = measureCosts(body, 150);
+    const row = [
+      script.padEnd(8),
+      String(bytes).padStart(7),
+      String(body.length).padStart(12),
+      parse.toFixed(3).padStart(14),
+      unguarded.toFixed(3).padStart(13),
+      rewrite.toFixed(3).padStart(11),
+      (rewrite / parse).toFixed(2).padStart(6),
+    ];
+    console.log(row.join(" "));
+  }
+}

@@ -1,0 +1,138 @@
+import { describe, expect, test } from "bun:test";
+import { ConfigError, type Environment, readConfig } from "../src/config.ts";
+
+const problemsOf = (environment: Environment): readonly string[] => {
+  try {
+    readConfig(environment, false);
+    return [];
+  } catch (error) {
+    return (error as ConfigError).problems;
+  }
+};
+
+describe("readConfig", () => {
+  test("has a default for everything that needs one", () => {
+    const config = readConfig({}, false);
+    expect(config.upstream.baseUrl).toBe("http://127.0.0.1:8000");
+    expect(config.upstream.streamReadTimeoutMs).toBe(1_200_000);
+    expect(config.upstream.nonStreamReadTimeoutMs).toBe(1_200_000);
+    expect(config.rewrite).toEqual({
+      liveModel: undefined,
+      familyModel: undefined,
+      rewriteAll: false,
+      vendorPrefixes: ["anthropic", "claude"],
+      hanGuard: true,
+      maxContextTokens: 202_752,
+      maxOutputTokens: 16_384,
+      forceStreamUsage: "off",
+    });
+    expect([config.host, config.port, config.adminPort]).toEqual(["127.0.0.1", 8080, undefined]);
+    expect([config.dataDir, config.processes, config.trustProxy]).toEqual(["./data", 1, 0]);
+    expect(config.admin).toEqual({ username: "admin", password: undefined, secretKey: undefined });
+    expect([config.sseKeepaliveMs, config.shutdownGraceMs, config.corsOrigins]).toEqual([0, 30_000, undefined]);
+  });
+
+  test("takes an empty value for an unset one", () => {
+    const empty = { PORT: "", SECRET_KEY: "", PROXY_ALIAS_MODEL: "", ADMIN_PORT: "", PROXY_CORS_ORIGINS: "" };
+    expect(readConfig(empty, false)).toEqual(readConfig({}, false));
+  });
+
+  test.each([
+    ["http://127.0.0.1:8000", "http://127.0.0.1:8000"],
+    ["http://127.0.0.1:8000/", "http://127.0.0.1:8000"],
+    ["http://127.0.0.1:8000/v1", "http://127.0.0.1:8000"],
+    ["http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000"],
+    ["https://models.example.com/team-a/v1/", "https://models.example.com/team-a"],
+    ["https://models.example.com/v1beta", "https://models.example.com/v1beta"],
+  ])("reads the upstream %s as %s", (given, baseUrl) => {
+    expect(readConfig({ PROXY_UPSTREAM_URL: given }, false).upstream.baseUrl).toBe(baseUrl);
+  });
+
+  test("reads decimal seconds, lists, switches and origins", () => {
+    const config = readConfig(
+      {
+        PROXY_STREAM_READ_TIMEOUT: "0.25",
+        PROXY_SSE_KEEPALIVE: "1.5",
+        PROXY_VENDOR_PREFIXES: " acme, other ,",
+        PROXY_ALIAS_REWRITE_ALL: "ON",
+        PROXY_CORS_ORIGINS: "https://chat.example.com, http://localhost:3000",
+        PROCESSES: "auto",
+        LOG_FORMAT: "pretty",
+      },
+      false,
+    );
+    expect(config.upstream.streamReadTimeoutMs).toBe(250);
+    expect(config.sseKeepaliveMs).toBe(1500);
+    expect(config.rewrite.vendorPrefixes).toEqual(["acme", "other"]);
+    expect(config.rewrite.rewriteAll).toBe(true);
+    expect(config.corsOrigins).toEqual(["https://chat.example.com", "http://localhost:3000"]);
+    expect(config.processes).toBe("auto");
+    expect(config.log.format).toBe("pretty");
+  });
+
+  test("logs for people on a terminal and for programs elsewhere", () => {
+    expect(readConfig({}, true).log.format).toBe("pretty");
+    expect(readConfig({}, false).log.format).toBe("json");
+  });
+
+  test.each([
+    ["PROXY_UPSTREAM_URL", "ftp://x"],
+    ["PROXY_UPSTREAM_URL", "localhost:8000"],
+    ["PROXY_UPSTREAM_URL", "http://x/?a=1"],
+    ["PROXY_UPSTREAM_API_KEY", "with space"],
+    ["PROXY_ALIAS_REWRITE_ALL", "yes"],
+    ["PROXY_HAN_GUARD", "1"],
+    ["PROXY_FORCE_STREAM_USAGE", "always"],
+    ["PROXY_SSE_KEEPALIVE", "-1"],
+    ["PROXY_CORS_ORIGINS", "chat.example.com"],
+    ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
+    ["PROXY_STREAM_READ_TIMEOUT", "0"],
+    ["PROXY_STREAM_READ_TIMEOUT", "1e3"],
+    ["PROXY_NONSTREAM_READ_TIMEOUT", "ten"],
+    ["MAX_CONTEXT_TOKENS", "0"],
+    ["MAX_OUTPUT_TOKENS", "1.5"],
+    ["HOST", "a b"],
+    ["PORT", "65536"],
+    ["PORT", "-1"],
+    ["ADMIN_PORT", "http"],
+    ["DATABASE_URL", "mysql://x"],
+    ["PROCESSES", "0"],
+    ["SECRET_KEY", "fifteen-letters"],
+    ["TRUST_PROXY", "true"],
+    ["SHUTDOWN_GRACE", "soon"],
+    ["LOG_LEVEL", "loud"],
+    ["LOG_FORMAT", "xml"],
+  ])("refuses %s=%s in one line that names it and what is allowed", (name, value) => {
+    const problems = problemsOf({ [name]: value, ...(name === "DATABASE_URL" && { SECRET_KEY: "x".repeat(16) }) });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(`${name}: `);
+    expect(problems[0]).toContain("is not allowed; use ");
+    expect(problems[0]).not.toContain("\n");
+  });
+
+  test("lists every problem at once", () => {
+    const problems = problemsOf({ PORT: "x", TRUST_PROXY: "y", LOG_LEVEL: "z" });
+    expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
+  });
+
+  test.each(["SECRET_KEY", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL"])(
+    "never repeats a wrong %s",
+    (name) => {
+      const problems = problemsOf({ [name]: "hush hush" });
+      expect(problems.join()).toContain(name);
+      expect(problems.join()).not.toContain("hush");
+    },
+  );
+
+  test("never repeats a password inside an address", () => {
+    const problems = problemsOf({ PROXY_UPSTREAM_URL: "http://user:hush@backend" });
+    expect(problems).toHaveLength(1);
+    expect(problems.join()).not.toContain("hush");
+  });
+
+  test("refuses one port for both sides, and a shared database without a shared key", () => {
+    expect(problemsOf({ PORT: "9000", ADMIN_PORT: "9000" }).join()).toContain("ADMIN_PORT");
+    expect(problemsOf({ PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
+    expect(problemsOf({ DATABASE_URL: "postgres://db/tollgate" }).join()).toContain("SECRET_KEY");
+  });
+});

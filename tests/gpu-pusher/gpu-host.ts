@@ -1,0 +1,75 @@
+import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Seven columns as `nvidia-smi --format=csv,noheader,nounits` prints them. */
+export const turnOfTwo = `0, NVIDIA H100 80GB HBM3, 112.35, 41, 65536, 81559, 97
+1, NVIDIA H100 80GB HBM3, 98.10, 39, 512, 81559, 0`;
+
+/** What `turnOfTwo` is to the server. */
+export const samplesOfTwo = [
+  {
+    gpu_id: 0,
+    name: "NVIDIA H100 80GB HBM3",
+    power_draw_w: 112.35,
+    temp_c: 41,
+    memory_used_mb: 65536,
+    memory_total_mb: 81559,
+    utilization_pct: 97,
+  },
+  {
+    gpu_id: 1,
+    name: "NVIDIA H100 80GB HBM3",
+    power_draw_w: 98.1,
+    temp_c: 39,
+    memory_used_mb: 512,
+    memory_total_mb: 81559,
+    utilization_pct: 0,
+  },
+];
+
+/** A loop that prints one turn again and again; sleeps end with the shell that they belong to. */
+export const printsForEver = (turn: string) => `while :; do printf '%s\\n' "${turn}"; sleep 0.05; done`;
+
+export interface GpuHost extends AsyncDisposable {
+  folder: string;
+  env: Record<string, string>;
+  /** The arguments of each start so far. */
+  starts(): Promise<string[]>;
+  /** Process ids of the starts so far. */
+  pids(): Promise<number[]>;
+}
+
+/**
+ * A host whose PATH begins with stand-ins for the vendors' tools.
+ * @param tools shell commands by tool; `$starts` is how often the tool was started, `$folder` the host's folder
+ */
+export async function createGpuHost(tools: Record<string, string>): Promise<GpuHost> {
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-gpu-host-"));
+  await mkdir(join(folder, "bin"));
+  await Bun.write(join(folder, "starts"), "");
+  for (const [name, commands] of Object.entries(tools)) {
+    const path = join(folder, "bin", name);
+    await Bun.write(
+      path,
+      `#!/bin/sh\nfolder=${folder}\necho "$$ $*" >>$folder/starts\nstarts=$(wc -l <$folder/starts)\n${commands}\n`,
+    );
+    await chmod(path, 0o755);
+  }
+  const lines = async () => (await Bun.file(join(folder, "starts")).text()).split("\n").slice(0, -1);
+  return {
+    folder,
+    env: { PATH: `${folder}/bin:${process.env["PATH"]}`, TMPDIR: folder },
+    starts: async () => (await lines()).map((line) => line.slice(line.indexOf(" ") + 1)),
+    pids: async () => (await lines()).map((line) => parseInt(line, 10)),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+import { clientResponseHeaders, upstreamRequestHeaders } from "../../src/proxy/headers.ts";
+
+const options = { keepLength: false, clientAddress: "192.0.2.7", upstreamApiKey: undefined };
+
+describe("upstreamRequestHeaders", () => {
+  test.each([
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "expect",
+    "authorization",
+    "x-api-key",
+    "proxy-authorization",
+    "cookie",
+    "content-length",
+  ])("keeps %s from the upstream", (name) => {
+    const headers = upstreamRequestHeaders(new Headers({ [name]: "value" }), options);
+    expect(headers.has(name)).toBe(false);
+  });
+
+  test("lets everything else through as it came", () => {
+    const incoming = { "anthropic-version": "2023-06-01", "content-type": "application/json; x=1", "x-custom": "a, b" };
+    const headers = upstreamRequestHeaders(new Headers(incoming), options);
+    for (const [name, value] of Object.entries(incoming)) expect(headers.get(name)).toBe(value);
+  });
+
+  test("keeps what Connection names for itself, whatever it names", () => {
+    const incoming = new Headers({ connection: "close, X-Secret-Hop, , @bad", "x-secret-hop": "1", "x-other": "2" });
+    const headers = upstreamRequestHeaders(incoming, options);
+    expect(headers.has("x-secret-hop")).toBe(false);
+    expect(headers.get("x-other")).toBe("2");
+  });
+
+  test("asks for no compression and adds the client to X-Forwarded-For", () => {
+    const incoming = new Headers({ "accept-encoding": "gzip", "x-forwarded-for": "198.51.100.1" });
+    const headers = upstreamRequestHeaders(incoming, options);
+    expect(headers.get("accept-encoding")).toBe("identity");
+    expect(headers.get("x-forwarded-for")).toBe("198.51.100.1, 192.0.2.7");
+  });
+
+  test("presents the upstream's key in the place of the client's", () => {
+    const incoming = new Headers({ authorization: "Bearer client", "x-api-key": "client" });
+    const headers = upstreamRequestHeaders(incoming, { ...options, upstreamApiKey: "backend" });
+    expect(headers.get("authorization")).toBe("Bearer backend");
+    expect(headers.has("x-api-key")).toBe(false);
+  });
+
+  test("keeps the length of a body that goes through as it came", () => {
+    const incoming = new Headers({ "content-length": "5" });
+    expect(upstreamRequestHeaders(incoming, { ...options, keepLength: true }).get("content-length")).toBe("5");
+  });
+
+  test("does not change what came", () => {
+    const incoming = new Headers({ authorization: "Bearer client" });
+    upstreamRequestHeaders(incoming, options);
+    expect([...incoming]).toEqual([["authorization", "Bearer client"]]);
+  });
+});
+
+describe("clientResponseHeaders", () => {
+  test("keeps several cookies several and drops what ends at this hop", () => {
+    const upstream = new Headers({ "transfer-encoding": "chunked", connection: "x-hop", "x-hop": "1", "x-id": "7" });
+    upstream.append("set-cookie", "a=1");
+    upstream.append("set-cookie", "b=2");
+    const headers = clientResponseHeaders(upstream);
+    expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-id"]);
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { outputLimit, countCodePoints } from "../../../src/proxy/rewrite/caps.ts";
+import { rewriteRequest } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteRules } from "../../support/rewrite-rules.ts";
+
+const limits = { maxContextTokens: 10_000, maxOutputTokens: 1000 };
+
+const rewritten = (body: string, path = "/v1/chat/completions") =>
+  rewriteRequest(path, body, rewriteRules(limits)).body;
+
+describe("the limit is what the context leaves or what the operator allows, whichever is less", () => {
+  const rows: [characters: number, expected: number][] = [
+    [0, 1000],
+    [25_464, 1000],
+    // 10000 - 512 - 8489 leaves 999. A third of a character is not estimated as a token.
+    [25_466, 1000],
+    [25_467, 999],
+    [28_458, 2],
+    [28_461, 1],
+    [28_464, 1],
+    [1_000_000, 1],
+  ];
+  test.each(rows)("%d characters leave %d", (characters, expected) => {
+    expect(outputLimit("x".repeat(characters), limits)).toBe(expected);
+  });
+
+  test("with the default limits of the operator", () => {
+    expect(outputLimit("x".repeat(30_000), rewriteRules())).toBe(16_384);
+    expect(outputLimit("x".repeat(600_000), rewriteRules())).toBe(202_752 - 200_000 - 512);
+  });
+});
+
+describe("characters are Unicode code points of the body as it came", () => {
+  const formula = (characters: number) => Math.max(1, Math.min(1000, 10_000 - Math.floor(characters / 3) - 512));
+
+  test.each(["x", "é", "漢", "😀", "x漢", "a😀é"])("where it is written in %s", (unit) => {
+    for (const length of [25_000, 25_498, 25_499, 25_500, 28_000, 28_461, 30_000]) {
+      const body = Array.from(unit.repeat(length)).slice(0, length).join("");
+      expect(outputLimit(body, limits)).toBe(formula(length));
+    }
+  });
+
+  test("for any text, lone surrogates too", () => {
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.array(fc.constantFrom("\ud83d", "\ude00", "a")).map((units) => units.join("")),
+    );
+    fc.assert(fc.property(text, (string) => expect(countCodePoints(string)).toBe(Array.from(string).length)));
+    const tight = { maxContextTokens: 530, maxOutputTokens: 1000 };
+    const expected = (string: string) => Math.max(1, 18 - Math.floor(Array.from(string).length / 3));
+    fc.assert(fc.property(text, (string) => expect(outputLimit(string, tight)).toBe(expected(string))));
+  });
+
+  test("not of the body that is sent", () => {
+    // 28,455 characters leave 3 tokens; the longer model name would leave fewer.
+    const start = '{"model":"claude-x","max_tokens":9,"prompt":"';
+    const body = `${start}${"x".repeat(28_455 - start.length - 2)}"}`;
+    const rules = rewriteRules({ ...limits, liveModel: "a-name-that-is-much-longer-than-it-was" });
+    expect(rewriteRequest("/v1/completions", body, rules).body).toContain('"max_tokens":3,');
+  });
+});
+
+test.each(["max_tokens", "max_completion_tokens", "max_output_tokens"])(
+  "%s is capped in place, on any path",
+  (name) => {
+    for (const path of [
+      "/v1/chat/completions",
+      "/v1/completions",
+      "/v1/messages",
+      "/v1/responses",
+      "/v1/anything/else",
+    ]) {
+      expect(rewritten(`{ "${name}" : 99999 ,"seed":1.0}`, path)).toBe(`{ "${name}" : 1000 ,"seed":1.0}`);
+    }
+  },
+);
+
+test("a missing field is not added", () => {
+  expect(rewritten('{"prompt":"x"}')).toBeUndefined();
+});
+
+test("every one of several is capped, under whatever spelling", () => {
+  const body = '{"max_tokens":5000,"max_tokens":1,"max\\u005ftokens":6000,"max_completion_tokens":7000}';
+  expect(rewritten(body)).toBe(
+    '{"max_tokens":1000,"max_tokens":1,"max\\u005ftokens":1000,"max_completion_tokens":1000}',
+  );
+});
+
+test.each(["5000", "5e3", "5000.0", "50.0E+2", "12345678901234567890", "1e400", "99999999999999999999.5"])(
+  "%s is a positive integer over the cap",
+  (number) => {
+    expect(rewritten(`{"max_tokens":${number}}`)).toBe('{"max_tokens":1000}');
+  },
+);
+
+test.each(["1", "1000", "1e3", "1000.0", "1.0"])("%s is within the cap, and stays as it is spelled", (number) => {
+  expect(rewritten(`{"max_tokens":${number}}`)).toBeUndefined();
+});
+
+test.each([
+  "0",
+  "-0",
+  "-5000",
+  "5000.5",
+  "1e-3",
+  "null",
+  "true",
+  '"5000"',
+  "[5000]",
+  '{"max_tokens":5000}',
+  "NaN",
+  "Infinity",
+  "-Infinity",
+])("%s is no positive integer, and is left for the backend to refuse", (value) => {
+  expect(rewritten(`{"max_tokens":${value}}`)).toBeUndefined();
+});
+
+test("the input of fifty thousand caps is estimated once, not for each", () => {
+  // So long, and so near to the limit, that a count for each cap would outlast the test.
+  const body = `{${'"max_tokens":99999,'.repeat(50_000)}"prompt":"${"😀".repeat(5000)}"}`;
+  const limit = 320_000 - Math.floor((body.length - 5000) / 3) - 512;
+  const sent = rewriteRequest("/v1/completions", body, rewriteRules({ maxContextTokens: 320_000 })).body;
+  expect(sent?.split(`"max_tokens":${limit},`).length).toBe(50_001);
+});
+
+test("a cap below the top level is not ours", () => {
+  expect(rewritten('{"x":{"max_tokens":99999},"y":[{"max_tokens":99999}]}')).toBeUndefined();
+});
+
+test("a body that holds NaN is capped like any other", () => {
+  expect(rewritten('{"temperature":NaN,"max_tokens":5000}')).toBe('{"temperature":NaN,"max_tokens":1000}');
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
+
+const chat = getEndpoint("/v1/chat/completions");
+const other = getEndpoint("/v1/embeddings");
+
+test("each endpoint gets what its bodies know", () => {
+  const row = (path: string) => Object.values(getEndpoint(path));
+  expect(row("/v1/chat/completions")).toEqual([true, "message", true]);
+  expect(row("/v1/completions")).toEqual([false, undefined, true]);
+  expect(row("/v1/messages")).toEqual([true, "member", false]);
+  expect(row("/v1/responses")).toEqual([true, undefined, false]);
+  expect(row("/v1/embeddings")).toEqual([false, undefined, false]);
+});
+
+test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(
+  "%s is the same endpoint to a backend that decodes and merges",
+  (path) => {
+    expect(getEndpoint(path)).toBe(chat);
+  },
+);
+
+test.each([
+  "/V1/chat/completions",
+  "/v1/Chat/Completions",
+  "/v1/chat/completions/x",
+  "/v1/messages/count_tokens",
+  "/chat/completions",
+  "/v1/chat/completions%",
+  "/v1/chat%252Fcompletions",
+  "",
+  "/",
+])("%s is another one", (path) => {
+  expect(getEndpoint(path)).toBe(other);
+});

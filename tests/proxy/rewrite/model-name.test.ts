@@ -1,0 +1,126 @@
+import { describe, expect, test } from "bun:test";
+import { isFamilyLive, resolveModel } from "../../../src/proxy/rewrite/model-name.ts";
+import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+
+type Row = [submitted: string, expected: string, nonThinking?: "non-think"];
+
+function expectRows(rules: ReturnType<typeof rewriteRules>, rows: readonly Row[]): void {
+  const actual = rows.map(([submitted]): Row => {
+    const { name, nonThinking } = resolveModel(submitted, rules);
+    return nonThinking ? [submitted, name, "non-think"] : [submitted, name];
+  });
+  expect(actual).toEqual([...rows]);
+}
+
+const unchanged = (names: readonly string[]): Row[] => names.map((name) => [name, name]);
+
+describe("with no live model", () => {
+  test("every name passes as it is", () => {
+    const names = ["deep-v4", "Deep-V4-nonthinking", "claude-opus-4", "anthropic-x", "gpt-4o", "x[1m]", ""];
+    expectRows(rewriteRules({ familyModel: "deep-v4", rewriteAll: true }), unchanged(names));
+  });
+});
+
+describe("with the family live and rewrite-all off", () => {
+  const rules = rewriteRules(familyRules);
+
+  test("the live model's name in any case becomes its canonical spelling", () => {
+    expectRows(rules, [
+      ["Deep-V4", "Deep-V4"],
+      ["DEEP-V4", "Deep-V4"],
+      ["deep-v4", "Deep-V4"],
+      ["deep-v4[1M][1m]", "Deep-V4"],
+    ]);
+  });
+
+  test("a name that ends in -nonthinking or -nonthink becomes the canonical one and asks for no thinking", () => {
+    const names = [
+      "deep-v4-nonthinking",
+      "DEEP-v4-NonThinking",
+      "gpt-4o-nonthink",
+      "claude-x-NONTHINK",
+      "deep-v4-nonthinking[1m]",
+    ];
+    expectRows(
+      rules,
+      names.map((name): Row => [name, "Deep-V4", "non-think"]),
+    );
+  });
+
+  test("a vendor's name becomes the live model", () => {
+    expectRows(rules, [
+      ["claude-opus-4-1", "Deep-V4"],
+      ["ANTHROPIC-large", "Deep-V4"],
+      ["Claude-3[1m]", "Deep-V4"],
+    ]);
+  });
+
+  test("any other name passes as it is, mark and all", () => {
+    const names = [
+      "gpt-4o",
+      "Gpt-4o[1m]",
+      "claude",
+      "claudette-1",
+      "my-claude-1",
+      "anthropic/claude-3",
+      "deep-v4-nonthinkin",
+      "nonthinking",
+      "deep-v4 ",
+      "",
+    ];
+    expectRows(rules, unchanged(names));
+  });
+});
+
+test("with the family live and rewrite-all on, every other name becomes the live model", () => {
+  const rules = rewriteRules({ ...familyRules, rewriteAll: true });
+  expectRows(rules, [
+    ["gpt-4o", "Deep-V4"],
+    ["", "Deep-V4"],
+    ["retired[1m]", "Deep-V4"],
+    ["gpt-nonthink", "Deep-V4", "non-think"],
+    ["claude-x", "Deep-V4"],
+  ]);
+});
+
+describe("with another model live than the family's", () => {
+  const names = ["deep-v4", "deep-v4-nonthinking", "gpt-4o-nonthink"];
+
+  test("the family's names and suffixes mean nothing, and pass as they are", () => {
+    expectRows(rewriteRules({ ...familyRules, liveModel: "Qwen" }), unchanged(names));
+  });
+
+  test("they become the live model where everything is rewritten, without a word on thinking", () => {
+    const rules = rewriteRules({ ...familyRules, liveModel: "Qwen", rewriteAll: true });
+    expectRows(
+      rules,
+      names.map((name): Row => [name, "Qwen"]),
+    );
+  });
+
+  test("a vendor's name with a suffix is a vendor's name", () => {
+    expectRows(rewriteRules({ ...familyRules, liveModel: "Qwen" }), [["claude-x-nonthinking", "Qwen"]]);
+  });
+});
+
+test("vendor prefixes match in any case, and none means no vendor", () => {
+  expectRows(rewriteRules({ liveModel: "Qwen", vendorPrefixes: ["ACME"] }), [
+    ["acme-1", "Qwen"],
+    ["claude-1", "claude-1"],
+  ]);
+  expectRows(rewriteRules({ liveModel: "Qwen", vendorPrefixes: [] }), [["-x", "-x"]]);
+});
+
+test("the family is live exactly when the live model is its canonical one, in any case", () => {
+  expect(isFamilyLive({ liveModel: "Deep-V4", familyModel: "deep-v4" })).toBe(true);
+  expect(isFamilyLive({ liveModel: "Deep-V4-mini", familyModel: "deep-v4" })).toBe(false);
+  expect(isFamilyLive({ liveModel: undefined, familyModel: "deep-v4" })).toBe(false);
+  expect(isFamilyLive({ liveModel: "Deep-V4", familyModel: undefined })).toBe(false);
+});
+
+test("a name of a million marks costs no more than its length", () => {
+  const marks = "[1m]".repeat(250_000);
+  const rules = rewriteRules({ liveModel: "Qwen" });
+  expect(resolveModel(`qwen${marks}`, rules).name).toBe("Qwen");
+  expect(resolveModel(`${marks}x`, rules).name).toBe(`${marks}x`);
+});

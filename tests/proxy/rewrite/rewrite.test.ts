@@ -1,0 +1,293 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
+import { isJson, jsonText, memberTexts, stringText } from "../../support/json-text.ts";
+import { rewriteByValue } from "../../support/rewrite-by-value.ts";
+import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+
+const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
+const everyRule = rewriteRules({ ...familyRules, rewriteAll: true, hanGuard: true, forceStreamUsage: "continuous" });
+const untouched = { body: undefined, stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
+
+test("all rules together edit what they concern and nothing else", () => {
+  const body = `{
+  "model" : "claude-large", "seed": 12345678901234567890, "temperature":1.0,
+  "max_tokens": 99999 , "stop":["\\u003c/end\\u003e"],
+  "messages": [ {"role":"user","content":"Why is the sky blue, and the sunset red?"} ],
+  "output_config":{"effort":"max"}, "stream":true, "top_p":0.950, "temperature":1.00
+}
+`;
+  const prefixes = JSON.stringify(`${maximumEffortPrefix}\n\n${hanGuardPrefix}`);
+  expect(rewriteRequest("/v1/chat/completions", body, everyRule)).toEqual({
+    body: `{
+  "model" : "Deep-V4", "seed": 12345678901234567890, "temperature":1.0,
+  "max_tokens": 16384 , "stop":["\\u003c/end\\u003e"],
+  "messages": [{"role":"system","content":${prefixes}}, {"role":"user","content":"Why is the sky blue, and the sunset red?"} ],
+  "output_config":{"effort":"max"}, "stream":true, "top_p":0.950, "temperature":1.00,"chat_template_kwargs":{"thinking":true,"reasoning_effort":"max"},"stream_options":{"include_usage":true,"continuous_usage_stats":true}
+}
+`,
+    stream: true,
+    usageAdded: { includeUsage: true, continuousUsage: true },
+  });
+});
+
+describe("the model name is rewritten", () => {
+  test.each([...paths, "/v1/audio/speech", "/v1/messages/count_tokens", "/v1/x/y/z"])("on %s", (path) => {
+    expect(rewriteRequest(path, '{"model":"claude-x"}', rewriteRules({ liveModel: 'a "b"' })).body).toBe(
+      '{"model":"a \\"b\\""}',
+    );
+  });
+
+  const rules = rewriteRules({ liveModel: "Live" });
+
+  test("wherever it stands, however it is spelled, however often", () => {
+    const body = '{"mod\\u0065l":"claude-1","x":{"model":"claude-2"},"model":"cl\\u0061ude-3","model":"gpt"}';
+    expect(rewriteRequest("/v1/x", body, rules).body).toBe(
+      '{"mod\\u0065l":"Live","x":{"model":"claude-2"},"model":"Live","model":"gpt"}',
+    );
+  });
+
+  test("but not where it is no string, or is right in other escapes", () => {
+    for (const model of ["null", "7", "[]", '{"model":"claude-1"}', '"L\\u0069ve"']) {
+      expect(rewriteRequest("/v1/x", `{"model":${model}}`, rules).body).toBeUndefined();
+    }
+  });
+});
+
+describe("a body passes as it came", () => {
+  test.each([
+    "",
+    " ",
+    "null",
+    "7",
+    '"{}"',
+    "[]",
+    '[{"model":"claude-x","stream":true}]',
+    "model=claude-x",
+    "\0\0",
+    "{'model':'claude-x'}",
+  ])("where it is %j", (body) => {
+    for (const path of paths) expect(rewriteRequest(path, body, everyRule)).toEqual(untouched);
+  });
+
+  test.each([
+    '{"model":"claude-x","stream":true',
+    '{"model":"claude-x",}',
+    '{"model":"claude-x"}{}',
+    '{"model":"claude-x","a":"\n"}',
+    '{"model":"claude-x","a":01}',
+  ])("where it is nearly JSON: %j", (body) => {
+    for (const path of paths) expect(rewriteRequest(path, body, everyRule)).toEqual(untouched);
+  });
+
+  test("where no rule concerns it, and still says that it is a stream", () => {
+    const body = '{"model":"Deep-V4","stream" : true,"max_tokens":5}';
+    expect(rewriteRequest("/v1/x", body, everyRule)).toEqual({ ...untouched, stream: true });
+  });
+});
+
+test.each(['"stream":1', '"stream":"true"', '"stream":null', '"stream":true,"stream":false', '"x":{"stream":true}'])(
+  "a body with %s is no stream",
+  (members) => {
+    expect(rewriteRequest("/v1/messages", `{${members}}`, rewriteRules()).stream).toBe(false);
+  },
+);
+
+test("a byte order mark hides nothing, and stays", () => {
+  expect(rewriteRequest("/v1/x", '\ufeff{"max_tokens":99999}', everyRule).body).toBe('\ufeff{"max_tokens":16384}');
+});
+
+test("members named as every object's own are members like any other", () => {
+  const body = '{"__proto__":{"stream":true,"model":"claude-x"},"constructor":1,"hasOwnProperty":2,"model":"claude-x"}';
+  const rewritten = rewriteRequest("/v1/x", body, everyRule);
+  expect(rewritten).toEqual({ ...untouched, body: body.replace(/"claude-x"}$/, '"Deep-V4"}') });
+});
+
+describe("a hundred thousand levels", () => {
+  const levels = 100_000;
+  const deep = "[".repeat(levels) + "]".repeat(levels);
+  const names = ["model", "max_tokens", "system", "stream_options", "chat_template_kwargs", "output_config", "x"];
+  const places = [
+    ...names.map((name) => `{"${name}":${deep}}`),
+    `{"messages":[${deep}]}`,
+    `{"messages":[{"role":"user","content":${deep}}]}`,
+    `{"messages":[{"role":"user","content":[{"type":"text","text":${deep}}]}]}`,
+  ];
+
+  test.each(places.map((body): [place: string, body: string] => [body.replace(deep, "…"), body]))(
+    "in %s are passed by",
+    (_, place) => {
+      const body = `${place.slice(0, -1)},"max_completion_tokens":99999}`;
+      for (const path of paths) {
+        const sent = rewriteRequest(path, body, everyRule).body ?? "";
+        // Compared as truths: a failure must not print the levels.
+        expect([sent.includes(deep), /"max_completion_tokens":\d{1,5}\b/.test(sent), sent.includes("99999")]).toEqual([
+          true,
+          true,
+          false,
+        ]);
+        expect(rewriteRequest(path, body.slice(0, -2), everyRule)).toEqual(untouched);
+      }
+    },
+  );
+});
+
+const text = fc.constantFrom(
+  "",
+  "hello there, how are you today?",
+  "请解释一下这个函数是怎么工作的。",
+  "계속",
+  "이 코드를 고쳐 주세요.",
+  "\u0000\ud800",
+);
+const content = fc.oneof(
+  text.map((string) => JSON.stringify(string)),
+  fc
+    .array(text, { maxLength: 2 })
+    .map((texts) => JSON.stringify(texts.map((string) => ({ type: "text", text: string })))),
+  jsonText,
+);
+const message = fc
+  .tuple(fc.constantFrom("system", "developer", "user", "assistant", "tool"), content)
+  .map(([role, given]) => `{"role":"${role}","content":${given}}`);
+
+/** For each member that a rule looks at, values that it acts on. */
+const telling: Record<string, fc.Arbitrary<string>> = {
+  model: fc.constantFrom('"claude-x"', '"DEEP-V4"', '"gpt[1m]"', '"x-nonthink"', '"Deep-V4-NonThinking"'),
+  max_tokens: fc.constantFrom("99999", "1e5", "3", "0", '"9"'),
+  max_completion_tokens: fc.constantFrom("99999", "20000.0", "-1"),
+  max_output_tokens: fc.constantFrom("12345678901234567890", "1.5"),
+  stream: fc.constantFrom("true", "true", "false"),
+  stream_options: fc.constantFrom(
+    "{}",
+    "null",
+    '{"include_usage":false}',
+    '{"include_usage":true}',
+    '{"include_usage":true,"continuous_usage_stats":false}',
+  ),
+  chat_template_kwargs: fc.constantFrom(
+    "{}",
+    '{"thinking":false}',
+    '{"enable_thinking":false}',
+    '{"reasoning_effort":null}',
+    "null",
+  ),
+  output_config: fc.constantFrom('{"effort":"max"}', '{"effort":"xhigh"}', '{"effort":"low"}', "7"),
+  messages: fc.array(message, { maxLength: 3 }).map((messages) => `[${messages.join(" , ")}]`),
+  system: content,
+};
+const strangers = ["seed", "tools", "__proto__", "Model", "model ", ""];
+const telltale = fc
+  .constantFrom(...Object.keys(telling))
+  .chain((name) =>
+    fc.tuple(stringText(fc.constant(name)), fc.oneof({ weight: 5, arbitrary: telling[name] ?? jsonText }, jsonText)),
+  );
+const stranger = fc.tuple(stringText(fc.constantFrom(...strangers)), jsonText);
+const membersOfBody = fc.array(fc.oneof({ weight: 3, arbitrary: telltale }, stranger), { maxLength: 12 });
+
+const rules: fc.Arbitrary<RewriteRules> = fc
+  .record({
+    liveModel: fc.constantFrom(undefined, "Deep-V4", "Qwen"),
+    rewriteAll: fc.boolean(),
+    hanGuard: fc.boolean(),
+    forceStreamUsage: fc.constantFrom("off", "final", "continuous"),
+    maxContextTokens: fc.constantFrom(700, 202_752),
+  })
+  .map((chosen) => rewriteRules({ ...chosen, familyModel: "deep-v4" }));
+
+describe("for any body", () => {
+  const cases = fc.tuple(
+    fc.constantFrom(...paths),
+    rules,
+    membersOfBody.chain((members) => memberTexts(members)),
+  );
+
+  test("parsing what is sent gives the rules applied to what came", () => {
+    const property = fc.property(cases, ([path, chosen, members]) => {
+      const body = `{${members.join(",")}}`;
+      const parsed: unknown = JSON.parse(rewriteRequest(path, body, chosen).body ?? body);
+      // As text, so that the order of members and those named __proto__ count.
+      expect(JSON.stringify(parsed)).toBe(JSON.stringify(rewriteByValue(path, body, chosen)));
+    });
+    fc.assert(property, { numRuns: 3000 });
+  });
+
+  test("members that no rule knows are sent in the bytes that came, in their order", () => {
+    const property = fc.property(cases, ([path, chosen, members]) => {
+      const body = rewriteRequest(path, `{${members.join(",")}}`, chosen).body ?? "";
+      let from = 0;
+      for (const member of body === "" ? [] : members) {
+        const name = JSON.parse(/^\s*("(?:[^"\\]|\\.)*")/.exec(member)?.[1] ?? "") as string;
+        if (!strangers.includes(name)) continue;
+        // What is added to the body goes before the white space behind the last member.
+        const at = body.indexOf(member.trimEnd(), from);
+        expect(at).toBeGreaterThanOrEqual(from);
+        from = at + member.trimEnd().length;
+      }
+    });
+    fc.assert(property, { numRuns: 1000 });
+  });
+});
+
+test("of 100,000 random texts, whole, cut or broken, none makes it throw or edits what is not JSON", () => {
+  const bodies = fc
+    .sample(
+      membersOfBody.chain((members) => memberTexts(members)),
+      { numRuns: 300, seed: 1 },
+    )
+    .map((members) => `{${members.join(",")}}`);
+  const random = randomIntegers(20_261_121);
+  const pick = <T>(from: readonly T[], otherwise: T): T => from[random(from.length)] ?? otherwise;
+  const pieces = [
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\\",
+    "\\u00",
+    "null",
+    "9",
+    "-",
+    ".",
+    "e",
+    " ",
+    "\n",
+    "\0",
+    "\ud800",
+    "漢",
+    '"model":',
+    '"stream":true',
+  ];
+  const breakings: ((body: string, at: number) => string)[] = [
+    (body) => body,
+    (body, at) => body.slice(0, at),
+    (body, at) => body.slice(at),
+    (body, at) => body.slice(0, at) + pick(pieces, "") + body.slice(at + random(3)),
+    (body, at) => body.slice(0, at) + pick(bodies, "") + body.slice(at),
+    () => Array.from({ length: random(30) }, () => pick(pieces, "")).join(""),
+  ];
+  let edited = 0;
+  for (let run = 0; run < 100_000; run += 1) {
+    const whole = pick(bodies, "{}");
+    const body = pick(breakings, String)(whole, random(whole.length + 1));
+    const rewritten = rewriteRequest(pick(paths, ""), body, everyRule).body;
+    if (rewritten === undefined) continue;
+    edited += 1;
+    if (!isJson(body) || !isJson(rewritten))
+      throw new Error(`edited ${JSON.stringify(body)} into ${JSON.stringify(rewritten)}`);
+  }
+  expect(edited).toBeGreaterThan(10_000);
+});
+
+/** Integers under a limit, the same in every run (a linear congruential generator of Numerical Recipes). */
+function randomIntegers(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 4_294_967_296) * limit);
+  };
+}

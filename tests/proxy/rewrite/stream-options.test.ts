@@ -1,0 +1,84 @@
+import { describe, expect, test } from "bun:test";
+import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteRules } from "../../support/rewrite-rules.ts";
+
+type Force = RewriteRules["forceStreamUsage"];
+
+const paths = ["/v1/chat/completions", "/v1/completions"];
+
+function asked(path: string, forceStreamUsage: Force, body: string): { body: string; added: string } {
+  const rewritten = rewriteRequest(path, body, rewriteRules({ forceStreamUsage }));
+  const { includeUsage, continuousUsage } = rewritten.usageAdded;
+  const added = [includeUsage ? "usage" : "", continuousUsage ? "continuous" : ""].filter((word) => word !== "");
+  return { body: rewritten.body ?? "as it came", added: added.join(" and ") };
+}
+
+describe.each(paths)("on %s", (path) => {
+  const both = '{"include_usage":true,"continuous_usage_stats":true}';
+  const rows: [options: string | undefined, force: Force, sent: string | undefined, added: string][] = [
+    [undefined, "off", undefined, ""],
+    [undefined, "final", '{"include_usage":true}', "usage"],
+    [undefined, "continuous", both, "usage and continuous"],
+    ["null", "final", '{"include_usage":true}', "usage"],
+    ["null", "continuous", both, "usage and continuous"],
+    ['{"include_usage":true}', "final", undefined, ""],
+    ['{"include_usage":true}', "continuous", both, "continuous"],
+    ['{"include_usage":true,"continuous_usage_stats":false}', "continuous", undefined, ""],
+    ['{"include_usage":true,"continuous_usage_stats":true}', "continuous", undefined, ""],
+    ['{"include_usage":false}', "off", undefined, ""],
+    ['{"include_usage":false}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":null}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":false}', "continuous", both, "usage and continuous"],
+    [
+      '{"include_usage":false,"continuous_usage_stats":false}',
+      "continuous",
+      '{"include_usage":true,"continuous_usage_stats":false}',
+      "usage",
+    ],
+    // Without include_usage the client's continuous_usage_stats brought it nothing.
+    ['{"include_usage":false,"continuous_usage_stats":true}', "final", both, "usage and continuous"],
+    ['{"include_usage":false,"continuous_usage_stats":true}', "continuous", both, "usage and continuous"],
+    ['{ "include_usage":false,"include_usage" : true}', "final", undefined, ""],
+    [
+      '{ "include_usage":true,"include_usage" : false}',
+      "final",
+      '{ "include_usage":true,"include_usage" : true}',
+      "usage",
+    ],
+    // What a backend makes of these is its own affair; vLLM takes {} for yes.
+    ["{}", "final", undefined, ""],
+    ["{}", "continuous", undefined, ""],
+    ['{"include_obfuscation":false}', "continuous", undefined, ""],
+    ['{"include_usage":"true"}', "continuous", undefined, ""],
+    ['{"include_usage":1}', "continuous", undefined, ""],
+    ["[]", "continuous", undefined, ""],
+    ['"yes"', "continuous", undefined, ""],
+    ["false", "continuous", undefined, ""],
+  ];
+  test.each(rows)("options %s under %s", (options, force, sent, added) => {
+    const bodyWith = (given: string | undefined) =>
+      given === undefined ? '{"stream": true}' : `{"stream": true,"stream_options":${given}}`;
+    const expected = sent === undefined ? "as it came" : bodyWith(sent);
+    expect(asked(path, force, bodyWith(options))).toEqual({ body: expected, added });
+  });
+
+  test.each(["", '"stream":false', '"stream":"true"', '"stream":1', '"stream":null', '"stream":true,"stream":false'])(
+    "a body with %s is no stream, and nothing is asked of it",
+    (stream) => {
+      expect(asked(path, "continuous", `{${stream}}`)).toEqual({ body: "as it came", added: "" });
+      expect(rewriteRequest(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
+    },
+  );
+
+  test("of several options the last counts", () => {
+    const body = '{"stream":true,"stream_options":{"include_usage":true},"stream_options":null}';
+    expect(asked(path, "final", body).body).toBe(
+      '{"stream":true,"stream_options":{"include_usage":true},"stream_options":{"include_usage":true}}',
+    );
+  });
+});
+
+test.each(["/v1/messages", "/v1/responses", "/v1/embeddings"])("on %s no stream is asked for its usage", (path) => {
+  expect(asked(path, "continuous", '{"stream":true}')).toEqual({ body: "as it came", added: "" });
+  expect(rewriteRequest(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
+});

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+let client: Anthropic;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+  client = clientWith({});
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+function clientWith(headers: Record<string, string>, apiKey = gate.key): Anthropic {
+  return new Anthropic({ apiKey, baseURL: gate.url, maxRetries: 0, defaultHeaders: headers });
+}
+
+const question = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
+
+describe("the @anthropic-ai/sdk package", () => {
+  test("gets a message, and its version header reaches the backend", async () => {
+    backend.clear();
+    const message = await client.messages.create(question);
+    expect(message.content[0]?.type).toBe("text");
+    expect(message.usage.output_tokens).toBe(5);
+    const request = await backend.nextRequest();
+    expect(request.header("anthropic-version")).toMatch(/^\d{4}-\d\d-\d\d$/);
+    expect(request.header("x-api-key")).toBeUndefined();
+  });
+
+  test("streams a message to its end", async () => {
+    const message = await client.messages.stream(question).finalMessage();
+    expect(message.stop_reason).not.toBeNull();
+    expect(message.usage.output_tokens).toBe(5);
+  });
+
+  test("has thinking budgets passed on as they are", async () => {
+    backend.clear();
+    const thinking = { type: "enabled" as const, budget_tokens: 1024 };
+    await client.messages.create({ ...question, max_tokens: 2048, thinking });
+    expect((await backend.nextRequest()).json()).toMatchObject({ thinking });
+  });
+
+  test("counts tokens without being counted for them", async () => {
+    const before = await gate.counted();
+    const { max_tokens: _, ...counted } = question;
+    expect((await client.messages.countTokens(counted)).input_tokens).toBeGreaterThan(0);
+    const after = await gate.counted();
+    expect(after.total_request_count).toBe(before.total_request_count + 1);
+    expect(after.total_input_tokens).toBe(before.total_input_tokens);
+  });
+
+  test("throws its authentication error for a wrong key", async () => {
+    const error = await clientWith({}, "wrong").messages.create(question).catch(caught);
+    expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
+  });
+
+  test("throws its server error where the backend is down", async () => {
+    const error = await clientWith({ "x-simulate": "reset-before-head" }).messages.create(question).catch(caught);
+    expect(error).toBeInstanceOf(Anthropic.InternalServerError);
+  });
+
+  test.each(["die@3", "reset@4", "die-mid-frame@4"])("throws where a stream breaks: %s", async (script) => {
+    const error = await clientWith({ "x-simulate": script }).messages.stream(question).finalMessage().catch(caught);
+    expect(error).toBeInstanceOf(Error);
+  });
+
+  test("ends the backend's work when it aborts", async () => {
+    backend.clear();
+    const stream = await clientWith({ "x-simulate": "gap=forever@3" }).messages.create({ ...question, stream: true });
+    for await (const _ of stream) break;
+    stream.controller.abort();
+    expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
+  });
+});
+
+function caught(error: unknown): unknown {
+  return error;
+}

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+let client: OpenAI;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "1" });
+  client = clientWith({});
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+function clientWith(headers: Record<string, string>, apiKey = gate.key): OpenAI {
+  return new OpenAI({ apiKey, baseURL: `${gate.url}/v1`, maxRetries: 0, defaultHeaders: headers });
+}
+
+const question = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
+
+describe("the openai package", () => {
+  test("completes a chat", async () => {
+    const completion = await client.chat.completions.create(question);
+    expect(completion.choices[0]?.message.content).toBeString();
+    expect(completion.usage?.completion_tokens).toBe(5);
+  });
+
+  test("streams a chat, with usage where it asks for it", async () => {
+    const stream = await client.chat.completions.create({
+      ...question,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    let text = "";
+    let usage: OpenAI.CompletionUsage | null | undefined;
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta.content ?? "";
+      usage = chunk.usage ?? usage;
+    }
+    expect(text).not.toBe("");
+    expect(usage?.completion_tokens).toBe(5);
+  });
+
+  test("streams a response", async () => {
+    const types: string[] = [];
+    const stream = await client.responses.create({ model: "m", input: "Hi", stream: true, max_output_tokens: 5 });
+    for await (const event of stream) types.push(event.type);
+    expect(types[0]).toBe("response.created");
+    expect(types.at(-1)).toBe("response.incomplete");
+  });
+
+  test("lists models and embeds text", async () => {
+    const models = await client.models.list();
+    expect(models.data.length).toBeGreaterThan(0);
+    const { data } = await client.embeddings.create({ model: "m", input: "Hi" });
+    expect(data[0]?.embedding.length).toBeGreaterThan(0);
+  });
+
+  test("throws its authentication error for a wrong key", async () => {
+    const error = await clientWith({}, "wrong").models.list().catch(caught);
+    expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
+    expect((error as InstanceType<typeof OpenAI.AuthenticationError>).code).toBe("invalid_api_key");
+  });
+
+  test("throws its server error where the backend is down", async () => {
+    const error = await clientWith({ "x-simulate": "reset-before-head" })
+      .chat.completions.create(question)
+      .catch(caught);
+    expect(error).toBeInstanceOf(OpenAI.InternalServerError);
+    expect((error as InstanceType<typeof OpenAI.InternalServerError>).status).toBe(502);
+  });
+
+  test("does not repeat a request that timed out", async () => {
+    backend.clear();
+    const patient = new OpenAI({
+      apiKey: gate.key,
+      baseURL: `${gate.url}/v1`,
+      maxRetries: 3,
+      defaultHeaders: { "x-simulate": "slow-head=forever" },
+    });
+    const error = await patient.chat.completions.create(question).catch(caught);
+    expect((error as InstanceType<typeof OpenAI.APIError>).status).toBe(504);
+    expect(backend.requests()).toHaveLength(1);
+  });
+
+  test.each(["die@2", "reset@2", "die-mid-frame@3"])("throws where a stream breaks: %s", async (script) => {
+    const stream = await clientWith({ "x-simulate": script }).chat.completions.create({ ...question, stream: true });
+    const read = async (): Promise<void> => {
+      for await (const _ of stream);
+    };
+    expect(await read().catch(caught)).toBeInstanceOf(Error);
+  });
+
+  test("ends the backend's work when it aborts", async () => {
+    backend.clear();
+    const stream = await clientWith({ "x-simulate": "gap=forever@2" }).chat.completions.create({
+      ...question,
+      stream: true,
+    });
+    for await (const _ of stream) break;
+    stream.controller.abort();
+    expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
+  });
+});
+
+function caught(error: unknown): unknown {
+  return error;
+}

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { rejectionOf } from "../../support/rejection.ts";
+
+let simulator: Simulator;
+let anthropic: Anthropic;
+beforeAll(() => {
+  simulator = startSimulator({ maxOutputTokens: 50 });
+  anthropic = new Anthropic({ baseURL: simulator.url, apiKey: "none", maxRetries: 0 });
+});
+afterAll(() => simulator.stop());
+
+const request = {
+  model: "any",
+  max_tokens: 10,
+  system: "Be brief.",
+  messages: [{ role: "user" as const, content: "What is a toll gate?" }],
+};
+const tools = [
+  {
+    name: "get_weather",
+    input_schema: { type: "object" as const, properties: { city: { type: "string" }, hourly: { type: "boolean" } } },
+  },
+];
+
+test("a message has text, a reason and usage", async () => {
+  const message = await anthropic.messages.create(request);
+  expect(message.id).toMatch(/^msg_[0-9a-f]{32}$/);
+  expect(message.content).toMatchObject([{ type: "text", text: expect.stringMatching(/^A toll gate/) }]);
+  expect(message.stop_reason).toBe("max_tokens");
+  expect(message.usage).toMatchObject({ input_tokens: 9, output_tokens: 10 });
+});
+
+test("a model that stops by itself ends its turn", async () => {
+  const message = await anthropic.messages.create({ ...request, max_tokens: 4096 });
+  expect(message.stop_reason).toBe("end_turn");
+  expect(message.usage.output_tokens).toBe(50);
+});
+
+test("a stream says the same as the whole message", async () => {
+  const whole = await anthropic.messages.create(request);
+  const streamed = await anthropic.messages.stream(request).finalMessage();
+  expect(streamed.content).toMatchObject(whole.content);
+  expect(streamed.stop_reason).toBe(whole.stop_reason);
+  expect(streamed.usage).toMatchObject({ input_tokens: 9, output_tokens: 10 });
+});
+
+test("a stream tells the input first and the output last", async () => {
+  const usages: unknown[] = [];
+  const types: string[] = [];
+  for await (const event of await anthropic.messages.create({ ...request, stream: true })) {
+    if (types.at(-1) !== event.type) types.push(event.type);
+    if (event.type === "message_start") usages.push(event.message.usage);
+    if (event.type === "message_delta") usages.push(event.usage);
+  }
+  expect(usages).toEqual([{ input_tokens: 9, output_tokens: 0 }, { output_tokens: 10 }]);
+  expect(types).toEqual([
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+  ]);
+});
+
+test("a tool is used with fitting input, streamed and not", async () => {
+  const whole = await anthropic.messages.create({ ...request, tools });
+  const streamed = await anthropic.messages.stream({ ...request, tools }).finalMessage();
+  for (const message of [whole, streamed]) {
+    expect(message.stop_reason).toBe("tool_use");
+    expect(message.content).toMatchObject([
+      { type: "tool_use", name: "get_weather", input: { city: "Seoul", hourly: true } },
+    ]);
+  }
+  expect(streamed.usage.output_tokens).toBe(whole.usage.output_tokens);
+});
+
+test("a tool's result is answered in words", async () => {
+  const result = { type: "tool_result" as const, tool_use_id: "toolu_1", content: "Rain" };
+  const messages = [...request.messages, { role: "user" as const, content: [result] }];
+  const message = await anthropic.messages.create({ ...request, tools, messages });
+  expect(message.content[0]?.type).toBe("text");
+});
+
+test("a thinking budget bounds the thinking that the template was asked for", async () => {
+  const fields = {
+    ...request,
+    max_tokens: 40,
+    thinking: { type: "enabled" as const, budget_tokens: 6 },
+    chat_template_kwargs: { thinking: true },
+  };
+  const message = await anthropic.messages.create(fields);
+  expect(message.content).toMatchObject([
+    { type: "text", text: expect.stringMatching(/^<think>(\S+ ){3}\S+<\/think>/) },
+  ]);
+});
+
+test("tokens are counted without an answer", async () => {
+  const { input_tokens } = await anthropic.messages.countTokens(request);
+  expect(input_tokens).toBe(9);
+  expect(simulator.requests().at(-1)?.path).toBe("/v1/messages/count_tokens");
+});
+
+test("errors are this API's own", async () => {
+  const overloaded = anthropic.messages.create(request, { headers: { "x-simulate": "status=529" } });
+  expect(await rejectionOf(overloaded)).toMatchObject({ status: 529, type: "overloaded_error" });
+});
+
+test("a stream that dies is an error to the client, not half an answer", async () => {
+  const broken = anthropic.messages.stream(request, { headers: { "x-simulate": "die@6" } });
+  expect(await rejectionOf(broken.finalMessage())).toBeInstanceOf(Error);
+});

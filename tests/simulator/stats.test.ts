@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { until } from "../support/until.ts";
+
+async function ask(simulator: Simulator, fields: object, script = "", path = "/v1/chat/completions"): Promise<void> {
+  const body = { model: "a", max_tokens: 5, messages: [{ role: "user", content: "12345678" }], ...fields };
+  const headers = { "content-type": "application/json", "x-simulate": script };
+  const answer = await fetch(simulator.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  await answer.text();
+}
+
+test("sums are those of the answers, told or not, by model and by user", async () => {
+  using simulator = startSimulator();
+  await ask(simulator, { user: "ann" });
+  await ask(simulator, { user: "ann", stream: true, stream_options: { include_usage: true } });
+  await ask(simulator, { model: "b", metadata: { user_id: "bob" }, stream: true }, "", "/v1/messages");
+  // Counted, but the client does not get to know.
+  await ask(simulator, { stream: true });
+  await ask(simulator, {}, "no-usage");
+  expect(simulator.stats()).toEqual({
+    open: 0,
+    finished: 5,
+    aborted: 0,
+    broken: 0,
+    counted: { requests: 5, inputTokens: 15, outputTokens: 25 },
+    reported: { requests: 3, inputTokens: 9, outputTokens: 15 },
+    reportedByModel: {
+      a: { requests: 2, inputTokens: 6, outputTokens: 10 },
+      b: { requests: 1, inputTokens: 3, outputTokens: 5 },
+    },
+    reportedByUser: {
+      ann: { requests: 2, inputTokens: 6, outputTokens: 10 },
+      bob: { requests: 1, inputTokens: 3, outputTokens: 5 },
+    },
+  });
+});
+
+test("refused and broken answers add nothing to the sums", async () => {
+  using simulator = startSimulator();
+  await ask(simulator, {}, "status=500");
+  await ask(simulator, { stream: true, stream_options: { include_usage: true } }, "die@3").catch(() => {});
+  await until(() => simulator.stats().open === 0);
+  expect(simulator.stats()).toMatchObject({ finished: 1, broken: 1, counted: { requests: 0, outputTokens: 0 } });
+});
+
+test("a hundred streams at once are all counted, those that are left too", async () => {
+  using simulator = startSimulator({ framesPerSecond: 200 });
+  const leaving = new AbortController();
+  const fields = { stream: true, stream_options: { include_usage: true } };
+  const staying = Array.from({ length: 60 }, () => ask(simulator, fields));
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ model: "a", messages: [], max_tokens: 1000, stream: true });
+  const left = Array.from({ length: 40 }, async () => {
+    const url = `${simulator.url}/v1/chat/completions`;
+    const answer = await fetch(url, { method: "POST", headers, body, signal: leaving.signal });
+    await answer.text();
+  });
+  const settled = Promise.allSettled(left);
+  await Promise.all(staying);
+  await until(() => simulator.stats().open === 40);
+  leaving.abort();
+  await settled;
+  await until(() => simulator.stats().open === 0);
+  expect(simulator.stats()).toMatchObject({
+    finished: 60,
+    aborted: 40,
+    reported: { requests: 60, inputTokens: 180, outputTokens: 300 },
+  });
+});

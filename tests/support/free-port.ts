@@ -1,0 +1,7 @@
+/** A port that was free a moment ago, for programs that cannot tell which one they were given. */
+export function findFreePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}

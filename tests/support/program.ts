@@ -1,0 +1,149 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { findFreePort } from "./free-port.ts";
+import { createTempFolder } from "./temp-folder.ts";
+import { until } from "./until.ts";
+
+export type ProgramEnvironment = Readonly<Record<string, string>>;
+
+export interface Program {
+  pid: number;
+  /** Origin of `/v1`. */
+  url: string;
+  /** Origin of `/api` and the console; the same one unless ADMIN_PORT is set. */
+  adminUrl: string;
+  dataDir: string;
+  stdout: () => string;
+  stderr: () => string;
+  /** The exit status; 128 and the signal's number where one ended it. */
+  exited: Promise<number>;
+  /** @returns the exit status */
+  stop: (signal?: NodeJS.Signals) => Promise<number>;
+  /** Resident memory. */
+  rssBytes: () => number;
+  /** Processor time used so far, user and system. */
+  cpuMs: () => number;
+}
+
+export interface FinishedProgram {
+  status: number;
+  stdout: string;
+  stderr: string;
+}
+
+const mainFile = join(import.meta.dir, "../../src/main.ts");
+
+/** The program under test: the sources, or the compiled binary that TOLLGATE_BINARY names. */
+function commandLine(args: readonly string[]): string[] {
+  const binary = process.env["TOLLGATE_BINARY"];
+  return binary === undefined ? [process.execPath, mainFile, ...args] : [binary, ...args];
+}
+
+/** Nothing of the developer's own settings; no colours, no home that holds any. */
+function cleanEnvironment(environment: ProgramEnvironment, dataDir: string): ProgramEnvironment {
+  return { PATH: process.env["PATH"] ?? "", HOME: dataDir, DATA_DIR: dataDir, ...environment };
+}
+
+/** Runs a command to its end. */
+export async function runProgram(
+  args: readonly string[],
+  environment: ProgramEnvironment = {},
+  stdin = "",
+): Promise<FinishedProgram> {
+  using folder = createTempFolder();
+  const child = Bun.spawn(commandLine(args), {
+    cwd: folder.path,
+    env: cleanEnvironment(environment, folder.path),
+    stdin: Buffer.from(stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, status] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { status, stdout, stderr };
+}
+
+/**
+ * Starts `serve`, or what `args` say instead, on free ports with an empty data folder, and waits until it answers.
+ * It is killed when the test process ends, should nobody stop it before.
+ * @throws Error with what it wrote, where it ends before it is ready
+ */
+export async function startProgram(
+  environment: ProgramEnvironment = {},
+  args: readonly string[] = ["serve"],
+): Promise<Program> {
+  const folder = createTempFolder();
+  const port = environment["PORT"] ?? String(findFreePort());
+  const dataDir = environment["DATA_DIR"] ?? folder.path;
+  const child = Bun.spawn(commandLine(args), {
+    cwd: folder.path,
+    env: cleanEnvironment({ PORT: port, ...environment }, dataDir),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const kill = (): void => child.kill("SIGKILL");
+  process.on("exit", kill);
+  const stdout = collect(child.stdout);
+  const stderr = collect(child.stderr);
+  const exited = child.exited.then((status) => {
+    process.off("exit", kill);
+    folder.remove();
+    return status;
+  });
+  const program: Program = {
+    pid: child.pid,
+    url: `http://127.0.0.1:${port}`,
+    adminUrl: `http://127.0.0.1:${environment["ADMIN_PORT"] ?? port}`,
+    dataDir,
+    stdout,
+    stderr,
+    exited,
+    stop(signal = "SIGTERM") {
+      child.kill(signal);
+      return exited;
+    },
+    rssBytes: () => residentBytes(child.pid),
+    cpuMs: () => processorMs(child.pid),
+  };
+  try {
+    await until(async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program)));
+  } catch (error) {
+    kill();
+    throw error;
+  }
+  if (child.exitCode !== null || child.signalCode !== null) {
+    throw new Error(`The program ended with ${await exited}:\n${stderr()}${stdout()}`);
+  }
+  return program;
+}
+
+async function isUp({ adminUrl }: Program): Promise<boolean> {
+  return (await fetch(`${adminUrl}/healthz`)).ok;
+}
+
+function collect(stream: ReadableStream<Uint8Array>): () => string {
+  let text = "";
+  const decoder = new TextDecoder();
+  void (async () => {
+    for await (const bytes of stream) text += decoder.decode(bytes, { stream: true });
+  })();
+  return () => text;
+}
+
+/** proc_pid_status(5). */
+function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+/** proc_pid_stat(5): user and system time are the 14th and 15th field, in ticks of 10 ms on every Linux that Bun runs on. */
+function processorMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The second field, the command's name, may hold spaces; it ends at the last parenthesis.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}

@@ -1,0 +1,83 @@
+import { discouragesHan } from "../../src/proxy/rewrite/language.ts";
+import { isFamilyLive, resolveModel } from "../../src/proxy/rewrite/model-name.ts";
+import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
+import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/system-prefix.ts";
+
+type Value = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Value =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The rules on parsed values, the plain way that loses bytes: what an edited body must parse to. */
+export function rewriteByValue(path: string, body: string, rules: RewriteRules): unknown {
+  const root: unknown = JSON.parse(body);
+  if (!isObject(root)) return root;
+  const model = typeof root["model"] === "string" ? resolveModel(root["model"], rules) : undefined;
+  if (model !== undefined) root["model"] = model.name;
+  capByValue(root, Array.from(body).length, rules);
+  const config = root["output_config"];
+  const effort = isObject(config) ? config["effort"] : undefined;
+  const isMax = effort === "max" || effort === "xhigh";
+  const mode = model?.nonThinking === true ? "none" : isMax ? "max" : "high";
+  const family = isFamilyLive(rules);
+  const given = root["chat_template_kwargs"];
+  const own = isObject(given) ? ("thinking" in given ? given["thinking"] : given["enable_thinking"]) : undefined;
+  const prefixes = family && mode === "max" && own !== false ? [maximumEffortPrefix] : [];
+  if (family && /chat|messages|responses/.test(path)) fillByValue(root, mode);
+  if (/chat|messages/.test(path)) prefixByValue(root, path, prefixes, rules.hanGuard);
+  if (/completions/.test(path) && root["stream"] === true) askByValue(root, rules.forceStreamUsage);
+  return root;
+}
+
+function capByValue(root: Value, characters: number, rules: RewriteRules): void {
+  for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
+    const asked = root[name];
+    if (typeof asked !== "number" || asked <= 0 || (asked % 1 !== 0 && asked !== Infinity)) continue;
+    const available = rules.maxContextTokens - Math.floor(characters / 3) - 512;
+    root[name] = Math.max(1, Math.min(asked, available, rules.maxOutputTokens));
+  }
+}
+
+function fillByValue(root: Value, mode: "none" | "high" | "max"): void {
+  const given = "chat_template_kwargs" in root ? root["chat_template_kwargs"] : {};
+  if (!isObject(given)) return;
+  const thinking = "enable_thinking" in given ? given["enable_thinking"] : mode !== "none";
+  if (!("thinking" in given)) given["thinking"] = thinking;
+  if (mode !== "none" && !("reasoning_effort" in given)) given["reasoning_effort"] = mode;
+  root["chat_template_kwargs"] = given;
+}
+
+function prefixByValue(root: Value, path: string, prefixes: string[], hanGuard: boolean): void {
+  const messages = root["messages"];
+  if (!Array.isArray(messages) || messages.length === 0) return;
+  const turns = messages.filter(isObject).map(({ role, content }) => ({ role: String(role), text: textOf(content) }));
+  if ("system" in root) turns.unshift({ role: "system", text: textOf(root["system"]) });
+  if (hanGuard && discouragesHan(turns)) prefixes.push(hanGuardPrefix);
+  if (prefixes.length === 0) return;
+  const prefix = prefixes.join("\n\n");
+  if (path.includes("messages")) root["system"] = prefixed(root["system"], prefix);
+  else if (isObject(messages[0]) && ["system", "developer"].includes(String(messages[0]["role"]))) {
+    messages[0]["content"] = prefixed(messages[0]["content"], prefix);
+  } else messages.unshift({ role: "system", content: prefix });
+}
+
+function textOf(content: unknown): string {
+  if (!Array.isArray(content)) return typeof content === "string" ? content : "";
+  const texts = content.filter(isObject).filter(({ type }) => type === "text");
+  return texts.map(({ text }) => (typeof text === "string" ? text : "")).join("\n");
+}
+
+function prefixed(content: unknown, prefix: string): unknown {
+  if (content === undefined || content === null || content === "") return prefix;
+  if (typeof content === "string") return `${prefix}\n\n${content}`;
+  return Array.isArray(content) ? [{ type: "text", text: `${prefix}\n\n` }, ...(content as unknown[])] : content;
+}
+
+function askByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
+  if (force === "off") return;
+  const options = root["stream_options"] ?? { include_usage: null };
+  if (!isObject(options) || ![true, false, null].includes(options["include_usage"] as null)) return;
+  root["stream_options"] = options;
+  options["include_usage"] = true;
+  if (force === "continuous" && !("continuous_usage_stats" in options)) options["continuous_usage_stats"] = true;
+}

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+const page = "https://chat.example.com";
+let backend: Simulator;
+let listed: Tollgate;
+let open: Tollgate;
+let off: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  listed = await startTollgate({
+    PROXY_UPSTREAM_URL: backend.url,
+    PROXY_CORS_ORIGINS: `${page}, http://localhost:3000`,
+  });
+  open = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_CORS_ORIGINS: "*" });
+  off = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+});
+afterAll(async () => {
+  for (const gate of [listed, open, off]) await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const preflight = (gate: Tollgate, origin: string): Promise<Response> =>
+  fetch(`${gate.url}/v1/chat/completions`, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization, content-type, x-stainless-os",
+    },
+  });
+
+describe("a preflight", () => {
+  test("is answered without a key, echoes the headers it asks for and never reaches the backend", async () => {
+    backend.clear();
+    for (const [gate, allowed] of [
+      [listed, page],
+      [open, "*"],
+    ] as const) {
+      const response = await preflight(gate, page);
+      expect(response.status).toBe(204);
+      expect(response.headers.get("access-control-allow-origin")).toBe(allowed);
+      expect(response.headers.get("access-control-allow-methods")).toContain("POST");
+      expect(response.headers.get("access-control-allow-headers")).toBe("authorization, content-type, x-stainless-os");
+    }
+    expect(backend.requests()).toEqual([]);
+  });
+
+  test("from a page that is not listed allows nothing", async () => {
+    const response = await preflight(listed, "https://evil.example");
+    expect([...response.headers.keys()].filter((name) => name.startsWith("access-control-allow"))).toEqual([]);
+  });
+
+  test("is a request like any other where no origins are set", async () => {
+    expect((await preflight(off, page)).status).toBe(401);
+  });
+});
+
+describe("an answer to a listed page", () => {
+  const ask = (gate: Tollgate, path: string, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(gate.url + path, { headers: { origin: page, "x-api-key": gate.key, ...headers } });
+
+  test.each<[string, string, Record<string, string>]>([
+    ["whole", "/v1/models", {}],
+    ["an error of ours", "/v1/models", { "x-api-key": "wrong" }],
+    ["an error of the backend's", "/v1/anything", { "x-simulate": "status=500" }],
+    ["without a backend behind it", "/v1/anything", { "x-simulate": "reset-before-head" }],
+    ["in the place of the backend's own", "/v1/anything", { "x-simulate": "header=Access-Control-Allow-Origin: *" }],
+  ])("%s carries the origin once", async (_, path, headers) => {
+    const response = await ask(listed, path, headers);
+    expect(response.headers.get("access-control-allow-origin")).toBe(page);
+    expect(response.headers.get("vary")).toContain("Origin");
+  });
+
+  test("streamed carries it too", async () => {
+    const response = await fetch(`${listed.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { origin: page, "x-api-key": listed.key, "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", stream: true, max_tokens: 2, messages: [{ role: "user", content: "Hi" }] }),
+    });
+    expect(response.headers.get("access-control-allow-origin")).toBe(page);
+    expect(await response.text()).toEndWith("data: [DONE]\n\n");
+  });
+
+  test("about a path that may not pass carries it too", async () => {
+    const response = await ask(listed, "/v1/a..b");
+    expect(response.status).toBe(400);
+    expect(response.headers.get("access-control-allow-origin")).toBe(page);
+  });
+
+  test("is not for pages that are not listed", async () => {
+    const response = await ask(listed, "/v1/models", { origin: "https://evil.example" });
+    expect(response.headers.has("access-control-allow-origin")).toBe(false);
+  });
+
+  test("leaves the backend's own headers alone where no origins are set", async () => {
+    const response = await ask(off, "/v1/anything", {
+      "x-simulate": "header=Access-Control-Allow-Origin: https://b.example",
+    });
+    expect(response.headers.get("access-control-allow-origin")).toBe("https://b.example");
+  });
+});

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_UPSTREAM_API_KEY: "backend-key" });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+async function ask(
+  method: string,
+  target: string,
+  headers: Record<string, string> = {},
+  body: string | Uint8Array = "",
+): Promise<RawClient> {
+  backend.clear();
+  const client = await connectRaw(gate.url);
+  client.request(method, target, { Authorization: `Bearer ${gate.key}`, ...headers }, body);
+  return client;
+}
+
+describe("a request with a key", () => {
+  test.each(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("reaches the backend as %s", async (method) => {
+    const client = await ask(method, "/v1/anything", { "Content-Type": "text/plain" }, method === "GET" ? "" : "hello");
+    expect((await client.head()).status).toBe(200);
+    const request = await backend.nextRequest();
+    expect(request.method).toBe(method);
+    expect(Buffer.from(request.body()).toString()).toBe(method === "GET" ? "" : "hello");
+    client.close();
+  });
+
+  test.each([
+    "/v1/a%2Fb//c?x=%20&y=1+2&z=..",
+    "/v1/models/org%2Fmodel",
+    "/v1/",
+    "/v1/a/",
+    "/v1//a//b",
+    "/v1/%E2%82%AC/%41",
+    "/v1/a;b=c,d/@e:f",
+    `/v1/${Array.from({ length: 64 }, (_, segment) => segment).join("/")}`,
+  ])("keeps the target %s as it came", async (target) => {
+    const client = await ask("GET", target);
+    await client.ended();
+    expect((await backend.nextRequest()).target).toBe(target);
+    client.close();
+  });
+
+  test("brings its own headers, and neither the client's key, cookies nor hop-by-hop ones", async () => {
+    const client = await ask("GET", "/v1/anything", {
+      "x-api-key": gate.key,
+      Cookie: "session=secret",
+      "Accept-Encoding": "gzip, br",
+      Connection: "keep-alive, X-Hop",
+      "X-Hop": "1",
+      "X-Custom": "kept",
+      "anthropic-version": "2023-06-01",
+      "X-Forwarded-For": "198.51.100.9",
+      TE: "trailers",
+    });
+    await client.ended();
+    const request = await backend.nextRequest();
+    expect(request.header("authorization")).toBe("Bearer backend-key");
+    expect(request.header("host")).toBe(new URL(backend.url).host);
+    expect(request.header("accept-encoding")).toBe("identity");
+    expect(request.header("x-custom")).toBe("kept");
+    expect(request.header("anthropic-version")).toBe("2023-06-01");
+    expect(request.header("x-forwarded-for")).toBe("198.51.100.9, 127.0.0.1");
+    for (const name of ["x-api-key", "cookie", "x-hop", "te"]) expect(request.header(name)).toBeUndefined();
+    expect(JSON.stringify(request.headers)).not.toContain(gate.key);
+    client.close();
+  });
+
+  test("has a binary body of any size streamed through unchanged, with its length", async () => {
+    const body = crypto.getRandomValues(new Uint8Array(65_536));
+    const client = await ask("POST", "/v1/files", { "Content-Type": "application/octet-stream" }, body);
+    await client.ended();
+    const request = await backend.nextRequest();
+    expect(request.bodySha256()).toBe(new Bun.CryptoHasher("sha256").update(body).digest("hex"));
+    expect(request.header("content-length")).toBe("65536");
+    expect(request.header("transfer-encoding")).toBeUndefined();
+    client.close();
+  });
+
+  test("has a chunked body passed on while it is still being sent", async () => {
+    const client = await connectRaw(gate.url);
+    backend.clear();
+    client.send(
+      `PUT /v1/files HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${gate.key}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
+    );
+    await backend.waitFor(({ type }) => type === "head");
+    client.send("6\r\n world\r\n0\r\n\r\n");
+    await client.ended();
+    expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe("hello world");
+    client.close();
+  });
+
+  test("serves several requests over one connection", async () => {
+    const client = await ask("GET", "/v1/one");
+    await client.ended();
+    client.next();
+    client.request("GET", "/v1/two", { "x-api-key": gate.key });
+    await client.ended();
+    expect((await client.head()).status).toBe(200);
+    client.close();
+  });
+});
+
+describe("the backend's answer", () => {
+  test("comes back byte for byte, with its headers and several cookies", async () => {
+    const client = await ask("GET", "/v1/models", { "x-simulate": "set-cookies; header=X-Backend: 1" });
+    const head = await client.head();
+    expect(head.header("x-backend")).toBe("1");
+    expect(head.all("set-cookie")).toEqual([
+      "first=1; Path=/",
+      "second=2; HttpOnly; Expires=Wed, 21 Oct 2065 07:28:00 GMT",
+    ]);
+    const direct = await fetch(`${backend.url}/v1/models`);
+    expect(await client.text()).toBe(await direct.text());
+    client.close();
+  });
+
+  test("to HEAD has the head alone", async () => {
+    const client = await ask("HEAD", "/v1/models");
+    expect((await client.head()).status).toBe(200);
+    expect(await client.ended()).toBe("complete");
+    expect(Number((await client.head()).header("content-length"))).toBeGreaterThan(0);
+    expect(client.bodyBytes()).toBe(0);
+    expect((await backend.nextRequest()).method).toBe("HEAD");
+    client.close();
+  });
+
+  test.each([204, 304])("with status %i has no body", async (status) => {
+    const client = await ask("GET", "/v1/anything", { "x-simulate": `${status}` });
+    expect((await client.head()).status).toBe(status);
+    expect(await client.ended()).toBe("complete");
+    expect(client.bodyBytes()).toBe(0);
+    client.close();
+  });
+
+  test.each([400, 401, 404, 429, 500, 503])("with status %i is the backend's own", async (status) => {
+    const client = await ask("GET", "/v1/anything", { "x-simulate": `status=${status}` });
+    expect((await client.head()).status).toBe(status);
+    expect(await client.text()).not.toContain("upstream_");
+    client.close();
+  });
+
+  test("that redirects is handed on and not followed", async () => {
+    const client = await ask("GET", "/v1/anything", { "x-simulate": "redirect" });
+    const head = await client.head();
+    expect(head.status).toBeWithin(300, 399);
+    expect(head.header("location")).toBeDefined();
+    await client.ended();
+    expect(backend.requests()).toHaveLength(1);
+    client.close();
+  });
+
+  test("that is compressed all the same passes unchanged", async () => {
+    const client = await ask("GET", "/v1/models", { "x-simulate": "gzip" });
+    expect((await client.head()).header("content-encoding")).toBe("gzip");
+    const unpacked = Bun.gunzipSync(new Uint8Array(await client.body()));
+    expect(JSON.parse(Buffer.from(unpacked).toString())).toHaveProperty("data");
+    client.close();
+  });
+
+  test("that streams arrives frame by frame, ended by the backend's own end", async () => {
+    const body = JSON.stringify({
+      model: "m",
+      stream: true,
+      max_tokens: 3,
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    const client = await ask("POST", "/v1/chat/completions", { "x-simulate": "gap=200ms@2" }, body);
+    const first = await client.nextEvent();
+    expect(first).toStartWith("data: {");
+    expect(backend.stats().open).toBe(1);
+    expect(await client.ended()).toBe("complete");
+    expect(await client.text()).toEndWith("data: [DONE]\n\n");
+    expect((await client.head()).header("content-type")).toContain("text/event-stream");
+    client.close();
+  });
+});

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: `${backend.url}/tenant` });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+/** Sends a request target exactly as written. */
+async function statusOf(target: string, options: { host?: string; key?: string } = {}): Promise<[number, string]> {
+  const client = await connectRaw(gate.url);
+  const { host = "gate.example", key = gate.key } = options;
+  client.send(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  const { status } = await client.head();
+  const body = await client.text();
+  client.close();
+  return [status, body];
+}
+
+const hostile = [
+  "/v1/..",
+  "/v1/../",
+  "/v1/../api/keys",
+  "/v1/a/../b",
+  "/v1/a/../../api/keys",
+  "/v1/%2e%2e/api",
+  "/v1/%2E%2e/api",
+  "/v1/.%2e/api",
+  "/v1/%252e%252e/api",
+  "/v1/%25252e%25252e/api",
+  "/v1/a..b",
+  "/v1/a\\..\\b",
+  "/v1/..\\api",
+  "/v1/a%5c..%5cb",
+  "/v1/..%2fapi",
+  "/v1/..;/api",
+  "/v1//../a",
+  "/v1/a//../b",
+  "/v1/a/../b/",
+  "/v1/a/b/..//",
+  "/x/../v1/models",
+  "/./v1/models",
+  "/%2e/v1/models",
+  "http://other.example/v1/a/../b",
+  `/v1/${"a/".repeat(15)}..`,
+  `/v1/${"a/".repeat(63)}..`,
+  `/v1/${"a/".repeat(70)}../b`,
+  "/v1/a/////../b",
+];
+
+describe("a path with two dots in a row", () => {
+  test.each(hostile)("is refused: %s", async (target) => {
+    backend.clear();
+    const [status, body] = await statusOf(target);
+    expect(status).toBe(400);
+    expect(JSON.parse(body)).toMatchObject({ type: "error", error: { code: "invalid_path" } });
+    expect(backend.requests()).toEqual([]);
+  });
+
+  test("is refused before the key is looked at", async () => {
+    expect((await statusOf("/v1/../api/keys", { key: "wrong" }))[0]).toBe(400);
+    expect((await statusOf("/v1/models", { key: "wrong" }))[0]).toBe(401);
+  });
+
+  test("is no matter in a query", async () => {
+    expect((await statusOf("/v1/models?path=../x"))[0]).toBe(200);
+  });
+});
+
+describe("the upstream's path prefix", () => {
+  test("is put before the target", async () => {
+    backend.clear();
+    await statusOf("/v1/anything?x=1");
+    expect((await backend.nextRequest()).target).toBe("/tenant/v1/anything?x=1");
+  });
+});
+
+describe("a Host", () => {
+  test.each(["gw", "a", "localhost", "evil.example:1", "[::1]", "127.0.0.1:1", "api", "x".repeat(255)])(
+    "of %s changes nothing",
+    async (host) => {
+      backend.clear();
+      expect((await statusOf("/v1/anything", { host }))[0]).toBe(200);
+      expect((await backend.nextRequest()).header("host")).toBe(new URL(backend.url).host);
+    },
+  );
+
+  test.each(["", "a b", "evil.example/../x", "h\\x", "user@", "a:b:c", "[::1", "%00"])(
+    "that is malformed (%p) is refused or harmless",
+    async (host) => {
+      backend.clear();
+      const [status] = await statusOf("/v1/anything", { host });
+      expect(status).toBe(400);
+      expect(backend.requests()).toEqual([]);
+    },
+  );
+
+  test("that is missing is refused", async () => {
+    const client = await connectRaw(gate.url);
+    client.send(`GET /v1/anything HTTP/1.1\r\nAuthorization: Bearer ${gate.key}\r\n\r\n`);
+    expect((await client.head()).status).toBe(400);
+    client.close();
+  });
+
+  test("in an absolute target leads nowhere else", async () => {
+    backend.clear();
+    expect((await statusOf("http://169.254.169.254/v1/anything"))[0]).toBe(200);
+    expect((await backend.nextRequest()).header("host")).toBe(new URL(backend.url).host);
+  });
+});
+
+describe("everything else below /v1", () => {
+  test("is not found without a slash", async () => {
+    const [status, body] = await statusOf("/v1");
+    expect(status).toBe(404);
+    expect(JSON.parse(body).error.code).toBe("not_found");
+  });
+
+  test.each(["/V1/models", "/v1models", "/%761/models", "//v1/models"])("does not take %s for it", async (target) => {
+    backend.clear();
+    await statusOf(target);
+    expect(backend.requests()).toEqual([]);
+  });
+});

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const get = (headers: Record<string, string>, init: RequestInit = {}): Promise<Response> =>
+  fetch(`${gate.url}/v1/models`, { headers, ...init });
+
+describe("a key", () => {
+  test("opens as a bearer token of any case, and as x-api-key", async () => {
+    for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+      expect((await get({ authorization: `${scheme} ${gate.key}` })).status).toBe(200);
+    }
+    expect((await get({ "x-api-key": gate.key })).status).toBe(200);
+  });
+
+  test("counts as the bearer token where both are sent", async () => {
+    expect((await get({ authorization: `Bearer ${gate.key}`, "x-api-key": "wrong" })).status).toBe(200);
+    expect((await get({ authorization: "Bearer wrong", "x-api-key": gate.key })).status).toBe(401);
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ["missing", {}],
+    ["unknown", { authorization: "Bearer wrong" }],
+    ["empty", { authorization: "Bearer " }],
+    ["of another scheme", { authorization: "Basic dTpw" }],
+    ["an empty x-api-key", { "x-api-key": "" }],
+    ["SQL", { "x-api-key": "' OR 1=1 --" }],
+    ["a wildcard", { "x-api-key": "%" }],
+    ["wildcards of the right length", { "x-api-key": "_".repeat(32) }],
+    ["very long", { "x-api-key": "k".repeat(10_000) }],
+  ])("that is %s is refused", async (_, headers) => {
+    backend.clear();
+    const response = await get(headers);
+    expect(response.status).toBe(401);
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+    expect(await response.json()).toEqual({
+      type: "error",
+      error: { type: "authentication_error", message: "Invalid API key.", param: null, code: "invalid_api_key" },
+    });
+    expect(backend.requests()).toEqual([]);
+  });
+
+  test("that was switched off is refused by the very next request, with the answer of an unknown one", async () => {
+    const { id, key } = await gate.admin.createKey("to be switched off");
+    expect((await get({ "x-api-key": key })).status).toBe(200);
+    await gate.admin.updateKey(id, { is_active: false });
+    const refused = await get({ "x-api-key": key });
+    const unknown = await get({ "x-api-key": "unknown" });
+    expect(refused.status).toBe(401);
+    expect(await refused.text()).toBe(await unknown.text());
+    await gate.admin.updateKey(id, { is_active: true });
+    expect((await get({ "x-api-key": key })).status).toBe(200);
+    await gate.admin.deleteKey(id);
+    expect((await get({ "x-api-key": key })).status).toBe(401);
+  });
+
+  test("that is wrong has its body left unread", async () => {
+    const client = await connectRaw(gate.url);
+    client.send("POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: wrong\r\nContent-Length: 1000000\r\n\r\n");
+    expect((await client.head()).status).toBe(401);
+    client.close();
+  });
+});
+
+describe("a method", () => {
+  test.each(["PROPFIND", "TRACE", "MKCOL", "REPORT"])("beyond those of the API is refused: %s", async (method) => {
+    backend.clear();
+    const client = await connectRaw(gate.url);
+    client.request(method, "/v1/models", { "x-api-key": gate.key });
+    const head = await client.head();
+    expect(head.status).toBe(405);
+    expect(head.header("allow")).toBe("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    expect(backend.requests()).toEqual([]);
+    client.close();
+  });
+});
+
+describe("an upgrade", () => {
+  const upgrade = {
+    Connection: "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+  };
+
+  test("to WebSocket is refused at once, so that the client goes on with HTTP", async () => {
+    backend.clear();
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/responses", { "x-api-key": gate.key, Upgrade: "websocket", ...upgrade });
+    expect((await client.head()).status).toBe(426);
+    expect((await client.json()) as object).toMatchObject({ error: { code: "upgrade_not_supported" } });
+    expect(backend.requests()).toEqual([]);
+    client.close();
+  });
+
+  test("to HTTP/2, which may be ignored, is", async () => {
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/models", { "x-api-key": gate.key, Connection: "Upgrade", Upgrade: "h2c" });
+    expect((await client.head()).status).toBe(200);
+    client.close();
+  });
+});
+
+describe("a JSON body", () => {
+  test("over 128 MiB is refused without being held", async () => {
+    backend.clear();
+    const client = await connectRaw(gate.url);
+    const length = 128 * 1024 * 1024 + 1;
+    client.send(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{`,
+    );
+    expect((await client.head()).status).toBe(413);
+    expect(await client.json()).toMatchObject({ error: { type: "invalid_request_error", code: "body_too_large" } });
+    expect(backend.requests()).toEqual([]);
+    client.close();
+  });
+
+  test.each(["", "not json", "[1,2]", '"text"', "{", '{"a":1}{"b":2}', "\uFEFF{}"])(
+    "that is none (%p) goes to the backend as it is",
+    async (body) => {
+      backend.clear();
+      const headers = { "x-api-key": gate.key, "content-type": "application/json" };
+      await fetch(`${gate.url}/v1/anything`, { method: "POST", headers, body });
+      expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe(body);
+    },
+  );
+
+  test("that is not UTF-8 goes to the backend as it is", async () => {
+    backend.clear();
+    const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]);
+    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
+    await fetch(`${gate.url}/v1/anything`, { method: "POST", headers, body });
+    expect(new Uint8Array((await backend.nextRequest()).body())).toEqual(body);
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "bun:test";
+import { createServer } from "node:net";
+import { runProgram, startProgram } from "../support/program.ts";
+
+describe("the program", () => {
+  test("lists everything that is wrong with its environment, and exits with 2", async () => {
+    const { status, stdout, stderr } = await runProgram(["serve"], {
+      PORT: "http",
+      TRUST_PROXY: "-1",
+      SECRET_KEY: "short",
+    });
+    expect(status).toBe(2);
+    expect(stdout).toBe("");
+    expect(stderr.trimEnd().split("\n").toSorted()).toEqual([
+      'tollgate: PORT: "http" is not allowed; use a whole number from 0 to 65535',
+      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters",
+      'tollgate: TRUST_PROXY: "-1" is not allowed; use a whole number from 0 to 100',
+    ]);
+  });
+
+  test("says in one line that its port is in use", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => other.once("listening", resolve));
+    const { port } = other.address() as { port: number };
+    const { status, stderr } = await runProgram(["serve"], { PORT: String(port) });
+    expect(status).toBe(1);
+    expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
+    other.close();
+  });
+
+  test("refuses to start twice on one port", async () => {
+    const first = await startProgram();
+    const { status, stderr } = await runProgram(["serve"], { PORT: new URL(first.url).port });
+    expect(status).toBe(1);
+    expect(stderr).toContain("is in use");
+    await first.stop();
+  });
+
+  test.each([
+    [["--help"], 0],
+    [["serve", "--help"], 0],
+    [["--version"], 0],
+    [["no-such-command"], 2],
+    [["serve", "--port", "1"], 2],
+    [["--port", "1"], 2],
+    [["toString"], 2],
+  ] as [string[], number][])("called with %p exits with %i", async (args, status) => {
+    const result = await runProgram(args);
+    expect(result.status).toBe(status);
+    const told = status === 0 ? result.stdout : result.stderr;
+    expect(told).not.toBe("");
+    expect(told).not.toContain("    at ");
+    if (status === 2) expect(result.stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("serves by default, reads .env, and lets the real environment win", async () => {
+    const program = await startProgram({ ADMIN_USERNAME: "root" }, []);
+    expect((await fetch(`${program.url}/v1/models`)).status).toBe(401);
+    expect(await program.stop()).toBe(0);
+  });
+
+  test("answers each side on its own port alone where ADMIN_PORT is set", async () => {
+    const admin = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => admin.once("listening", resolve));
+    const { port } = admin.address() as { port: number };
+    await new Promise((resolve) => admin.close(resolve));
+    const program = await startProgram({ ADMIN_PORT: String(port) });
+    const status = async (url: string): Promise<number> => (await fetch(url)).status;
+    expect(await status(`${program.url}/v1/models`)).toBe(401);
+    for (const path of ["/api/me", "/", "/healthz", "/metrics", "/assets/x.js"]) {
+      expect([path, await status(program.url + path)]).toEqual([path, 404]);
+    }
+    expect(await status(`${program.adminUrl}/api/me`)).toBe(401);
+    expect(await status(`${program.adminUrl}/healthz`)).toBe(200);
+    for (const path of ["/v1", "/v1/models", "/v1/a/b"]) {
+      expect([path, await status(program.adminUrl + path)]).toEqual([path, 404]);
+    }
+    await program.stop();
+  });
+});
