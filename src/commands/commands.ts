@@ -1,8 +1,9 @@
 import { build } from "../version.ts";
 import { type Command, CommandError, type CommandIo } from "./command.ts";
+import * as pushGpu from "./push-gpu.ts";
 import * as serve from "./serve.ts";
 
-const commands: Readonly<Record<string, Command>> = { serve };
+const commands: Readonly<Record<string, Command>> = { serve, "push-gpu": pushGpu };
 
 /** Runs what the arguments name; `serve` where they name nothing. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
