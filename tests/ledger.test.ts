@@ -52,7 +52,7 @@ test("a receipt is recorded when it is committed and not before", async () => {
 test("what comes while one flush is written goes into the next, summed by key and minute", async () => {
   const { ledger, flushes, nextFlush } = scriptedLedger();
   const first = ledger.record(receipt(1));
-  (await nextFlush(0)).counts.length;
+  await nextFlush(0);
   const later = [receipt(1), receipt(2), receipt(1, 121_000), receipt(1, 180_000)].map((one) => ledger.record(one));
   flushes[0]?.commit();
   await first;

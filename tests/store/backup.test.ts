@@ -4,19 +4,19 @@ import { createTempFolder } from "../support/temp-folder.ts";
 import { createKeys, openTestStore, usageCount } from "./test-store.ts";
 
 test("a backup that is made under load is a whole database of its moment", async () => {
-  await using test = await openTestStore(() => 29_000_000 * 60_000);
-  await createKeys(test.store, ["a"]);
+  await using opened = await openTestStore(() => 29_000_000 * 60_000);
+  await createKeys(opened.store, ["a"]);
   using copy = createTempFolder();
-  let writing = true;
+  const stop = new AbortController();
   let written = 0;
   const load = (async () => {
-    while (writing) {
-      await test.store.usage.add([usageCount({ keyId: 1, minute: 29_000_000 + (written % 500) })]);
+    while (!stop.signal.aborted) {
+      await opened.store.usage.add([usageCount({ keyId: 1, minute: 29_000_000 + (written % 500) })]);
       written++;
     }
   })();
-  await test.store.backup(copy.file("backup.db"));
-  writing = false;
+  await opened.store.backup(copy.file("backup.db"));
+  stop.abort();
   await load;
   expect(statSync(copy.file("backup.db")).mode & 0o777).toBe(0o600);
   expect(readdirSync(copy.path)).toEqual(["backup.db"]);
@@ -31,22 +31,24 @@ test("a backup that is made under load is a whole database of its moment", async
 });
 
 test("a backup never replaces a file", async () => {
-  await using test = await openTestStore();
-  const target = test.folder.file("precious");
+  await using opened = await openTestStore();
+  const target = opened.folder.file("precious");
   writeFileSync(target, "mine");
-  await expect(test.store.backup(target)).rejects.toThrow("the file exists already");
+  await expect(opened.store.backup(target)).rejects.toThrow("the file exists already");
   expect(readFileSync(target, "utf8")).toBe("mine");
 });
 
 test("a backup into a folder that does not exist says so and leaves nothing", async () => {
-  await using test = await openTestStore();
-  await expect(test.store.backup(test.folder.file("nowhere/backup.db"))).rejects.toThrow("the folder does not exist");
+  await using opened = await openTestStore();
+  await expect(opened.store.backup(opened.folder.file("nowhere/backup.db"))).rejects.toThrow(
+    "the folder does not exist",
+  );
 });
 
 test("of two backups to one file, one is made and the other refused", async () => {
-  await using test = await openTestStore();
-  const target = test.folder.file("backup.db");
-  const results = await Promise.allSettled([test.store.backup(target), test.store.backup(target)]);
+  await using opened = await openTestStore();
+  const target = opened.folder.file("backup.db");
+  const results = await Promise.allSettled([opened.store.backup(target), opened.store.backup(target)]);
   expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   expect(readFileSync(target).subarray(0, 15).toString()).toBe("SQLite format 3");
 });

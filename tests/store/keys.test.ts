@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { createKeys, openTestStore, readReport, usageCount, type DailyRow } from "./test-store.ts";
 
 test("a key is found from its creation until it is switched off, and again when it is switched on", async () => {
-  await using test = await openTestStore();
-  const { keys } = test.store;
+  await using opened = await openTestStore();
+  const { keys } = opened.store;
   const created = await keys.create({ name: "ci", key: "secret", createdAt: 1234 });
   expect(created).toEqual({
     id: 1,
@@ -25,8 +25,8 @@ test("a key is found from its creation until it is switched off, and again when 
 });
 
 test("a key that exists is a collision, and the other stays as it was", async () => {
-  await using test = await openTestStore();
-  const { keys } = test.store;
+  await using opened = await openTestStore();
+  const { keys } = opened.store;
   await keys.create({ name: "a", key: "same", createdAt: 0 });
   expect(await keys.create({ name: "b", key: "same", createdAt: 0 })).toBe("collision");
   expect((await keys.list()).map(({ id, name }) => [id, name])).toEqual([[1, "a"]]);
@@ -42,9 +42,9 @@ test("the id of a deleted key never comes back, not even after a restart", async
 });
 
 test("a deleted key is gone, and its usage rows keep the name it had last", async () => {
-  await using test = await openTestStore();
-  const { keys, usage } = test.store;
-  const [id = 0] = await createKeys(test.store, ["old name"]);
+  await using opened = await openTestStore();
+  const { keys, usage } = opened.store;
+  const [id = 0] = await createKeys(opened.store, ["old name"]);
   await usage.add([usageCount({ keyId: id, minute: 29_000_000 })]);
   await keys.update(id, { name: 'last "name" 이름' });
   expect(await keys.delete(id)).toBe(true);
@@ -57,22 +57,22 @@ test("a deleted key is gone, and its usage rows keep the name it had last", asyn
 });
 
 test("a key that does not exist is neither updated nor deleted", async () => {
-  await using test = await openTestStore();
-  expect(await test.store.keys.update(7, { name: "x" })).toBeUndefined();
-  expect(await test.store.keys.delete(7)).toBe(false);
+  await using opened = await openTestStore();
+  expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
+  expect(await opened.store.keys.delete(7)).toBe(false);
 });
 
 test("the keys that are switched on are counted", async () => {
-  await using test = await openTestStore();
-  await createKeys(test.store, ["a", "b", "c"]);
-  await test.store.keys.update(2, { isActive: false });
-  expect(await test.store.keys.countActive()).toBe(2);
+  await using opened = await openTestStore();
+  await createKeys(opened.store, ["a", "b", "c"]);
+  await opened.store.keys.update(2, { isActive: false });
+  expect(await opened.store.keys.countActive()).toBe(2);
 });
 
 test("what a stranger sends as a key is looked up as it is", async () => {
-  await using test = await openTestStore();
-  await createKeys(test.store, ["a"]);
+  await using opened = await openTestStore();
+  await createKeys(opened.store, ["a"]);
   for (const key of ["", "' or 1=1 --", "%", "\0", "x".repeat(100_000), "🔑"]) {
-    expect(test.store.keys.findActive(key)).toBeUndefined();
+    expect(opened.store.keys.findActive(key)).toBeUndefined();
   }
 });

@@ -26,13 +26,13 @@ test("whatever was recorded is still counted after kill -9, twenty times over", 
   let acknowledged = 0;
   for (let round = 1; round <= rounds; round++) {
     acknowledged += await countUntilKilled(folder.path, 1 + round * 17);
-    await using test = await openTestStore(Date.now, folder);
-    const total = await test.store.usage.sumOfKeys();
+    await using opened = await openTestStore(Date.now, folder);
+    const total = await opened.store.usage.sumOfKeys();
     expect(total.requestCount).toBeGreaterThanOrEqual(acknowledged);
     expect(total.requestCount).toBeLessThanOrEqual(acknowledged + round * concurrency);
     expect(total.inputTokens).toBe(total.requestCount * 3);
-    const minutes = await test.store.usage.sumOfMinutes(0, 100_000_000);
-    const days = await readReport<DailyRow>(test.store.usage.daily("2020-01-01"));
+    const minutes = await opened.store.usage.sumOfMinutes(0, 100_000_000);
+    const days = await readReport<DailyRow>(opened.store.usage.daily("2020-01-01"));
     expect(minutes).toEqual(total);
     expect(days.reduce((sum, day) => sum + day.request_count, 0)).toBe(total.requestCount);
   }

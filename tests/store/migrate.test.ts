@@ -102,22 +102,22 @@ describe("opening", () => {
 
   test("several first starts at once all get a whole database", async () => {
     using folder = createTempFolder();
-    const opened = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
+    const stores = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
     const ids = await Promise.all(
-      opened.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
+      stores.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
     );
     expect(ids).toHaveLength(4);
-    expect(await opened[0]?.store.keys.list()).toHaveLength(4);
-    for (const { store } of opened) await store.close();
+    expect(await stores[0]?.store.keys.list()).toHaveLength(4);
+    for (const { store } of stores) await store.close();
   });
 
   test("makes a file that is for its owner alone, and is complete without its log when it closes", async () => {
-    await using test = await openTestStore();
-    await test.store.checkWritable();
-    expect(statSync(test.file).mode & 0o777).toBe(0o600);
-    expect(statSync(`${test.file}-wal`).mode & 0o777).toBe(0o600);
-    await test.store.close();
-    expect(existsSync(`${test.file}-wal`) ? statSync(`${test.file}-wal`).size : 0).toBe(0);
+    await using opened = await openTestStore();
+    await opened.store.checkWritable();
+    expect(statSync(opened.file).mode & 0o777).toBe(0o600);
+    expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);
+    await opened.store.close();
+    expect(existsSync(`${opened.file}-wal`) ? statSync(`${opened.file}-wal`).size : 0).toBe(0);
   });
 
   test.each([

@@ -4,8 +4,8 @@ import { openTestStore } from "./test-store.ts";
 const session = { csrfToken: "token", username: "admin", expiresAt: 10_000 };
 
 test("a session is found until it expires", async () => {
-  await using test = await openTestStore(() => 0);
-  const { sessions } = test.store;
+  await using opened = await openTestStore(() => 0);
+  const { sessions } = opened.store;
   await sessions.create("hash", session);
   expect(sessions.find("hash", 9999)).toEqual(session);
   expect(sessions.find("hash", 10_000)).toBeUndefined();
@@ -13,16 +13,16 @@ test("a session is found until it expires", async () => {
 });
 
 test("a session that is extended lives longer with the same token", async () => {
-  await using test = await openTestStore(() => 0);
-  const { sessions } = test.store;
+  await using opened = await openTestStore(() => 0);
+  const { sessions } = opened.store;
   await sessions.create("hash", session);
   await sessions.extend("hash", 20_000);
   expect(sessions.find("hash", 15_000)).toEqual({ ...session, expiresAt: 20_000 });
 });
 
 test("a session that was ended is dead, and so are all after a new password", async () => {
-  await using test = await openTestStore(() => 0);
-  const { sessions } = test.store;
+  await using opened = await openTestStore(() => 0);
+  const { sessions } = opened.store;
   for (const hash of ["a", "b", "c"]) await sessions.create(hash, session);
   await sessions.delete("a");
   expect(["a", "b", "c"].map((hash) => sessions.find(hash, 0) !== undefined)).toEqual([false, true, true]);
@@ -32,8 +32,8 @@ test("a session that was ended is dead, and so are all after a new password", as
 
 test("a new session clears away those that expired", async () => {
   let now = 0;
-  await using test = await openTestStore(() => now);
-  const { sessions } = test.store;
+  await using opened = await openTestStore(() => now);
+  const { sessions } = opened.store;
   await sessions.create("old", session);
   now = 10_000;
   await sessions.create("new", { ...session, expiresAt: 30_000 });
@@ -43,8 +43,8 @@ test("a new session clears away those that expired", async () => {
 });
 
 test("the eleventh login attempt within a minute waits until the first is a minute old", async () => {
-  await using test = await openTestStore();
-  const { sessions } = test.store;
+  await using opened = await openTestStore();
+  const { sessions } = opened.store;
   const attempt = (now: number) => sessions.countLoginAttempt("10.0.0.1", now);
   for (let n = 0; n < 10; n++) expect(await attempt(1000 + n * 100)).toBe(0);
   expect(await attempt(2000)).toBe(59_000);
@@ -54,8 +54,8 @@ test("the eleventh login attempt within a minute waits until the first is a minu
 });
 
 test("an address waits for itself alone", async () => {
-  await using test = await openTestStore();
-  const { sessions } = test.store;
+  await using opened = await openTestStore();
+  const { sessions } = opened.store;
   for (let n = 0; n < 10; n++) await sessions.countLoginAttempt("10.0.0.1", 1000);
   expect(await sessions.countLoginAttempt("10.0.0.1", 1000)).toBe(60_000);
   expect(await sessions.countLoginAttempt("10.0.0.2", 1000)).toBe(0);
@@ -71,8 +71,8 @@ test("attempts at two processes on one database count together, however close th
 });
 
 test("a clock that was set back locks nobody out", async () => {
-  await using test = await openTestStore();
-  const { sessions } = test.store;
+  await using opened = await openTestStore();
+  const { sessions } = opened.store;
   for (let n = 0; n < 10; n++) await sessions.countLoginAttempt("10.0.0.1", 900_000);
   expect(await sessions.countLoginAttempt("10.0.0.1", 100_000)).toBe(0);
 });

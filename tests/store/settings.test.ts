@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { openTestStore } from "./test-store.ts";
 
 test("a setting holds what was set last", async () => {
-  await using test = await openTestStore();
-  const { settings } = test.store;
+  await using opened = await openTestStore();
+  const { settings } = opened.store;
   expect(await settings.get("name")).toBeUndefined();
   await settings.set("name", "one");
   await settings.set("name", "two");

@@ -8,6 +8,11 @@ import { createKeys, type DailyRow, type HistoryPoint, openTestEngine, readRepor
 const start = minuteOf(new Date("2026-05-01T00:00:00+09:00").valueOf());
 const clock = () => (start + 5 * 1440) * 60_000;
 
+function withoutBucket(point: HistoryPoint & { bucket?: number }): HistoryPoint {
+  delete point.bucket;
+  return point;
+}
+
 /** The slow, obvious way. */
 function expectedPoints(counts: readonly UsageCount[], sinceMinute: number, bucketMinutes: number): HistoryPoint[] {
   const points = new Map<string, HistoryPoint & { bucket: number }>();
@@ -27,15 +32,18 @@ function expectedPoints(counts: readonly UsageCount[], sinceMinute: number, buck
     point.output_tokens += count.outputTokens;
     points.set(`${bucket} ${count.keyId}`, point);
   }
-  return [...points.values()]
-    .toSorted((a, b) => a.bucket - b.bucket || a.key_id - b.key_id)
-    .map(({ bucket: _, ...point }) => point);
+  return [...points.values()].toSorted((a, b) => a.bucket - b.bucket || a.key_id - b.key_id).map(withoutBucket);
 }
 
-const countOf = (counts: readonly Pick<UsageCount, "requestCount" | "inputTokens" | "outputTokens">[]) =>
-  counts.reduce((sum, one) => [sum[0] + one.requestCount, sum[1] + one.inputTokens, sum[2] + one.outputTokens], [
-    0, 0, 0,
-  ] as [number, number, number]);
+const countOf = (counts: readonly Pick<UsageCount, "requestCount" | "inputTokens" | "outputTokens">[]): number[] =>
+  counts.reduce<number[]>(
+    ([requests = 0, input = 0, output = 0], one) => [
+      requests + one.requestCount,
+      input + one.inputTokens,
+      output + one.outputTokens,
+    ],
+    [0, 0, 0],
+  );
 
 const rowCountOf = (rows: readonly (DailyRow | HistoryPoint)[]) =>
   countOf(
@@ -57,9 +65,9 @@ const anyCount = fc.record({
 test("for any traffic, the sums over minutes, over days and of the totals are the same", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCount, { minLength: 1, maxLength: 60 }), async (partial) => {
-      using test = openTestEngine(clock);
-      const { usage } = test.store;
-      await createKeys(test.store, ["key 1", "key 2", "key 3", "key 4"]);
+      using opened = openTestEngine(clock);
+      const { usage } = opened.store;
+      await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
       const counts = partial.map(usageCount);
       for (let n = 0; n < counts.length; n += 7) await usage.add(counts.slice(n, n + 7));
 
@@ -68,7 +76,7 @@ test("for any traffic, the sums over minutes, over days and of the totals are th
       expect(rowCountOf(daily)).toEqual(total);
       expect(countOf([await usage.sumOfKeys()])).toEqual(total);
       expect(countOf([await usage.sumOfMinutes(start, start + 4 * 1440)])).toEqual(total);
-      expect(countOf(await test.store.keys.list())).toEqual(total);
+      expect(countOf(await opened.store.keys.list())).toEqual(total);
     }),
     { numRuns: 25 },
   );
@@ -81,13 +89,13 @@ test("for any traffic, window and bucket, history holds exactly the points of th
       fc.integer({ min: start - 100, max: start + 3 * 1440 }),
       fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1439, 1440)),
       async (partial, since, bucketMinutes) => {
-        using test = openTestEngine(clock);
-        await createKeys(test.store, ["key 1", "key 2", "key 3", "key 4"]);
+        using opened = openTestEngine(clock);
+        await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
         const counts = partial.map(usageCount);
-        await test.store.usage.add(counts);
+        await opened.store.usage.add(counts);
         const points = await readReport<HistoryPoint>(
           // Half a minute in: that minute still counts.
-          test.store.usage.history({ since: since * 60_000 + 30_000, bucketMinutes }),
+          opened.store.usage.history({ since: since * 60_000 + 30_000, bucketMinutes }),
         );
         expect(points).toEqual(expectedPoints(counts, since, bucketMinutes));
       },
@@ -107,11 +115,11 @@ describe("a long report", () => {
   test.each([1, 7, 60, 1440])(
     "of buckets of %i minutes comes in slices that lose and repeat nothing",
     async (minutes) => {
-      using test = openTestEngine(clock);
-      await createKeys(test.store, names);
-      await test.store.usage.add(manyCounts);
+      using opened = openTestEngine(clock);
+      await createKeys(opened.store, names);
+      await opened.store.usage.add(manyCounts);
       const slices: Uint8Array[] = [];
-      for await (const slice of test.store.usage.history({ since: start * 60_000, bucketMinutes: minutes })) {
+      for await (const slice of opened.store.usage.history({ since: start * 60_000, bucketMinutes: minutes })) {
         slices.push(slice);
       }
       const points: HistoryPoint[] = JSON.parse(`[${Buffer.concat(slices).toString()}]`);
@@ -124,13 +132,13 @@ describe("a long report", () => {
   );
 
   test("of days comes newest first, key by key, in slices that lose and repeat nothing", async () => {
-    using test = openTestEngine(clock);
-    await createKeys(test.store, names);
+    using opened = openTestEngine(clock);
+    await createKeys(opened.store, names);
     const counts = Array.from({ length: keyCount * 90 }, (_, n) =>
       usageCount({ keyId: 1 + (n % keyCount), minute: start - 1440 * Math.floor(n / keyCount) }),
     );
-    await test.store.usage.add(counts);
-    const rows = await readReport<DailyRow>(test.store.usage.daily(dayOf((start - 1440 * 79) * 60_000)));
+    await opened.store.usage.add(counts);
+    const rows = await readReport<DailyRow>(opened.store.usage.daily(dayOf((start - 1440 * 79) * 60_000)));
     const sorted = rows.toSorted((a, b) => b.date.localeCompare(a.date) || a.key_id - b.key_id);
     expect(rows).toEqual(sorted);
     expect(new Set(rows.map((row) => `${row.date} ${row.key_id}`)).size).toBe(rows.length);
@@ -139,9 +147,9 @@ describe("a long report", () => {
   });
 
   test("is a list without elements where nothing was counted", async () => {
-    using test = openTestEngine(clock);
-    expect(await readReport(test.store.usage.daily("2026-05-01"))).toEqual([]);
-    expect(await readReport(test.store.usage.history({ since: 0, bucketMinutes: 5 }))).toEqual([]);
+    using opened = openTestEngine(clock);
+    expect(await readReport(opened.store.usage.daily("2026-05-01"))).toEqual([]);
+    expect(await readReport(opened.store.usage.history({ since: 0, bucketMinutes: 5 }))).toEqual([]);
   });
 });
 

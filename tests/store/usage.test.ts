@@ -7,9 +7,9 @@ const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
 
 test("counts reach the key's totals, its days of Seoul and its minutes", async () => {
-  using test = openTestEngine(clock);
-  const [a = 0, b = 0] = await createKeys(test.store, ["a", "b"]);
-  const { usage, keys } = test.store;
+  using opened = openTestEngine(clock);
+  const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
+  const { usage, keys } = opened.store;
   await usage.add([
     usageCount({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
     usageCount({ keyId: a, minute: midnight }),
@@ -28,8 +28,8 @@ test("counts reach the key's totals, its days of Seoul and its minutes", async (
 });
 
 test("any stretch of minutes sums up, whichever hours it cuts", async () => {
-  using test = openTestEngine(clock);
-  const { usage } = test.store;
+  using opened = openTestEngine(clock);
+  const { usage } = opened.store;
   const minutes = Array.from({ length: 200 }, (_, n) => midnight + n);
   await usage.add(minutes.map((minute) => usageCount({ keyId: 1, minute })));
   for (const [from, to] of [
@@ -48,11 +48,11 @@ test("any stretch of minutes sums up, whichever hours it cuts", async () => {
 });
 
 test("last_used_at moves once a minute at most, and never back", async () => {
-  using test = openTestEngine(clock);
-  const [id = 0] = await createKeys(test.store, ["a"]);
+  using opened = openTestEngine(clock);
+  const [id = 0] = await createKeys(opened.store, ["a"]);
   const usedAt = async (lastClosedAt: number) => {
-    await test.store.usage.add([usageCount({ keyId: id, minute: 29_000_000, lastClosedAt })]);
-    return (await test.store.keys.list())[0]?.lastUsedAt;
+    await opened.store.usage.add([usageCount({ keyId: id, minute: 29_000_000, lastClosedAt })]);
+    return (await opened.store.keys.list())[0]?.lastUsedAt;
   };
   expect(await usedAt(1_000_000)).toBe(1_000_000);
   expect(await usedAt(1_059_999)).toBe(1_000_000);
@@ -61,19 +61,19 @@ test("last_used_at moves once a minute at most, and never back", async () => {
 });
 
 test("a receipt that closes after its key was deleted counts in the usage rows", async () => {
-  using test = openTestEngine(clock);
-  const [id = 0] = await createKeys(test.store, ["gone"]);
-  await test.store.keys.delete(id);
-  await test.store.usage.add([usageCount({ keyId: id, minute: midnight })]);
-  expect(await test.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
-  expect(await readReport<DailyRow>(test.store.usage.daily("2026-05-02"))).toEqual([
+  using opened = openTestEngine(clock);
+  const [id = 0] = await createKeys(opened.store, ["gone"]);
+  await opened.store.keys.delete(id);
+  await opened.store.usage.add([usageCount({ keyId: id, minute: midnight })]);
+  expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
+  expect(await readReport<DailyRow>(opened.store.usage.daily("2026-05-02"))).toEqual([
     { date: "2026-05-02", key_id: id, key_name: "gone", request_count: 1, input_tokens: 10, output_tokens: 2 },
   ]);
 });
 
 test("a flush that is sent again counts once, and the next one of its ledger counts", async () => {
-  using test = openTestEngine(clock);
-  const { usage } = test.store;
+  using opened = openTestEngine(clock);
+  const { usage } = opened.store;
   const counts = [usageCount({ keyId: 1, minute: midnight })];
   await usage.add(counts, { ledger: "one", number: 1 });
   await usage.add(counts, { ledger: "one", number: 1 });
@@ -85,13 +85,13 @@ test("a flush that is sent again counts once, and the next one of its ledger cou
 
 test("minutes are kept over the longest window and then pruned a few at a time; days and hours stay", async () => {
   let now = midnight;
-  using test = openTestEngine(() => now * 60_000);
-  const { usage } = test.store;
+  using opened = openTestEngine(() => now * 60_000);
+  const { usage } = opened.store;
   const old = Array.from({ length: 40 }, (_, n) => usageCount({ keyId: 1, minute: midnight + n }));
   await usage.add(old);
   const keptMinutes = async () =>
     (
-      await test.engine.rows<{ minute: number }>(sql`select minute from usage_minute where minute < ${midnight + 60}`)
+      await opened.engine.rows<{ minute: number }>(sql`select minute from usage_minute where minute < ${midnight + 60}`)
     ).map(({ minute }) => minute - midnight);
 
   now = midnight + 31 * 1440;
@@ -109,13 +109,13 @@ test("minutes are kept over the longest window and then pruned a few at a time; 
 });
 
 test("a count of the largest numbers stays exact", async () => {
-  using test = openTestEngine(clock);
+  using opened = openTestEngine(clock);
   const tokens = 2 ** 52;
-  await test.store.usage.add([
+  await opened.store.usage.add([
     usageCount({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
   ]);
-  await test.store.usage.add([usageCount({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
-  expect(await test.store.usage.sumOfDay("2026-05-02")).toEqual({
+  await opened.store.usage.add([usageCount({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
+  expect(await opened.store.usage.sumOfDay("2026-05-02")).toEqual({
     requestCount: 2,
     inputTokens: tokens + 3,
     outputTokens: tokens,
