@@ -14,7 +14,7 @@ import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery, isHost } from "./path.ts";
-import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
@@ -86,8 +86,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
     exchange.keyId = key.id;
 
     const path = withoutQuery(target);
-    const body = await readBody(request, path, config.rewrite);
-    if (body === undefined) return answerFailure(exchange, "body_too_large", "refused");
+    const body = await readBody(request, path, config);
+    if (typeof body === "string") return answerFailure(exchange, body, "refused");
 
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
     exchange.sent();
@@ -149,16 +149,31 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamCall["body"];
 }
 
-/** Only a body that may need a rewrite is held; undefined where such a one is too large. */
-async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody | undefined> {
+/** Only a body that may need a rewrite is held; the code is that of one which is too large, or does not come. */
+async function readBody(
+  request: Request,
+  path: string,
+  { rewrite, upstream }: ProxyDeps["config"],
+): Promise<OutgoingBody | ErrorCode> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await findWholeBody(request);
-  if (bytes === undefined) return undefined;
+  const bytes = await findBodyInTime(request, upstream.nonStreamReadTimeoutMs);
+  if (typeof bytes === "string") return bytes;
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, rules);
+  const rewritten = rewriteRequest(path, text, rewrite);
   return { ...rewritten, body: rewritten.body ?? bytes };
+}
+
+/** The runtime's idle timer is off while a request runs, so a client that stops in the middle would hold it for ever. */
+async function findBodyInTime(request: Request, timeoutMs: number): Promise<Uint8Array<ArrayBuffer> | ErrorCode> {
+  const tooLate = Promise.withResolvers<"request_timeout">();
+  const timer = setTimeout(() => tooLate.resolve("request_timeout"), timeoutMs);
+  try {
+    return (await Promise.race([findWholeBody(request), tooLate.promise])) ?? "body_too_large";
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
