@@ -41,7 +41,7 @@ describe("the first start", () => {
 
   test("makes the data folder, for its owner alone", async () => {
     using folder = createTempFolder();
-    const program = await startProgram({ DATA_DIR: folder.file("a/b") });
+    const program = await startProgram({ DATA_DIR: folder.file("a/b"), HOME: folder.path });
     await program.stop();
     expect(readdirSync(folder.file("a/b"))).toContain("secret_key");
     expect(statSync(folder.file("a/b")).mode & 0o777).toBe(0o700);
