@@ -6,6 +6,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { migrate } from "./migrate.ts";
 import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
 import * as schema from "./schema.ts";
+import { StorageError } from "./store.ts";
 
 /** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
 const writerBusyMs = 1000;
@@ -54,12 +55,21 @@ export function openReader(file: string): Engine {
 
 /** Keys lie in it as they are: the file is for its owner alone. SQLite gives its log files the same mode. */
 function createPrivately(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   try {
     closeSync(openSync(file, "wx", 0o600));
     chmodSync(file, 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    throw new StorageError("the data folder is not a folder", { cause: error });
   }
 }
 
