@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
+import { consoleRoutes } from "./console.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
@@ -20,7 +21,7 @@ const options = {
 
 /** The admin API and the console. */
 export function createAdminApp(deps: AdminDeps) {
-  return new Elysia(options).use(adminRoutes(deps));
+  return new Elysia(options).use(adminRoutes(deps)).use(consoleRoutes());
 }
 
 /** Both sides on one port. */

@@ -9,7 +9,7 @@ import { postNewest, postSamples, type TimedSamples } from "../gpu-pusher/post-s
 import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-pusher/push-gpu-options.ts";
 import { readGpus, sampleSetOf } from "../gpu-pusher/read-gpus.ts";
 import { ToolError } from "../gpu-pusher/run-tool.ts";
-import { createSayChange } from "../gpu-pusher/say-changes.ts";
+import { createSayChange } from "../gpu-pusher/say-change.ts";
 import { pushGpuScript } from "../gpu-pusher/script.ts";
 import { createLog, type Log } from "../log.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -42,7 +42,7 @@ const [firstRetryMs, longestRetryMs] = [1000, 30_000];
 /** A driver without persistence mode takes several seconds to wake a GPU up. */
 const shortestHangMs = 30_000;
 
-/** @returns the exit status */
+/** @throws CommandError for wrong usage, and where no tool is found */
 export async function run(args: string[], io: CommandIo): Promise<number> {
   try {
     const options = readPushGpuOptions(args, io.env, (file) => readFileSync(file, "utf8"));

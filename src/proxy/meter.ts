@@ -55,6 +55,7 @@ export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOption
     await settle(await reader.end(), cause);
   }
 
+  /** Bun 1.4.5 ends a stream through `flush` or `cancel`, never both; a count is not staked on that. */
   function settleOnce(cause: unknown): Promise<void> {
     settled ??= settleNow(cause);
     return settled;

@@ -1,6 +1,6 @@
 import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type Span } from "./completion-chunk.ts";
 import { createEventSplitter } from "./event-splitter.ts";
-import { hasMember, latin1 } from "./json-bytes.ts";
+import { hasMember, isWhiteSpace } from "./json-bytes.ts";
 
 /** What the proxy added to a request's `stream_options`, and what the client must therefore not see in the answer. */
 export interface UsageAdded {
@@ -35,6 +35,7 @@ const usageName = Buffer.from('usage"');
 const finishReasonName = Buffer.from('finish_reason"');
 const choicesName = Buffer.from('choices"');
 const quote = 0x22;
+const comma = 0x2c;
 const openBracket = 0x5b;
 
 /**
@@ -152,11 +153,14 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): Edit {
 
 /** The usage with its name and the comma that joins it to its neighbours. */
 function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): Edit {
-  const before = latin1(event, 0, usageValue.start);
-  const behind = latin1(event, usageValue.end);
-  const name = /,?[ \t]*"[^"]*"[ \t]*:[ \t]*$/.exec(before)?.[0] ?? "";
-  const comma = name.startsWith(",") ? "" : (/^[ \t]*,[ \t]*/.exec(behind)?.[0] ?? "");
-  return { start: usageValue.start - name.length, end: usageValue.end + comma.length, text: "" };
+  const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
+  const nameStart = event.lastIndexOf(quote, nameEnd - 1);
+  let before = nameStart - 1;
+  while (isWhiteSpace(event[before])) before--;
+  if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
+  let behind = usageValue.end;
+  while (isWhiteSpace(event[behind])) behind++;
+  return { start: nameStart, end: event[behind] === comma ? behind + 1 : usageValue.end, text: "" };
 }
 
 function edited({ event, edits }: Outgoing): Uint8Array {

@@ -10,8 +10,8 @@ import { toStorageError } from "./storage-error.ts";
 import { type Store, StorageError } from "./store.ts";
 import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts";
 
-/** A database that neither answers nor fails: a network disk that hangs, say. */
-const writeCheckTimeoutMs = 5000;
+/** For a database that neither answers nor fails: a network disk that hangs, say. */
+const answerTimeoutMs = 5000;
 
 export interface StoreOptions {
   /** Created where it does not exist. */
@@ -44,9 +44,6 @@ interface Parts {
 function storeOver({ file, worker, reader, clock }: Parts): Store {
   const remote = remoteOf(worker);
   const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
-  const checkWritable = async () => {
-    await worker.call("checkWritable");
-  };
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
@@ -63,11 +60,11 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
       find: explained(prepareFindSession(reader)),
     },
     settings: remote("settings", ["get", "set", "setIfAbsent"]),
-    checkWritable: () => withDeadline(checkWritable(), writeCheckTimeoutMs),
+    checkWritable: () => answerInTime(worker.call("checkWritable")),
     backup: (target) => backupDatabase({ file, target, clock }),
     async close() {
       reader.close();
-      await worker.call("close").catch(() => {});
+      await answerInTime(worker.call("close")).catch(() => {});
       worker.stop();
     },
   };
@@ -136,9 +133,9 @@ const explained =
     }
   };
 
-function withDeadline(work: Promise<void>, timeoutMs: number): Promise<void> {
+function answerInTime(work: Promise<unknown>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => reject(new StorageError("the database does not answer")), timeoutMs);
-  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  const timer = setTimeout(() => reject(new StorageError("the database does not answer")), answerTimeoutMs);
+  work.then(() => resolve(), reject).finally(() => clearTimeout(timer));
   return promise;
 }

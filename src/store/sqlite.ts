@@ -9,7 +9,7 @@ import * as schema from "./schema.ts";
 import { StorageError } from "./store.ts";
 
 /** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
-const writerBusyMs = 2000;
+const writerBusyMs = 1000;
 const readerBusyMs = 100;
 
 /** What the queries need of a database: the stores of each noun are written over it, once for all engines. */

@@ -1,0 +1,58 @@
+import { csv } from "./csv.ts";
+import { addSums, type Sums } from "./history.ts";
+
+/** A row of `GET /api/usage/daily`. */
+export interface DailyRow {
+  date: string;
+  key_id: number;
+  key_name: string;
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+}
+
+/** By day, in the order they came: a Map for the reason that `History` is one. */
+export type DailyUsage = ReadonlyMap<string, readonly DailyRow[]>;
+
+export function rowsByDay(rows: readonly DailyRow[]): DailyUsage {
+  const byDay = new Map<string, DailyRow[]>();
+  for (const row of rows) {
+    const day = byDay.get(row.date);
+    if (day === undefined) byDay.set(row.date, [row]);
+    else day.push(row);
+  }
+  return byDay;
+}
+
+/** A day's sums over some of the keys, or one key's row of a day. */
+export interface DailyLine extends Sums {
+  date: string;
+  key: { id: number; name: string } | undefined;
+}
+
+export const sumsOfRow = (row: DailyRow): Sums => ({
+  requests: row.request_count,
+  input: row.input_tokens,
+  output: row.output_tokens,
+});
+
+/** What the daily table shows: of the keys that `shows` lets through, a line per day, or per day and key. */
+export function dailyLines(usage: DailyUsage, perKey: boolean, shows: (row: DailyRow) => boolean): DailyLine[] {
+  return [...usage].flatMap(([date, rows]): DailyLine[] => {
+    const shown = rows.filter(shows);
+    if (perKey) {
+      return shown.map((row) => ({ date, key: { id: row.key_id, name: row.key_name }, ...sumsOfRow(row) }));
+    }
+    return shown.length === 0 ? [] : [{ date, key: undefined, ...addSums(shown.map(sumsOfRow)) }];
+  });
+}
+
+/** The lines as they are shown: with key columns where each is of one key. */
+export function dailyCsv(lines: readonly DailyLine[], perKey: boolean): string {
+  const keyColumns = perKey ? ["key_id", "key_name"] : [];
+  const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];
+  const rows = lines.map(({ date, key, requests, input, output }) =>
+    key === undefined ? [date, requests, input, output] : [date, key.id, key.name, requests, input, output],
+  );
+  return csv(header, rows);
+}

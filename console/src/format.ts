@@ -1,0 +1,59 @@
+import { dayMs, hourMs, minuteMs } from "./seoul-time.ts";
+
+const grouped = new Intl.NumberFormat("en-US");
+const threeDigits = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+/** `1,234,567` */
+export const count = (value: number): string => grouped.format(value);
+
+/** `1.23M`; below 10,000 every digit, since those still fit. */
+export const compact = (value: number): string =>
+  Math.abs(value) < 10_000 ? oneDecimal.format(value) : threeDigits.format(value);
+
+export const plural = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
+/** `412 W`, `5.32 kW` */
+export const watts = (value: number): string =>
+  value < 1000 ? `${Math.round(value)} W` : `${threeDigitsOf(value / 1000)} kW`;
+
+/** `12.3 Wh`, `4.56 kWh` */
+export function wattHours(value: number): string {
+  if (value < 1000) return `${threeDigitsOf(value)} Wh`;
+  return value < 1_000_000 ? `${threeDigitsOf(value / 1000)} kWh` : `${threeDigitsOf(value / 1_000_000)} MWh`;
+}
+
+export const threeDigitsOf = (value: number): string =>
+  new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 }).format(value);
+
+/** Mebibytes, as GPU tools report them, in the gibibytes that people compare. */
+export const gibibytes = (mebibytes: number): string => oneDecimal.format(mebibytes / 1024);
+
+/** How a value stands against an earlier one: `+12%`. Undefined where there is nothing to compare with. */
+export function change(now: number, before: number): string | undefined {
+  if (before === 0) return undefined;
+  const percent = Math.round(((now - before) / before) * 100);
+  if (percent === 0) return "±0%";
+  return percent > 0 ? `+${count(percent)}%` : `−${count(-percent)}%`;
+}
+
+/** `just now`, `12 s ago`, `5 min ago`, `3 h ago`, `12 d ago` */
+export function ago(ms: number): string {
+  if (ms < 5000) return "just now";
+  return `${duration(ms)} ago`;
+}
+
+/** The largest unit alone: `12 s`, `5 min`, `3 h`, `12 d`. */
+export function duration(ms: number): string {
+  if (ms < minuteMs) return `${Math.floor(ms / 1000)} s`;
+  if (ms < hourMs) return `${Math.floor(ms / minuteMs)} min`;
+  if (ms < 2 * dayMs) return `${Math.floor(ms / hourMs)} h`;
+  return `${Math.floor(ms / dayMs)} d`;
+}
+
+/** `1-minute`, `2-hour`, `1-day`: a bucket's width as an adjective. */
+export function bucketName(minutes: number): string {
+  if (minutes % 1440 === 0) return `${minutes / 1440}-day`;
+  return minutes % 60 === 0 ? `${minutes / 60}-hour` : `${minutes}-minute`;
+}

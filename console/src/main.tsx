@@ -1,0 +1,37 @@
+import { Route, Router } from "@solidjs/router";
+import { QueryClientProvider } from "@tanstack/solid-query";
+import type { JSX } from "solid-js";
+import { render } from "solid-js/web";
+import { tickWhileVisible } from "./now.ts";
+import { GpusPage } from "./pages/gpus.tsx";
+import { KeysPage } from "./pages/keys.tsx";
+import { LoginPage } from "./pages/login.tsx";
+import { NotFoundPage } from "./pages/not-found.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
+import { UsagePage } from "./pages/usage.tsx";
+import { Gate } from "./parts/gate.tsx";
+import { Toasts } from "./parts/toast.tsx";
+import { queryClient } from "./resources.ts";
+import "./style.css";
+
+function Console(): JSX.Element {
+  tickWhileVisible();
+  return (
+    <QueryClientProvider client={queryClient}>
+      <Router>
+        <Route path="/login" component={LoginPage} />
+        <Route path="/" component={Gate}>
+          <Route path="/" component={OverviewPage} />
+          <Route path="/keys" component={KeysPage} />
+          <Route path="/usage" component={UsagePage} />
+          <Route path="/gpus" component={GpusPage} />
+          <Route path="*" component={NotFoundPage} />
+        </Route>
+      </Router>
+      <Toasts />
+    </QueryClientProvider>
+  );
+}
+
+const root = document.querySelector("#root");
+if (root !== null) render(() => <Console />, root);

@@ -1,0 +1,84 @@
+import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { count, gibibytes, plural, watts } from "../format.ts";
+import { sumGpus } from "../gpu-state.ts";
+import { now } from "../now.ts";
+import { EnergyPanel } from "../parts/energy-panel.tsx";
+import { GpuCard } from "../parts/gpu-card.tsx";
+import { GpuHostDialog, PusherCommands } from "../parts/gpu-host-dialog.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { Empty, Figure, Page, Skeleton } from "../parts/page.tsx";
+import { useGpus } from "../resources.ts";
+
+export function GpusPage(): JSX.Element {
+  const gpus = useGpus();
+  const [adding, setAdding] = createSignal(false);
+  const sums = createMemo(() => gpus.data && sumGpus(gpus.data, now()));
+
+  return (
+    <Page
+      title="GPUs"
+      queries={[gpus]}
+      actions={
+        <button class="button" type="button" onClick={() => setAdding(true)}>
+          <Icon name="plus" />
+          Add a GPU host
+        </button>
+      }
+    >
+      <Show
+        when={gpus.data?.length !== 0}
+        fallback={
+          <section class="panel" aria-label="GPUs">
+            <Empty title="No GPU has reported yet">
+              <PusherCommands />
+            </Empty>
+          </section>
+        }
+      >
+        <dl class="figures">
+          <Figure
+            label="Power now"
+            value={sums() && watts(sums()?.powerW ?? 0)}
+            note={sums() && `${sums()?.reporting} of ${plural(gpus.data?.length ?? 0, "GPU")} reporting`}
+          />
+          <Figure
+            label="Utilisation"
+            value={sums() && percent(sums()?.utilizationPct)}
+            note="Mean of those that report"
+          />
+          <Figure
+            label="Memory"
+            value={sums() && `${gibibytes(sums()?.memoryUsedMb ?? 0)} GiB`}
+            note={sums() && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
+          />
+          <Figure
+            label="Hottest"
+            value={sums() && (sums()?.hottestC === undefined ? "–" : `${count(sums()?.hottestC ?? 0)} °C`)}
+          />
+        </dl>
+        <div class="gpus">
+          <For
+            each={gpus.data}
+            fallback={
+              <For each={[1, 2, 3, 4]}>
+                {() => (
+                  <div class="gpu">
+                    <Skeleton />
+                  </div>
+                )}
+              </For>
+            }
+          >
+            {(gpu) => <GpuCard gpu={gpu} />}
+          </For>
+        </div>
+      </Show>
+      <EnergyPanel />
+      <Show when={adding()}>
+        <GpuHostDialog onClose={() => setAdding(false)} />
+      </Show>
+    </Page>
+  );
+}
+
+const percent = (value: number | undefined): string => (value === undefined ? "–" : `${Math.round(value)}%`);

@@ -1,0 +1,175 @@
+import { useSearchParams } from "@solidjs/router";
+import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { plural } from "../format.ts";
+import { FilterField, Segmented } from "../parts/controls.tsx";
+import { createGrowingSlice } from "../parts/growing-slice.ts";
+import { Icon } from "../parts/icon.tsx";
+import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
+import { KeyRow } from "../parts/key-row.tsx";
+import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
+import { Empty, Page, SkeletonRows } from "../parts/page.tsx";
+import { type Key, useKeys } from "../resources.ts";
+import { nextSort, readSort, type SortColumn, sortKeys, sortText } from "../sort.ts";
+
+const states = ["all", "active", "inactive"] as const;
+type State = (typeof states)[number];
+const stateOptions = [
+  { value: "all", label: "All" },
+  { value: "active", label: "Active" },
+  { value: "inactive", label: "Inactive" },
+] as const;
+
+type Filters = { q?: string; state?: string; sort?: string; new?: string };
+
+export function KeysPage(): JSX.Element {
+  const [parameters, setParameters] = useSearchParams<Filters>();
+  const keys = useKeys();
+  const [deleting, setDeleting] = createSignal<Key>();
+
+  const filter = (): string => parameters.q ?? "";
+  const state = (): State => states.find((one) => one === parameters.state) ?? "all";
+  const sort = createMemo(() => readSort(parameters.sort));
+  const isFiltered = (): boolean => filter().trim() !== "" || state() !== "all";
+  const matching = createMemo(() =>
+    sortKeys(
+      (keys.data ?? []).filter((key) => matches(key, filter(), state())),
+      sort(),
+    ),
+  );
+  const slice = createGrowingSlice(matching);
+  const openNew = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
+
+  return (
+    <Page
+      title="API keys"
+      queries={[keys]}
+      actions={
+        <button class="button primary" type="button" data-shortcut="new" onClick={() => openNew(true)}>
+          <Icon name="plus" />
+          New key
+        </button>
+      }
+    >
+      <Show when={keys.data?.length !== 0} fallback={<NoKeys onCreate={() => openNew(true)} />}>
+        <div class="toolbar">
+          <FilterField
+            label="Filter keys by name"
+            value={filter()}
+            onInput={(text) => setParameters({ q: text }, { replace: true })}
+          />
+          <Segmented
+            label="State"
+            options={stateOptions}
+            value={state()}
+            onChange={(chosen) => setParameters({ state: chosen === "all" ? undefined : chosen }, { replace: true })}
+          />
+          <Show when={keys.data}>
+            {(all) => (
+              <p class="toolbar-note" role="status">
+                {isFiltered() ? `${matching().length} of ${plural(all().length, "key")}` : plural(all().length, "key")}
+              </p>
+            )}
+          </Show>
+        </div>
+        <section class="panel" aria-label="API keys">
+          <Switch>
+            <Match when={keys.data === undefined || matching().length > 0}>
+              <div class="table-scroll">
+                <table class="cards-on-phone keys">
+                  <caption class="visually-hidden">API keys</caption>
+                  <KeyTableHead
+                    sort={parameters.sort}
+                    onSort={(text) => setParameters({ sort: text }, { replace: true })}
+                  />
+                  <tbody>
+                    <Show when={keys.data} fallback={<SkeletonRows columns={8} />}>
+                      <For each={slice.shown()}>{(key) => <KeyRow key={key} onDelete={() => setDeleting(key)} />}</For>
+                    </Show>
+                  </tbody>
+                </table>
+              </div>
+              <Show when={slice.rest() > 0}>
+                <p class="table-foot" ref={slice.growWhenSeen}>
+                  <button class="link" type="button" onClick={slice.grow}>
+                    Show more
+                  </button>{" "}
+                  ({slice.rest()} left)
+                </p>
+              </Show>
+            </Match>
+            <Match when={isFiltered()}>
+              <Empty title="No key matches.">
+                <button
+                  class="button"
+                  type="button"
+                  onClick={() => setParameters({ q: undefined, state: undefined }, { replace: true })}
+                >
+                  Clear the filter
+                </button>
+              </Empty>
+            </Match>
+          </Switch>
+        </section>
+      </Show>
+
+      <Show when={parameters.new}>
+        <NewKeyDialog onClose={() => openNew(false)} />
+      </Show>
+      <Show when={deleting()} keyed>
+        {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
+      </Show>
+    </Page>
+  );
+}
+
+const matches = (key: Key, filter: string, state: State): boolean =>
+  key.name.toLowerCase().includes(filter.trim().toLowerCase()) &&
+  (state === "all" || key.is_active === (state === "active"));
+
+function KeyTableHead(props: { sort: string | undefined; onSort: (text: string) => void }): JSX.Element {
+  const sort = createMemo(() => readSort(props.sort));
+  const Head = (head: { column: SortColumn; label: string; number?: boolean }): JSX.Element => (
+    <th
+      scope="col"
+      classList={{ number: head.number ?? false }}
+      aria-sort={sort().column === head.column ? sort().direction : undefined}
+    >
+      <button class="sort" type="button" onClick={() => props.onSort(sortText(nextSort(sort(), head.column)))}>
+        {head.label}
+      </button>
+    </th>
+  );
+  return (
+    <thead>
+      <tr>
+        <Head column="name" label="Name" />
+        <th scope="col">Key</th>
+        <th scope="col">Active</th>
+        <Head column="used" label="Last used" />
+        <Head column="requests" label="Requests" number />
+        <Head column="input" label="Input tokens" number />
+        <Head column="output" label="Output tokens" number />
+        <th scope="col">
+          <span class="visually-hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+  );
+}
+
+function NoKeys(props: { onCreate: () => void }): JSX.Element {
+  return (
+    <section class="panel" aria-label="API keys">
+      <Empty title="No API keys yet">
+        <p>
+          A client needs a key to reach the backend through Tollgate. Make one for each application or person, so that
+          their use can be told apart.
+        </p>
+        <button class="button primary" type="button" onClick={() => props.onCreate()}>
+          <Icon name="plus" />
+          Create the first key
+        </button>
+      </Empty>
+    </section>
+  );
+}

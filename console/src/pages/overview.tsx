@@ -1,0 +1,232 @@
+import { A, useNavigate } from "@solidjs/router";
+import { createMemo, For, type JSX, Show } from "solid-js";
+import { change, compact, count, plural, watts } from "../format.ts";
+import { now } from "../now.ts";
+import { FirstSteps } from "../parts/first-steps.tsx";
+import { Ago } from "../parts/time.tsx";
+import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
+import { type RankedKey, rankKeys, UsageChart } from "../parts/usage-chart.tsx";
+import { type Overview, useHistory, useOverview } from "../resources.ts";
+import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../view.ts";
+
+const lastDay: View = { range: "24h", zoom: undefined };
+const listedKeys = 6;
+
+export function OverviewPage(): JSX.Element {
+  const overview = useOverview();
+  const asked = bucketQuery(lastDay, now(), 0);
+  const history = useHistory(() => asked);
+  const navigate = useNavigate();
+
+  const span = createMemo(() => visibleSpan(lastDay, history.data?.at ?? now(), asked.bucketMinutes), undefined, {
+    equals: (a, b) => a.from === b.from && a.to === b.to,
+  });
+  const ranked = createMemo<RankedKey[]>(
+    (before) => rankKeys(history.data?.history ?? new Map(), "output", span(), () => true, before),
+    [],
+  );
+  const isNew = (): boolean =>
+    overview.data !== undefined &&
+    history.data !== undefined &&
+    history.data.history.size === 0 &&
+    overview.data.today.request_count === 0;
+  const zoom = (to: Span | undefined): void => {
+    const { from, to: end } = zoomParameters(to);
+    navigate(`/usage?from=${from}&to=${end}`);
+  };
+
+  return (
+    <Page title="Overview" queries={[overview, history]} actions={<Backend overview={overview.data} />}>
+      <dl class="figures">
+        <Today label="Requests today" overview={overview.data} field="request_count" />
+        <Today label="Input tokens today" overview={overview.data} field="input_tokens" />
+        <Today label="Output tokens today" overview={overview.data} field="output_tokens" />
+        <Figure
+          label="In flight now"
+          value={overview.data && count(overview.data.in_flight)}
+          note={overview.data && `${compact(overview.data.last_minute.output_tokens / 60)} tokens/s in the last minute`}
+        />
+      </dl>
+      <Show when={isNew()}>
+        <FirstSteps hasKeys={(overview.data?.active_keys ?? 0) > 0} hasGpus={(overview.data?.gpus.length ?? 0) > 0} />
+      </Show>
+      <Show when={!isNew()}>
+        <Panel
+          title="Output tokens"
+          hint="Last 24 hours, by key"
+          actions={
+            <A class="button" href="/usage">
+              Open usage
+            </A>
+          }
+        >
+          <UsageChart
+            ranked={ranked()}
+            hidden={new Set()}
+            metric="output"
+            span={span()}
+            bucketMinutes={asked.bucketMinutes}
+            zoomed={false}
+            loading={history.data === undefined}
+            onZoom={zoom}
+            empty={<Empty title="No requests in the last 24 hours." />}
+          />
+        </Panel>
+      </Show>
+      <div class="columns">
+        <Panel
+          title="Busiest keys"
+          hint="Last 24 hours"
+          actions={
+            <A class="button" href="/keys">
+              {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
+            </A>
+          }
+        >
+          <BusiestKeys ranked={history.data && ranked()} />
+        </Panel>
+        <Panel
+          title="GPUs"
+          hint={overview.data && gpuHint(overview.data)}
+          actions={
+            <A class="button" href="/gpus">
+              Open GPUs
+            </A>
+          }
+        >
+          <GpuList overview={overview.data} />
+        </Panel>
+      </div>
+    </Page>
+  );
+}
+
+function Today(props: {
+  label: string;
+  overview: Overview | undefined;
+  field: "request_count" | "input_tokens" | "output_tokens";
+}): JSX.Element {
+  const today = (): number | undefined => props.overview?.today[props.field];
+  const before = (): number => props.overview?.yesterday[props.field] ?? 0;
+  return (
+    <Figure
+      label={props.label}
+      value={today() === undefined ? undefined : compact(today() ?? 0)}
+      exact={today() === undefined ? undefined : count(today() ?? 0)}
+      note={
+        <Show when={props.overview}>
+          <span title={`${count(before())} yesterday up to this minute`}>
+            <Show when={change(today() ?? 0, before())} fallback="None yesterday by now">
+              {(percent) => (
+                <>
+                  <b>{percent()}</b> on yesterday by now
+                </>
+              )}
+            </Show>
+          </span>
+        </Show>
+      }
+    />
+  );
+}
+
+function Backend(props: { overview: Overview | undefined }): JSX.Element {
+  return (
+    <Show when={props.overview}>
+      {(overview) => (
+        <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
+          {overview().upstream.ok ? "Backend answers" : "Backend does not answer"}
+          <span class="faint">
+            <Ago at={Date.parse(overview().upstream.checked_at)} />
+          </span>
+        </p>
+      )}
+    </Show>
+  );
+}
+
+function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined }): JSX.Element {
+  const most = (): number => props.ranked?.[0]?.total ?? 0;
+  return (
+    <Show when={props.ranked} fallback={<SkeletonList />}>
+      {(ranked) => (
+        <ol class="list">
+          <For each={ranked().slice(0, listedKeys)} fallback={<Empty title="No key was used." />}>
+            {(one) => (
+              <li>
+                <A href={`/usage?key=${one.key.id}`} class="name">
+                  <span class={`swatch series-${one.colour}`} />
+                  {one.key.name}
+                </A>
+                <span class="value">{compact(one.total)}</span>
+                <span
+                  class={`share series-${one.colour}`}
+                  style={{ "--share": most() === 0 ? 0 : one.total / most() }}
+                />
+              </li>
+            )}
+          </For>
+          <Show when={ranked().length > listedKeys}>
+            <li class="faint">
+              <A href="/usage">and {count(ranked().length - listedKeys)} more</A>
+            </li>
+          </Show>
+        </ol>
+      )}
+    </Show>
+  );
+}
+
+function GpuList(props: { overview: Overview | undefined }): JSX.Element {
+  return (
+    <Show when={props.overview} fallback={<SkeletonList />}>
+      {(overview) => (
+        <ul class="list">
+          <For
+            each={overview().gpus.slice(0, listedKeys)}
+            fallback={
+              <Empty title="No GPU has reported yet.">
+                <A class="button" href="/gpus">
+                  Add a GPU host
+                </A>
+              </Empty>
+            }
+          >
+            {(gpu) => (
+              <li classList={{ stale: gpu.stale }}>
+                <span class="name" title={gpu.name}>
+                  <span class="gpu-number">{gpu.gpu_id}</span>
+                  {gpu.name}
+                </span>
+                <span class="value">
+                  {gpu.stale ? "Stale" : gpu.power_draw_w === null ? "–" : watts(gpu.power_draw_w)}
+                </span>
+                <span class="share series-3" style={{ "--share": gpu.stale ? 0 : (gpu.utilization_pct ?? 0) / 100 }} />
+              </li>
+            )}
+          </For>
+          <Show when={overview().gpus.length > listedKeys}>
+            <li class="faint">
+              <A href="/gpus">and {count(overview().gpus.length - listedKeys)} more</A>
+            </li>
+          </Show>
+        </ul>
+      )}
+    </Show>
+  );
+}
+
+const gpuHint = (overview: Overview): string =>
+  overview.power_draw_w === null ? "None reporting" : `${watts(overview.power_draw_w)} now`;
+
+const SkeletonList = (): JSX.Element => (
+  <ul class="list" aria-hidden="true">
+    <For each={[1, 2, 3]}>
+      {() => (
+        <li>
+          <Skeleton />
+        </li>
+      )}
+    </For>
+  </ul>
+);

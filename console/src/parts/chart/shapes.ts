@@ -1,0 +1,84 @@
+export interface Series {
+  id: number;
+  label: string;
+  /** The number of a colour of the palette; 0 is Other's grey. */
+  colour: number;
+  values: Float64Array;
+}
+
+export interface Plot {
+  widthPx: number;
+  heightPx: number;
+  /** The value at the top edge. */
+  top: number;
+}
+
+/** The sum of each step over all series. */
+export function stepSums(series: readonly Series[], length: number): Float64Array {
+  const sums = new Float64Array(length);
+  for (const { values } of series) {
+    for (let step = 0; step < length; step++) sums[step] = (sums[step] ?? 0) + (values[step] || 0);
+  }
+  return sums;
+}
+
+/** One SVG path per series, each on top of those before it. A step without a value draws nothing. */
+export function stackedBars(series: readonly Series[], length: number, plot: Plot): string[] {
+  const stepPx = plot.widthPx / length;
+  const barPx = Math.max(1, stepPx - (stepPx >= 12 ? 2 : stepPx >= 5 ? 1 : 0.5));
+  const base = new Float64Array(length);
+  return series.map(({ values }) => {
+    let path = "";
+    for (let step = 0; step < length; step++) {
+      const value = values[step] ?? 0;
+      if (!(value > 0)) continue;
+      const bottom = base[step] ?? 0;
+      base[step] = bottom + value;
+      const y = yOf(bottom + value, plot);
+      path += `M${px(step * stepPx)} ${px(y)}h${px(barPx)}v${px(yOf(bottom, plot) - y)}h${px(-barPx)}z`;
+    }
+    return path;
+  });
+}
+
+/** A line and the area under it, both broken where a step has no value. */
+export function brokenLine(values: Float64Array, plot: Plot): { line: string; area: string } {
+  const stepPx = plot.widthPx / values.length;
+  let line = "";
+  let area = "";
+  for (const [from, to] of runs(values)) {
+    const points = Array.from(values.slice(from, to), (value, index) => {
+      return `${px((from + index + 0.5) * stepPx)} ${px(yOf(value, plot))}`;
+    });
+    // A lone value has no line to be part of: a dash as wide as its step shows it.
+    const run =
+      to - from === 1
+        ? `M${px(from * stepPx)} ${px(yOf(values[from] ?? 0, plot))}h${px(stepPx)}`
+        : `M${points.join("L")}`;
+    line += run;
+    if (to - from > 1) {
+      area += `${run}L${px((to - 0.5) * stepPx)} ${px(plot.heightPx)}L${px((from + 0.5) * stepPx)} ${px(plot.heightPx)}z`;
+    }
+  }
+  return { line, area };
+}
+
+/** Stretches of steps that have a value. */
+function runs(values: Float64Array): [from: number, to: number][] {
+  const found: [number, number][] = [];
+  let from = -1;
+  for (let step = 0; step <= values.length; step++) {
+    const known = step < values.length && !Number.isNaN(values[step]);
+    if (known && from < 0) from = step;
+    if (!known && from >= 0) {
+      found.push([from, step]);
+      from = -1;
+    }
+  }
+  return found;
+}
+
+export const yOf = (value: number, plot: Plot): number => plot.heightPx * (1 - value / plot.top);
+
+/** A tenth of a pixel is finer than a screen shows, and keeps paths short. */
+const px = (value: number): string => String(Math.round(value * 10) / 10);

@@ -1,0 +1,93 @@
+import { createUniqueId, For, type JSX, Show } from "solid-js";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface SegmentedProps<T extends string> {
+  label: string;
+  options: readonly { value: T; label: string; icon?: IconName }[];
+  value: T;
+  onChange: (value: T) => void;
+}
+
+/** One of a few: radio buttons, so that the arrow keys work as everywhere. */
+export function Segmented<T extends string>(props: SegmentedProps<T>): JSX.Element {
+  const name = createUniqueId();
+  return (
+    <fieldset class="segmented">
+      <legend class="visually-hidden">{props.label}</legend>
+      <For each={props.options}>
+        {(option) => (
+          <label title={option.icon === undefined ? undefined : option.label}>
+            <input
+              type="radio"
+              name={name}
+              value={option.value}
+              checked={props.value === option.value}
+              onChange={() => props.onChange(option.value)}
+            />
+            <Show when={option.icon} fallback={<span>{option.label}</span>}>
+              {(icon) => (
+                <>
+                  <Icon name={icon()} />
+                  <span class="visually-hidden">{option.label}</span>
+                </>
+              )}
+            </Show>
+          </label>
+        )}
+      </For>
+    </fieldset>
+  );
+}
+
+/** The field that `/` leads to. */
+export function FilterField(props: { label: string; value: string; onInput: (text: string) => void }): JSX.Element {
+  return (
+    <label class="filter">
+      <Icon name="search" />
+      <span class="visually-hidden">{props.label}</span>
+      <input
+        type="search"
+        placeholder={props.label}
+        value={props.value}
+        data-shortcut="filter"
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => props.onInput(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") event.currentTarget.blur();
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </label>
+  );
+}
+
+export function Switch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
+  return (
+    <button
+      class="switch"
+      type="button"
+      role="switch"
+      aria-checked={props.on}
+      aria-label={props.label}
+      onClick={() => props.onChange(!props.on)}
+    />
+  );
+}
+
+interface FieldIds {
+  id: string;
+  "aria-describedby": string;
+}
+
+/** A text field with its label above and a hint below, which is no part of its name. */
+export function Field(props: { label: string; hint: string; children: (ids: FieldIds) => JSX.Element }): JSX.Element {
+  const id = createUniqueId();
+  return (
+    <div class="field">
+      <label for={id}>{props.label}</label>
+      {props.children({ id, "aria-describedby": `${id}-hint` })}
+      <small id={`${id}-hint`}>{props.hint}</small>
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+import { createSignal, type JSX, onCleanup, Show } from "solid-js";
+import { Icon } from "./icon.tsx";
+
+interface CopyProps {
+  text: string;
+  /** What is copied, for who cannot see it: `Copy the key`. */
+  label: string;
+  primary?: boolean;
+  onCopied?: () => void;
+}
+
+/** A button that copies, and says so only once it has. */
+export function CopyButton(props: CopyProps): JSX.Element {
+  const [outcome, setOutcome] = createSignal<"copied" | "failed">();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(timer));
+
+  const copy = async (): Promise<void> => {
+    const copied = await copyText(props.text);
+    setOutcome(copied ? "copied" : "failed");
+    if (copied) props.onCopied?.();
+    clearTimeout(timer);
+    timer = setTimeout(() => setOutcome(undefined), 2500);
+  };
+
+  return (
+    <button
+      class="button copy"
+      classList={{ primary: props.primary ?? false }}
+      type="button"
+      aria-label={props.label}
+      onClick={() => void copy()}
+    >
+      <Icon name={outcome() === "copied" ? "check" : "copy"} />
+      <span aria-live="polite">
+        <Show when={outcome()} fallback="Copy">
+          {outcome() === "copied" ? "Copied" : "Select and copy by hand"}
+        </Show>
+      </span>
+    </button>
+  );
+}
+
+/** Over plain HTTP on a LAN name there is no `navigator.clipboard`: a selected text field and the old command do it there. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+}
+
+function copyBySelection(text: string): boolean {
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "visually-hidden";
+  // Inside an open dialog, since everything else is inert then.
+  (document.querySelector("dialog[open]") ?? document.body).append(field);
+  const focused = document.activeElement;
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return copied;
+}
+
+/** One line of text to take along, with its copy button. */
+export function CopyLine(props: CopyProps): JSX.Element {
+  let code: HTMLElement | undefined;
+  const selectAll = (): void => {
+    if (code !== undefined) getSelection()?.selectAllChildren(code);
+  };
+  return (
+    <div class="copy-line">
+      <code ref={code} onClick={selectAll}>
+        {props.text}
+      </code>
+      <CopyButton {...props} />
+    </div>
+  );
+}

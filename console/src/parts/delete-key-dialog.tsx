@@ -1,0 +1,53 @@
+import { type JSX, onMount, Show } from "solid-js";
+import { plural } from "../format.ts";
+import { useKeyChange, useKeyDeletion } from "../key-changes.ts";
+import type { Key } from "../resources.ts";
+import { Dialog } from "./dialog.tsx";
+
+export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
+  const change = useKeyChange();
+  const deletion = useKeyDeletion();
+  let cancel: HTMLButtonElement | undefined;
+  onMount(() => cancel?.focus());
+
+  const tokens = (): number => props.key.total_input_tokens + props.key.total_output_tokens;
+  return (
+    <Dialog title={`Delete “${props.key.name}”?`} onClose={() => props.onClose()}>
+      <p>
+        Clients that use it are refused from the next request on, and it cannot be brought back. Its totals (
+        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) leave the sums over all keys;
+        its rows in the usage history stay.
+      </p>
+      <Show when={props.key.is_active}>
+        <p>Deactivating refuses clients just the same, and keeps the totals.</p>
+      </Show>
+      <div class="dialog-actions">
+        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+          Cancel
+        </button>
+        <Show when={props.key.is_active}>
+          <button
+            class="button"
+            type="button"
+            onClick={() => {
+              change.mutate({ key: props.key, change: { is_active: false } });
+              props.onClose();
+            }}
+          >
+            Deactivate instead
+          </button>
+        </Show>
+        <button
+          class="button danger"
+          type="button"
+          onClick={() => {
+            deletion.mutate(props.key);
+            props.onClose();
+          }}
+        >
+          Delete key
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,55 @@
+import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
+import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
+import { ApiError, api, bodyOf } from "../client.ts";
+import { beginSession, mayHaveSession, session } from "../session.ts";
+import { Shell } from "./shell.tsx";
+
+/** Lets through who has a session; sends everybody else to the login page, with the way back in the address. */
+export function Gate(props: RouteSectionProps): JSX.Element {
+  const location = useLocation();
+  const navigate = useNavigate();
+  const [asked, setAsked] = createSignal(session() !== undefined || !mayHaveSession());
+  const [problem, setProblem] = createSignal<string>();
+
+  const ask = async (): Promise<void> => {
+    setProblem(undefined);
+    try {
+      const me = await bodyOf(api.me.get());
+      beginSession({ username: me.username, csrfToken: me.csrf_token });
+      setAsked(true);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) setAsked(true);
+      else setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
+  onMount(() => {
+    if (!asked()) void ask();
+  });
+  createEffect(() => {
+    if (!asked() || session() !== undefined) return;
+    const here = location.pathname + location.search;
+    navigate(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`, { replace: true });
+  });
+
+  return (
+    <Show
+      when={session()}
+      fallback={
+        <Show when={problem()}>
+          {(text) => (
+            <main class="login">
+              <div class="notice" role="alert" data-tone="error">
+                <p>{text()}.</p>
+                <button class="button" type="button" onClick={() => void ask()}>
+                  Try again
+                </button>
+              </div>
+            </main>
+          )}
+        </Show>
+      }
+    >
+      <Shell {...props} />
+    </Show>
+  );
+}

@@ -1,0 +1,52 @@
+import { createUniqueId, type JSX, Show } from "solid-js";
+import { gibibytes, watts } from "../format.ts";
+import { isStale } from "../gpu-state.ts";
+import { now } from "../now.ts";
+import type { Gpu } from "../resources.ts";
+import { Ago } from "./time.tsx";
+
+export function GpuCard(props: { gpu: Gpu }): JSX.Element {
+  const stale = (): boolean => isStale(props.gpu, now());
+  return (
+    <article class="gpu" classList={{ stale: stale() }} aria-label={`GPU ${props.gpu.gpu_id}, ${props.gpu.name}`}>
+      <header>
+        <h3>GPU {props.gpu.gpu_id}</h3>
+        <p title={props.gpu.name}>{props.gpu.name}</p>
+        <Show when={stale()}>
+          <p class="stale-note">
+            Stale · <Ago at={Date.parse(props.gpu.recorded_at)} />
+          </p>
+        </Show>
+      </header>
+      <Gauge label="Utilisation" value={props.gpu.utilization_pct} max={100} text={`${props.gpu.utilization_pct}%`} />
+      <Gauge
+        label="Memory"
+        value={props.gpu.memory_used_mb}
+        max={props.gpu.memory_total_mb ?? 0}
+        text={`${gibibytes(props.gpu.memory_used_mb ?? 0)} of ${gibibytes(props.gpu.memory_total_mb ?? 0)} GiB`}
+      />
+      <dl>
+        <div>
+          <dt>Power</dt>
+          <dd>{props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}</dd>
+        </div>
+        <div>
+          <dt>Temperature</dt>
+          <dd>{props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}</dd>
+        </div>
+      </dl>
+    </article>
+  );
+}
+
+function Gauge(props: { label: string; value: number | null; max: number; text: string }): JSX.Element {
+  const id = createUniqueId();
+  const known = (): boolean => props.value !== null && props.max > 0;
+  return (
+    <div class="gauge">
+      <span id={id}>{props.label}</span>
+      <span class="gauge-value">{known() ? props.text : "–"}</span>
+      <meter aria-labelledby={id} min="0" max={props.max || 1} value={known() ? (props.value ?? 0) : 0} />
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import { A } from "@solidjs/router";
+import type { JSX } from "solid-js";
+import { CopyLine } from "./copy.tsx";
+import { Dialog } from "./dialog.tsx";
+
+/** Two ways to let a GPU host report here. */
+export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
+  return (
+    <Dialog title="Add a GPU host" onClose={() => props.onClose()}>
+      <PusherCommands onLeave={() => props.onClose()} />
+      <div class="dialog-actions">
+        <button class="button primary" type="button" onClick={() => props.onClose()}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function PusherCommands(props: { onLeave?: () => void }): JSX.Element {
+  return (
+    <div class="steps">
+      <p>
+        On the host that holds the GPUs, run Tollgate as a pusher. It posts a sample of each GPU about once a second,
+        with any active{" "}
+        <A href="/keys" onClick={() => props.onLeave?.()}>
+          API key
+        </A>{" "}
+        in place of <code>KEY</code>.
+      </p>
+      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} label="Copy the pusher command" />
+      <p>Where the program itself is not wanted, a shell script that needs only nvidia-smi and curl does the same:</p>
+      <CopyLine text="tollgate push-gpu --script > push-gpu.sh" label="Copy the script command" />
+    </div>
+  );
+}

@@ -1,0 +1,95 @@
+import { createSignal, type JSX, onMount, Show } from "solid-js";
+import { useKeyCreation } from "../key-changes.ts";
+import type { Key } from "../resources.ts";
+import { CopyLine } from "./copy.tsx";
+import { Field } from "./controls.tsx";
+import { Dialog } from "./dialog.tsx";
+
+/** First asks for a name, then shows the secret, once. */
+export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
+  const [created, setCreated] = createSignal<Key>();
+  return (
+    <Dialog
+      title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
+      mustAnswer={created() !== undefined}
+      onClose={() => props.onClose()}
+    >
+      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={() => props.onClose()} />}>
+        {(key) => <Secret key={key()} onDone={() => props.onClose()} />}
+      </Show>
+    </Dialog>
+  );
+}
+
+function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
+  const creation = useKeyCreation();
+  let name: HTMLInputElement | undefined;
+  let key: HTMLInputElement | undefined;
+  onMount(() => name?.focus());
+
+  const create = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const own = key?.value.trim() ?? "";
+    creation.mutate(
+      { name: name?.value ?? "", ...(own === "" ? {} : { key: own }) },
+      { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
+    );
+  };
+
+  return (
+    <form onSubmit={create}>
+      <Field label="Name" hint="Who or what will use it. It can be changed later.">
+        {(ids) => (
+          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="billing service" />
+        )}
+      </Field>
+      <details>
+        <summary>Bring your own key</summary>
+        <Field label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+          {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
+        </Field>
+      </details>
+      <Show when={creation.error}>
+        {(error) => (
+          <p class="form-error" role="alert">
+            {error().message}
+          </p>
+        )}
+      </Show>
+      <div class="dialog-actions">
+        <button class="button" type="button" onClick={() => props.onCancel()}>
+          Cancel
+        </button>
+        <button class="button primary" type="submit" disabled={creation.isPending}>
+          Create key
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
+  const [copied, setCopied] = createSignal(false);
+  let heading: HTMLParagraphElement | undefined;
+  onMount(() => heading?.focus());
+  return (
+    <>
+      <p ref={heading} tabindex="-1" class="lead">
+        Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
+      </p>
+      <CopyLine text={props.key.key} label="Copy the key" primary onCopied={() => setCopied(true)} />
+      <details>
+        <summary>Try it</summary>
+        <CopyLine
+          text={`curl ${location.origin}/v1/models -H "Authorization: Bearer ${props.key.key}"`}
+          label="Copy the command"
+        />
+      </details>
+      <div class="dialog-actions">
+        <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>
+          {copied() ? "Done" : "Close without copying"}
+        </button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,145 @@
+import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
+import { ago } from "../format.ts";
+import { now } from "../now.ts";
+import { Icon } from "./icon.tsx";
+
+/** What a page needs to know of the queries it shows. */
+export interface Loading {
+  readonly dataUpdatedAt: number;
+  readonly isFetching: boolean;
+  readonly isError: boolean;
+  readonly error: Error | null;
+  refetch(): unknown;
+}
+
+interface PageProps {
+  title: string;
+  /** All that the page loads: the oldest of them is how fresh the page is. */
+  queries: readonly Loading[];
+  actions?: JSX.Element;
+  children: JSX.Element;
+}
+
+export function Page(props: PageProps): JSX.Element {
+  createEffect(() => void (document.title = `${props.title} · Tollgate`));
+  const failed = (): Loading | undefined => props.queries.find((query) => query.isError);
+  const refetch = (): void => {
+    for (const query of props.queries) query.refetch();
+  };
+  return (
+    <main id="main" tabindex="-1">
+      <header class="page-head">
+        <h1>{props.title}</h1>
+        <Freshness queries={props.queries} onRefresh={refetch} />
+        <div class="actions">{props.actions}</div>
+      </header>
+      <Show when={failed()}>
+        {(query) => (
+          <div class="notice" role="alert" data-tone="error">
+            <Icon name="warning" />
+            <p>
+              {query().error?.message}.{" "}
+              {query().dataUpdatedAt > 0 ? `Showing what was loaded ${ago(now() - query().dataUpdatedAt)}.` : ""}
+            </p>
+            <button class="button" type="button" onClick={refetch}>
+              Try again
+            </button>
+          </div>
+        )}
+      </Show>
+      {props.children}
+    </main>
+  );
+}
+
+function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
+  const oldest = (): number => Math.min(...props.queries.map((query) => query.dataUpdatedAt));
+  const fetching = (): boolean => props.queries.some((query) => query.isFetching);
+  return (
+    <div class="freshness">
+      <button
+        class="icon-button"
+        type="button"
+        aria-label="Refresh"
+        classList={{ busy: fetching() }}
+        onClick={() => props.onRefresh()}
+      >
+        <Icon name="refresh" />
+      </button>
+      <Show when={oldest() > 0}>
+        <span>Updated {ago(now() - oldest())}</span>
+      </Show>
+    </div>
+  );
+}
+
+export function Panel(props: {
+  title: string;
+  hint?: JSX.Element;
+  actions?: JSX.Element;
+  children: JSX.Element;
+}): JSX.Element {
+  const id = createUniqueId();
+  return (
+    <section class="panel" aria-labelledby={id}>
+      <header class="panel-head">
+        <h2 id={id}>{props.title}</h2>
+        <Show when={props.hint}>
+          <p class="hint">{props.hint}</p>
+        </Show>
+        <div class="actions">{props.actions}</div>
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** Nothing here yet, and what to do about it. */
+export function Empty(props: { title: string; children?: JSX.Element }): JSX.Element {
+  return (
+    <div class="empty">
+      <p class="empty-title">{props.title}</p>
+      {props.children}
+    </div>
+  );
+}
+
+/** One figure with its name above and its context below. */
+export function Figure(props: {
+  label: string;
+  /** Undefined while it loads: its room is kept. */
+  value: string | undefined;
+  exact?: string | undefined;
+  note?: JSX.Element;
+}): JSX.Element {
+  return (
+    <div class="figure">
+      <dt>{props.label}</dt>
+      <dd class="value" title={props.exact}>
+        <Show when={props.value} fallback={<Skeleton />}>
+          {props.value}
+        </Show>
+      </dd>
+      <dd class="note">{props.note}</dd>
+    </div>
+  );
+}
+
+export const Skeleton = (): JSX.Element => <span class="skeleton" aria-hidden="true" />;
+
+/** Rows that hold a table's room while it loads. */
+export function SkeletonRows(props: { columns: number; rows?: number }): JSX.Element {
+  return (
+    <>
+      {Array.from({ length: props.rows ?? 6 }, () => (
+        <tr class="skeleton-row" aria-hidden="true">
+          {Array.from({ length: props.columns }, () => (
+            <td>
+              <Skeleton />
+            </td>
+          ))}
+        </tr>
+      ))}
+    </>
+  );
+}

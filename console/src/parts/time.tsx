@@ -1,0 +1,21 @@
+import { type JSX, Show } from "solid-js";
+import { ago } from "../format.ts";
+import { now } from "../now.ts";
+import { dateTimeLabel, seoulTimestamp } from "../seoul-time.ts";
+
+/** How long ago, ticking; the exact time of Seoul on hover. */
+export function Ago(props: { at: number }): JSX.Element {
+  return (
+    <time datetime={seoulTimestamp(props.at)} title={dateTimeLabel(props.at)}>
+      {ago(now() - props.at)}
+    </time>
+  );
+}
+
+export function AgoOrNever(props: { at: string | null }): JSX.Element {
+  return (
+    <Show when={props.at} fallback={<span class="faint">Never</span>}>
+      {(at) => <Ago at={Date.parse(at())} />}
+    </Show>
+  );
+}

@@ -1,0 +1,36 @@
+import { createSignal } from "solid-js";
+import { readSetting, writeSetting } from "./settings.ts";
+
+export interface Session {
+  username: string;
+  csrfToken: string;
+}
+
+const [session, setSession] = createSignal<Session>();
+export { session };
+
+/**
+ * The cookie cannot be seen from here, so a mark tells whether there may be one. Without it a first visit goes to the
+ * login page at once, and asks the server nothing that it must refuse.
+ */
+const markName = "session";
+
+export const mayHaveSession = (): boolean => readSetting(markName) !== undefined;
+
+export const csrfToken = (): string => session()?.csrfToken ?? "";
+
+export function beginSession(begun: Session): void {
+  writeSetting(markName, "yes");
+  setSession(begun);
+}
+
+export function endSession(): void {
+  writeSetting(markName, undefined);
+  setSession(undefined);
+}
+
+/** Where to go after login: an address of this console alone, whatever a link to the login page says. */
+export function safeDestination(next: unknown): string {
+  if (typeof next !== "string" || !next.startsWith("/") || /^\/[/\\]|^\/login|\p{Cc}/u.test(next)) return "/";
+  return next;
+}

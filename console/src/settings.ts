@@ -1,0 +1,17 @@
+/** What this browser remembers. Storage throws where the browser forbids it: nothing is remembered then. */
+export function readSetting(name: string): string | undefined {
+  try {
+    return localStorage.getItem(`tollgate.${name}`) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeSetting(name: string, value: string | undefined): void {
+  try {
+    if (value === undefined) localStorage.removeItem(`tollgate.${name}`);
+    else localStorage.setItem(`tollgate.${name}`, value);
+  } catch {
+    // Not remembered; it still holds until the page is closed.
+  }
+}
