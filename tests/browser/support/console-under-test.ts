@@ -71,7 +71,8 @@ export async function startConsole(prepare?: (dataDir: string) => Promise<void>)
     visit: (path, options = {}) => openVisit(browser, program.adminUrl, admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
       await browser.close();
-      await program.stop();
+      // Nothing is kept, so nothing is waited for.
+      await program.stop("SIGKILL");
       simulator.stop();
       folder.remove();
     },

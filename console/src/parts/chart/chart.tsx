@@ -84,7 +84,8 @@ export function Chart(props: ChartProps): JSX.Element {
 
   let pressedX = 0;
   const onPointerDown = (event: PointerEvent): void => {
-    if (event.button !== 0) return;
+    // Capturing the pointer would swallow the click on what an empty chart offers.
+    if (event.button !== 0 || !hasData()) return;
     pressedX = event.clientX;
     setCursor(stepAt(event));
     setAnchor(stepAt(event));
