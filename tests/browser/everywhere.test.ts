@@ -35,7 +35,9 @@ describe.skipIf(!hasBrowser)("every page", () => {
   });
   afterAll(() => console[Symbol.asyncDispose]());
 
-  const loaded = (page: Page): Promise<void> => page.locator(".skeleton").waitFor({ state: "detached" });
+  const loaded = async (page: Page): Promise<void> => {
+    await page.waitForFunction(() => document.querySelector(".skeleton") === null);
+  };
 
   async function violations(page: Page): Promise<string[]> {
     await page.evaluate(axe);
@@ -149,21 +151,25 @@ describe.skipIf(!hasBrowser)("every page", () => {
     expect(page.url()).toEndWith("/usage?range=7d");
   });
 
-  test("a hidden tab asks the server nothing", async () => {
-    await using visit = await console.visit("/gpus");
+  test("a hidden tab asks the server nothing, and one that is seen again does", async () => {
+    await using visit = await console.visit("/gpus", { ownClock: true });
     const { page } = visit;
-    await page.waitForRequest("**/api/gpu-stats");
-    await page.evaluate(() => {
-      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
-      Object.defineProperty(document, "hidden", { value: true, configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    });
-    await page.waitForLoadState("networkidle");
+    await page.getByRole("article", { name: "GPU 0, NVIDIA H200" }).waitFor();
+    const show = (visible: boolean): Promise<void> =>
+      page.evaluate((seen) => {
+        Object.defineProperty(document, "visibilityState", { value: seen ? "visible" : "hidden", configurable: true });
+        Object.defineProperty(document, "hidden", { value: !seen, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, visible);
+    await show(false);
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
-    // Two and a half of the page's own turns.
-    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 5000)));
+    await page.clock.runFor(120_000);
     expect(asked).toEqual([]);
+    await show(true);
+    const again = page.waitForRequest("**/api/gpu-stats");
+    await page.clock.runFor(10_000);
+    await again;
   });
 
   test("times are Seoul's, in full on hover", async () => {
