@@ -1,8 +1,7 @@
-/**
- * The API key that a request presents: `Authorization: Bearer K` (scheme in any case), or else `x-api-key: K`.
- * Other schemes are not ours and leave the word to `x-api-key`.
- */
-export function findCredential(headers: Headers): string | undefined {
-  const bearer = /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
-  return bearer ?? (headers.get("x-api-key") || undefined);
-}
+/** The token of `Authorization: Bearer …`, the scheme in any case. */
+export const findBearer = (headers: Headers): string | undefined =>
+  /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+
+/** The API key that a request presents: as a bearer, or else as `x-api-key`. Schemes that are not ours leave the word to that. */
+export const findCredential = (headers: Headers): string | undefined =>
+  findBearer(headers) ?? (headers.get("x-api-key") || undefined);

@@ -65,10 +65,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   let endPause = (): void => {};
 
   function add({ keyId, closedAt, inputTokens, outputTokens }: Receipt): void {
-    if (gathering.counts.size === 0) {
-      gathering.since = clock();
-      if (!behind) gathering.patience = setTimeout(() => fallBehind("no answer"), patienceMs);
-    }
+    if (gathering.counts.size === 0) gathering.since = clock();
     const minute = minuteOf(closedAt);
     const id = `${minute}:${keyId}`;
     const count = gathering.counts.get(id);
@@ -133,6 +130,9 @@ export function createLedger(options: LedgerOptions): Ledger {
     behind = true;
     settle(writing);
     settle(gathering);
+    // Whoever joins this batch once storage is well again waits for its commit.
+    gathering.settled = Promise.withResolvers();
+    gathering.patience = undefined;
   }
 
   function catchUp(): void {
@@ -153,10 +153,11 @@ export function createLedger(options: LedgerOptions): Ledger {
   return {
     async record(receipt) {
       add(receipt);
-      const { settled } = gathering;
       loop ??= writeAll();
       // Nobody waits for a disk that is known to be sick.
-      if (!behind) await settled.promise;
+      if (behind) return;
+      gathering.patience ??= setTimeout(() => fallBehind("no answer"), patienceMs);
+      await gathering.settled.promise;
     },
     waiting,
     async close() {

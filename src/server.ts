@@ -55,7 +55,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       draining,
       stopping,
     });
-    log.info("Listening", { version: build.version, proxy: `${listeners.proxy.url}/v1`, console: listeners.admin.url });
+    log.info("Listening", {
+      proxy: `${listeners.proxy.url}/v1`,
+      console: listeners.admin.url,
+      backend: config.upstream.baseUrl,
+      version: build.version,
+    });
     return {
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
@@ -166,6 +171,7 @@ async function adminDepsOf(
         trustedHops: config.trustProxy,
       }),
     metricsText: metrics.text,
+    gpuSamplesReceived: metrics.gpuSamplesReceived,
     inFlight: inFlight.count,
     probeUpstream: probeOf(config.upstream),
   };

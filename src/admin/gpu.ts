@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { timestampOf } from "../seoul.ts";
 import type { GpuReading, GpuSample } from "../store/store.ts";
+import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import { gpuEntry, type GpuSampleBody } from "./schemas.ts";
 
@@ -11,16 +12,17 @@ const entryCheck = TypeCompiler.Compile(gpuEntry);
  * The readings of one POST. An entry with a field out of bounds or of a wrong type is skipped, without a word, as the
  * contract has it; null counts as not sent, which is what hosts report for a sensor that they lack. Of several entries
  * for one GPU the last valid one counts, so there are at most 256.
+ * @returns the readings, and how many entries are not among them
  * @throws ApiError 400 where there is no `gpus` array
  */
-export function parseGpuReadings({ gpus }: Readonly<Record<string, unknown>>): GpuReading[] {
+export function parseGpuReadings({ gpus }: JsonObject): { readings: GpuReading[]; skipped: number } {
   if (!Array.isArray(gpus)) throw new ApiError(400, "gpus must be an array");
   const readings = new Map<number, GpuReading>();
   for (const entry of gpus as unknown[]) {
     const reading = findReading(entry);
     if (reading !== undefined) readings.set(reading.gpuId, reading);
   }
-  return [...readings.values()];
+  return { readings: [...readings.values()], skipped: gpus.length - readings.size };
 }
 
 function findReading(entry: unknown): GpuReading | undefined {

@@ -1,21 +1,20 @@
 import { timestampOf } from "../seoul.ts";
 import type { Key } from "../store/store.ts";
+import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import type { KeyBody } from "./schemas.ts";
 
 const maxNameCodePoints = 120;
 const maxKeyLength = 512;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** @throws ApiError 400 */
-export function parseNewKey({ name, key }: Fields): { name: string; key: string } {
+export function parseNewKey({ name, key }: JsonObject): { name: string; key: string } {
   if (name === undefined) throw new ApiError(400, "name is required");
   return { name: parseName(name), key: key === undefined ? generateKey() : parseKey(key) };
 }
 
 /** @throws ApiError 400 */
-export function parseKeyChange({ name, is_active: isActive }: Fields): { name?: string; isActive?: boolean } {
+export function parseKeyChange({ name, is_active: isActive }: JsonObject): { name?: string; isActive?: boolean } {
   if (name === undefined && isActive === undefined) throw new ApiError(400, "No fields to update");
   if (isActive !== undefined && typeof isActive !== "boolean") throw new ApiError(400, "is_active must be a boolean");
   return { ...(name !== undefined && { name: parseName(name) }), ...(isActive !== undefined && { isActive }) };

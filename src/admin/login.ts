@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
+import type { JsonObject } from "./body.ts";
 import { attemptScope } from "./client-address.ts";
 import { ApiError } from "./errors.ts";
 import { passwordHashSetting, verifyPassword } from "./password.ts";
@@ -16,7 +17,7 @@ export interface LoginDeps {
   log: Log;
 }
 
-export interface LoginAttempt {
+interface LoginAttempt {
   username: string;
   password: string;
 }
@@ -30,10 +31,12 @@ const tooManyAttempts = (waitMs: number) =>
   });
 
 /** @throws ApiError 400, 401, 429 */
-export function createLogin({ store, config, sessions, clock, log }: LoginDeps) {
+export type Login = (body: JsonObject, address: string) => Promise<LiveSession>;
+
+export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
   const turnstile = createTurnstile(verifications);
 
-  return async (body: Readonly<Record<string, unknown>>, address: string): Promise<LiveSession> => {
+  return async (body, address) => {
     const attempt = parseAttempt(body);
     const waitMs = await store.sessions.countLoginAttempt(attemptScope(address), clock());
     if (waitMs > 0) {
@@ -62,7 +65,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps) 
   }
 }
 
-function parseAttempt({ username, password }: Readonly<Record<string, unknown>>): LoginAttempt {
+function parseAttempt({ username, password }: JsonObject): LoginAttempt {
   if (typeof username !== "string") throw new ApiError(400, "username must be a string");
   if (typeof password !== "string") throw new ApiError(400, "password must be a string");
   return { username, password };

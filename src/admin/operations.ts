@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { findBearer } from "../credential.ts";
 import type { Store } from "../store/store.ts";
 import { answerWithin, remembered } from "./remembered.ts";
 import { equalSecrets } from "./secrets.ts";
@@ -52,6 +53,6 @@ export function createOperations({ store, clock, probeUpstream }: OperationsDeps
 
 /** `token` undefined: nobody gets in this way. */
 export function presentsMetricsToken(headers: Headers, token: string | undefined): boolean {
-  const presented = /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+  const presented = findBearer(headers);
   return token !== undefined && presented !== undefined && equalSecrets(presented, token);
 }

@@ -3,6 +3,7 @@ import type { Environment } from "../config.ts";
 /** What a command gets of the process that it runs in. */
 export interface CommandIo {
   env: Environment;
+  stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream;
   /** Aborts on the first SIGTERM or SIGINT; a second one ends the process at once. */

@@ -9,18 +9,10 @@ import { postNewest, postSamples, type TimedSamples } from "../gpu-pusher/post-s
 import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-pusher/push-gpu-options.ts";
 import { readGpus, sampleSetOf } from "../gpu-pusher/read-gpus.ts";
 import { ToolError } from "../gpu-pusher/run-tool.ts";
-import { createSayChange } from "../gpu-pusher/say-changes.ts";
+import { createSayChange } from "../gpu-pusher/say-change.ts";
 import { pushGpuScript } from "../gpu-pusher/script.ts";
 import { createLog, type Log } from "../log.ts";
-
-/** What a command gets of the process that it runs in. */
-export interface CommandIo {
-  env: Environment;
-  stdout: NodeJS.WritableStream;
-  stderr: NodeJS.WritableStream;
-  /** Aborts on SIGTERM and SIGINT. */
-  signal: AbortSignal;
-}
+import { CommandError, type CommandIo } from "./command.ts";
 
 export const summary = "send this host's GPU samples to a Tollgate";
 
@@ -50,7 +42,7 @@ const [firstRetryMs, longestRetryMs] = [1000, 30_000];
 /** A driver without persistence mode takes several seconds to wake a GPU up. */
 const shortestHangMs = 30_000;
 
-/** @returns the exit status */
+/** @throws CommandError for wrong usage, and where no tool is found */
 export async function run(args: string[], io: CommandIo): Promise<number> {
   try {
     const options = readPushGpuOptions(args, io.env, (file) => readFileSync(file, "utf8"));
@@ -58,9 +50,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     if (options.script) return print(io, pushGpuScript);
     return await push(options, io);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    io.stderr.write(`tollgate push-gpu: ${error.message}\n`);
-    return 2;
+    throw error instanceof UsageError ? new CommandError(error.message, 2) : error;
   }
 }
 
@@ -72,8 +62,7 @@ function print(io: CommandIo, text: string): number {
 async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
   if (tool === undefined) {
-    io.stderr.write("tollgate push-gpu: no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read\n");
-    return 1;
+    throw new CommandError("no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read");
   }
   // A reader of standard output that leaves (`| head -1`) ends the work, and is no error.
   const outputClosed = new AbortController();

@@ -51,12 +51,16 @@ function findJson(text: string): unknown {
 }
 
 const meanings: Readonly<Record<string, string>> = {
+  timeout: "no answer in time",
   ECONNREFUSED: "nothing listens there",
   ConnectionRefused: "nothing listens there",
   ENOTFOUND: "its host name is not known",
   FailedToOpenSocket: "its host is not reachable",
   ECONNRESET: "the connection broke",
   ConnectionClosed: "the connection broke",
+  EPROTO: "what answers there does not speak TLS",
+  Malformed_HTTP_Response: "what answers there does not speak HTTP",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its TLS certificate is for another host name",
 };
 
 /** OpenSSL's names for what is wrong with a certificate, as the runtime hands them on. */
@@ -65,10 +69,12 @@ const certificateCode = /CERT|SIGNATURE|ISSUER|TLS|SSL/;
 /** @param error what `fetch` threw, or "timeout" */
 export function failureOf(url: string, error: unknown): PostAnswer {
   const code = error === "timeout" ? "timeout" : codeOf(error);
-  const why = certificateCode.test(code)
-    ? `its TLS certificate is not trusted (${code}); NODE_EXTRA_CA_CERTS names a file with more authorities`
-    : (meanings[code] ?? (code === "timeout" ? "no answer in time" : code));
+  const why = meanings[code] ?? (certificateCode.test(code) ? untrusted(code) : code);
   return { kind: "failed", words: `${url} is not reachable: ${why}` };
+}
+
+function untrusted(code: string): string {
+  return `its TLS certificate is not trusted (${code}); NODE_EXTRA_CA_CERTS names a file with more authorities`;
 }
 
 function codeOf(error: unknown): string {

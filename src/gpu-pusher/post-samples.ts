@@ -4,7 +4,7 @@ import type { SampleSet } from "./gpu-entry.ts";
 import type { Newest } from "./newest.ts";
 import type { PostAnswer, Server } from "./post-answer.ts";
 import { answerOf, failureOf } from "./post-answer.ts";
-import type { SayChange } from "./say-changes.ts";
+import type { SayChange } from "./say-change.ts";
 import { wait } from "./wait.ts";
 
 /** Holds the connection, the server's look-up and its write; a sample is stale long before. */

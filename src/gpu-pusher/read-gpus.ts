@@ -2,7 +2,7 @@ import type { Backoff } from "./backoff.ts";
 import { findGpuEntry, type GpuReading, type SampleSet } from "./gpu-entry.ts";
 import type { GpuTool, ToolWatchOptions } from "./gpu-tool.ts";
 import { ToolError } from "./run-tool.ts";
-import type { SayChange } from "./say-changes.ts";
+import type { SayChange } from "./say-change.ts";
 import { wait } from "./wait.ts";
 
 export interface ReadGpusOptions extends Omit<ToolWatchOptions, "onReadings"> {
@@ -13,8 +13,20 @@ export interface ReadGpusOptions extends Omit<ToolWatchOptions, "onReadings"> {
   onSamples: (samples: SampleSet) => void;
 }
 
+/** Different complaints that are told; a tool that finds new words every second must not fill the log. */
+const mostComplaints = 20;
+
 /** Reads the GPUs until the signal aborts, and starts the tool again whenever it stops. */
-export async function readGpus({ tool, backoff, say, onSamples, ...options }: ReadGpusOptions): Promise<void> {
+export async function readGpus({
+  tool,
+  backoff,
+  say,
+  onSamples,
+  onComplaint,
+  ...options
+}: ReadGpusOptions): Promise<void> {
+  const complaints = new Set<string>();
+  const tellReadings = createReadingsTeller(tool.name, say);
   while (!options.signal.aborted) {
     try {
       await tool.watch({
@@ -22,8 +34,13 @@ export async function readGpus({ tool, backoff, say, onSamples, ...options }: Re
         onReadings(readings) {
           backoff.reset();
           const samples = sampleSetOf(readings, options.gpuIdOffset);
-          say(...stateOf(tool.name, readings.length, samples.length));
+          tellReadings(readings.length, samples.length);
           if (samples.length > 0) onSamples(samples);
+        },
+        onComplaint(words) {
+          if (complaints.has(words) || complaints.size >= mostComplaints) return;
+          complaints.add(words);
+          onComplaint(words);
         },
       });
     } catch (error) {
@@ -33,6 +50,15 @@ export async function readGpus({ tool, backoff, say, onSamples, ...options }: Re
     }
     await wait(backoff.next(), options.signal);
   }
+}
+
+/** Tells how many GPUs are read, once two sets in a row agree: a slow driver can tear sets apart differently each time. */
+function createReadingsTeller(tool: string, say: SayChange): (read: number, taken: number) => void {
+  let lastRead: number | undefined;
+  return (read, taken) => {
+    if (lastRead === undefined || lastRead === read) say(...stateOf(tool, read, taken));
+    lastRead = read;
+  };
 }
 
 export function sampleSetOf(readings: readonly GpuReading[], gpuIdOffset: number): SampleSet {

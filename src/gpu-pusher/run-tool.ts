@@ -21,16 +21,10 @@ export interface ToolRun {
 /**
  * Runs the tool until it ends by itself, hangs or is stopped. It is dead when this resolves, whatever happened.
  * @returns its exit status, and what it printed on standard error
- * @throws ToolError where it hung
+ * @throws ToolError where it hung, or could not be started
  */
 export async function runTool(run: ToolRun): Promise<{ status: number; complaint: string }> {
-  const child = Bun.spawn([...run.command], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    // A comma as decimal separator would be read as the end of a cell.
-    env: { ...run.env, LC_ALL: "C" },
-  });
+  const child = spawnTool(run);
   let hung = false;
   // A query holds nothing that would have to be put away, and a hanging one ignores SIGTERM.
   const kill = (): void => child.kill("SIGKILL");
@@ -52,6 +46,23 @@ export async function runTool(run: ToolRun): Promise<{ status: number; complaint
   } finally {
     clearTimeout(watchdog);
     run.signal.removeEventListener("abort", kill);
+  }
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function spawnTool({ command, env }: ToolRun) {
+  try {
+    return Bun.spawn([...command], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      // A comma as decimal separator would be read as the end of a cell.
+      env: { ...env, LC_ALL: "C" },
+    });
+  } catch (error) {
+    // It was there when the pusher started: an update of the driver takes it away for a while.
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new ToolError(`${command[0]} cannot be started (${code})`);
   }
 }
 

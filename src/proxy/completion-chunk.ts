@@ -1,3 +1,4 @@
+import { latin1 } from "./json-bytes.ts";
 import { findMember, isLiteral, objectShape, readJson, type JsonNode, type JsonObject } from "./rewrite/json-read.ts";
 
 export interface Span {
@@ -45,9 +46,7 @@ const chunkShape = objectShape({
 
 /** Undefined for every other event: comments, errors, `[DONE]`, and data over several lines, which no backend sends. */
 export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
-  // One character for each byte, so that a place in the text is a place in the event.
-  const text: string = Buffer.prototype.latin1Slice.call(event);
-  const lines = [...text.matchAll(/(?:^|\n)data:([^\r\n]*)/g)];
+  const lines = [...latin1(event).matchAll(/(?:^|\n)data:([^\r\n]*)/g)];
   const [line] = lines;
   if (line === undefined || lines.length > 1) return undefined;
   const json = line[1] ?? "";

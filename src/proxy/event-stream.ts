@@ -28,9 +28,60 @@ export interface EventStreamParser {
  * nothing to a count. Nothing is decoded and nothing is kept, so an event may be of any size and be cut anywhere.
  */
 export function createEventStreamParser(handler: EventStreamHandler): EventStreamParser {
-  let markLength = 0;
-  let atStreamStart = true;
+  const lines = createLineReader(handler);
+  /** How much of a byte order mark the stream has shown; undefined once it is past it. */
+  let markLength: number | undefined = 0;
   let skipNextLineFeed = false;
+
+  function skipByteOrderMark(bytes: Uint8Array, seen: number): number {
+    let at = 0;
+    while (at < bytes.length && seen + at < byteOrderMark.length && bytes[at] === byteOrderMark[seen + at]) at++;
+    const length = seen + at;
+    markLength = at === bytes.length && length < byteOrderMark.length ? length : undefined;
+    // Half a mark is none: what began like one is the name of a field nobody knows.
+    if (markLength === undefined && length > 0 && length < byteOrderMark.length) lines.readOther();
+    return at;
+  }
+
+  return {
+    push(bytes) {
+      let at = markLength === undefined ? 0 : skipByteOrderMark(bytes, markLength);
+      // Each search goes on from where the last one of its kind ended, so that a chunk is looked through once for each.
+      let nextLineFeed = -1;
+      let nextCarriageReturn = -1;
+      while (at < bytes.length) {
+        if (skipNextLineFeed) {
+          skipNextLineFeed = false;
+          if (bytes[at] === lineFeed) at++;
+        }
+        if (nextLineFeed < at) nextLineFeed = find(bytes, lineFeed, at);
+        if (nextCarriageReturn < at) nextCarriageReturn = find(bytes, carriageReturn, at);
+        const lineEnd = Math.min(nextLineFeed, nextCarriageReturn);
+        if (at < lineEnd) lines.read(bytes, at, lineEnd);
+        if (lineEnd === bytes.length) return;
+        lines.endLine();
+        skipNextLineFeed = lineEnd === nextCarriageReturn;
+        at = lineEnd + 1;
+      }
+    },
+    isBetweenEvents: () => markLength === undefined && !skipNextLineFeed && lines.isBetweenEvents(),
+    end() {
+      lines.endLine();
+      lines.endLine();
+    },
+  };
+}
+
+interface LineReader {
+  /** The next bytes of a line. */
+  read(bytes: Uint8Array, from: number, to: number): void;
+  /** The line begins like no field that counts. */
+  readOther(): void;
+  endLine(): void;
+  isBetweenEvents(): boolean;
+}
+
+function createLineReader(handler: EventStreamHandler): LineReader {
   let lineIsEmpty = true;
   /** How much of `data:` the line has shown so far; -1: it is another field or a comment. */
   let matched = 0;
@@ -38,82 +89,41 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
   let mayBeSpace = false;
   let eventHasData = false;
 
-  function push(bytes: Uint8Array): void {
-    let at = atStreamStart ? skipByteOrderMark(bytes) : 0;
-    // Each search goes on from where the last one of its kind ended, so that a chunk is looked through once for each.
-    let nextLineFeed = -1;
-    let nextCarriageReturn = -1;
-    while (at < bytes.length) {
-      if (skipNextLineFeed) {
-        skipNextLineFeed = false;
-        if (bytes[at] === lineFeed) at++;
-      }
-      if (nextLineFeed < at) nextLineFeed = find(bytes, lineFeed, at);
-      if (nextCarriageReturn < at) nextCarriageReturn = find(bytes, carriageReturn, at);
-      const lineEnd = Math.min(nextLineFeed, nextCarriageReturn);
-      if (at < lineEnd) readLine(bytes, at, lineEnd);
-      if (lineEnd === bytes.length) return;
-      endLine();
-      skipNextLineFeed = lineEnd === nextCarriageReturn;
-      at = lineEnd + 1;
-    }
-  }
-
-  function skipByteOrderMark(bytes: Uint8Array): number {
-    let at = 0;
-    while (at < bytes.length && markLength < byteOrderMark.length && bytes[at] === byteOrderMark[markLength]) {
-      markLength++;
-      at++;
-    }
-    atStreamStart = at === bytes.length && markLength < byteOrderMark.length;
-    if (!atStreamStart && markLength > 0 && markLength < byteOrderMark.length) {
-      // Half a mark is none: what began like one is the name of a field nobody knows.
-      lineIsEmpty = false;
-      matched = -1;
-    }
-    return at;
-  }
-
-  function readLine(bytes: Uint8Array, from: number, to: number): void {
-    lineIsEmpty = false;
-    let at = from;
-    while (at < to && matched >= 0 && matched < dataField.length) {
-      matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
-      if (matched === dataField.length) beginData();
-    }
-    if (matched < 0 || at === to) return;
-    if (mayBeSpace && bytes[at] === space) at++;
-    mayBeSpace = false;
-    if (at < to) handler.data(at === 0 && to === bytes.length ? bytes : bytes.subarray(at, to));
-  }
-
   function beginData(): void {
     mayBeSpace = true;
     if (eventHasData) handler.data(lineFeedBytes);
     eventHasData = true;
   }
 
-  function endLine(): void {
-    if (lineIsEmpty) endEvent();
-    // `data` alone, without its colon, is a line of data too: an empty one.
-    else if (matched === dataField.length - 1) beginData();
-    lineIsEmpty = true;
-    matched = 0;
-    mayBeSpace = false;
-  }
-
-  function endEvent(): void {
-    if (eventHasData) handler.dispatch();
-    eventHasData = false;
-  }
-
   return {
-    push,
-    isBetweenEvents: () => lineIsEmpty && !eventHasData && !skipNextLineFeed && !atStreamStart,
-    end() {
-      if (!lineIsEmpty) endLine();
-      endEvent();
+    read(bytes, from, to) {
+      lineIsEmpty = false;
+      let at = from;
+      while (at < to && matched >= 0 && matched < dataField.length) {
+        matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
+        if (matched === dataField.length) beginData();
+      }
+      if (matched < 0 || at === to) return;
+      if (mayBeSpace && bytes[at] === space) at++;
+      mayBeSpace = false;
+      if (at < to) handler.data(bytes.subarray(at, to));
     },
+    readOther() {
+      lineIsEmpty = false;
+      matched = -1;
+    },
+    endLine() {
+      if (lineIsEmpty && eventHasData) {
+        handler.dispatch();
+        eventHasData = false;
+      }
+      // `data` alone, without its colon, is a line of data too: an empty one.
+      if (matched === dataField.length - 1) beginData();
+      lineIsEmpty = true;
+      matched = 0;
+      mayBeSpace = false;
+    },
+    isBetweenEvents: () => lineIsEmpty && !eventHasData,
   };
 }
 

@@ -1,4 +1,4 @@
-import { createEventBoundary, type Place } from "./event-boundary.ts";
+import { createMeterOutlet } from "./meter-outlet.ts";
 import { startSilenceTimer } from "./silence-timer.ts";
 import type { StreamUsageFilter } from "./stream-usage.ts";
 import type { UsageReader } from "./usage-reader.ts";
@@ -42,88 +42,60 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
  */
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
-const utf8 = new TextEncoder();
-const comment: Readonly<Record<Place, Uint8Array | undefined>> = {
-  "between events": utf8.encode(": keepalive\n\n"),
-  "between lines": utf8.encode(": keepalive\n"),
-  "inside a line": undefined,
-};
-const ending: Readonly<Record<Place, Uint8Array>> = {
-  "between events": utf8.encode(""),
-  "between lines": utf8.encode("\n"),
-  "inside a line": utf8.encode("\n\n"),
-};
-
 /** Hands an answer's bytes on first, looks at them second, and settles it once, however it ends. */
 export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOptions): Meter {
-  const boundary = createEventBoundary();
-  let controller: TransformStreamDefaultController<Uint8Array> | undefined;
-  let handedOn = false;
-  let failed = false;
+  const outlet = createMeterOutlet();
+  const keepalive = keepaliveMs > 0 ? startSilenceTimer(keepaliveMs, outlet.sendComment) : undefined;
   let upstreamBegan = false;
+  let failed = false;
   let settled: Promise<void> | undefined;
 
-  const keepalive = keepaliveMs > 0 ? startSilenceTimer(keepaliveMs, sendComment) : undefined;
+  async function settleNow(cause: unknown): Promise<void> {
+    keepalive?.stop();
+    await settle(await reader.end(), cause);
+  }
+
+  /** Bun 1.4.5 ends a stream through `flush` or `cancel`, never both; a count is not staked on that. */
+  function settleOnce(cause: unknown): Promise<void> {
+    settled ??= settleNow(cause);
+    return settled;
+  }
+
   const transformer: MeterTransformer = {
-    start(started) {
-      controller = started;
-    },
+    start: outlet.attach,
     transform(chunk) {
       if (failed) return undefined;
       keepalive?.restart();
-      handOn(filter === undefined ? withoutLateMark(chunk) : filter.push(withoutLateMark(chunk)));
+      const bytes = outlet.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
+      upstreamBegan = true;
+      outlet.send(filter === undefined ? bytes : filter.push(bytes));
       return reader.push(chunk);
     },
     flush() {
-      if (!failed && filter !== undefined) handOn(filter.end());
+      if (!failed && filter !== undefined) outlet.send(filter.end());
       return settleOnce(undefined);
     },
     cancel: (reason) => settleOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
   const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
 
-  function handOn(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
-    handedOn = true;
-    boundary.passed(bytes);
-    controller?.enqueue(bytes);
-  }
-
-  /** A byte order mark is one at the very start only: behind a comment it would spoil the first line. */
-  function withoutLateMark(chunk: Uint8Array): Uint8Array {
-    const late = handedOn && !upstreamBegan;
-    upstreamBegan = true;
-    return late && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
-  }
-
-  function sendComment(): void {
-    const bytes = comment[boundary.place()];
-    const clientReads = (controller?.desiredSize ?? 0) > 0;
-    if (bytes !== undefined && clientReads) handOn(bytes);
-  }
-
-  function settleOnce(cause: unknown): Promise<void> {
-    settled ??= endReading().then((usage) => settle(usage, cause));
-    return settled;
-  }
-
-  async function endReading(): Promise<Usage> {
-    keepalive?.stop();
-    return reader.end();
-  }
-
   return {
     readable,
     writable,
     get handedOn() {
-      return handedOn;
+      return outlet.hasSent();
     },
     fail(frame) {
       if (failed || settled !== undefined) return;
       failed = true;
       keepalive?.stop();
-      if (filter !== undefined) handOn(filter.end());
-      if (frame !== undefined) handOn(Buffer.concat([ending[boundary.place()], frame]));
+      if (filter !== undefined) outlet.send(filter.end());
+      if (frame !== undefined) outlet.sendEvent(frame);
     },
   };
+}
+
+/** The mark is one at the very start only: behind a comment of ours it would spoil the first line. */
+function withoutByteOrderMark(chunk: Uint8Array): Uint8Array {
+  return chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
 }

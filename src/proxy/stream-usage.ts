@@ -1,6 +1,6 @@
 import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type Span } from "./completion-chunk.ts";
 import { createEventSplitter } from "./event-splitter.ts";
-import { hasMember } from "./json-usage.ts";
+import { hasMember, isWhiteSpace } from "./json-bytes.ts";
 
 /** What the proxy added to a request's `stream_options`, and what the client must therefore not see in the answer. */
 export interface UsageAdded {
@@ -35,6 +35,7 @@ const usageName = Buffer.from('usage"');
 const finishReasonName = Buffer.from('finish_reason"');
 const choicesName = Buffer.from('choices"');
 const quote = 0x22;
+const comma = 0x2c;
 const openBracket = 0x5b;
 
 /**
@@ -53,59 +54,24 @@ const openBracket = 0x5b;
  *
  * @returns undefined where nothing was added
  */
-export function createStreamUsageFilter({ includeUsage, continuousUsage }: UsageAdded): StreamUsageFilter | undefined {
+export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | undefined {
+  const { includeUsage, continuousUsage } = added;
   if (!includeUsage && !continuousUsage) return undefined;
   const splitter = createEventSplitter();
+  const judge = createUsageJudge(added);
+  /** The chunk that ended a choice. */
   let held: Outgoing | undefined;
-  /** How this stream shows that usage is not set; undefined as long as every chunk had some. */
-  let unset: "null" | "omitted" | undefined;
-  let isContinuous = false;
 
   function pass(event: Uint8Array): Uint8Array[] {
-    const chunk = mayNeedEdit(event) ? readCompletionChunk(event) : undefined;
-    if (chunk === undefined) return [...release(undefined), event];
-    if (chunk.usage === "object" && !chunk.hasChoices) {
-      const before = release(chunk);
-      return includeUsage ? before : [...before, event];
-    }
+    const chunk = judge.mayEdit(event) ? readCompletionChunk(event) : undefined;
     const before = release(chunk);
-    const outgoing = judge(event, chunk);
+    if (chunk === undefined) return [...before, event];
+    if (isUsageAlone(chunk)) return includeUsage ? before : [...before, event];
+    const outgoing = judge.judge(event, chunk);
     const waits = chunk.isFinal && (includeUsage || outgoing.usageInDoubt);
     if (!waits) return [...before, edited(outgoing)];
     held = outgoing;
     return before;
-  }
-
-  /** Most events have nothing to take out: they are not parsed. */
-  function mayNeedEdit(event: Uint8Array): boolean {
-    return (
-      hasMember(event, usageName) ||
-      (includeUsage && hasMember(event, finishReasonName, quote)) ||
-      (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket))
-    );
-  }
-
-  function judge(event: Uint8Array, chunk: CompletionChunk): Outgoing {
-    const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
-    if (chunk.usage === "absent") unset ??= "omitted";
-    else if (chunk.usage === "null") judgeNull(outgoing);
-    else if (continuousUsage && chunk.isFinal && !isContinuous) outgoing.usageInDoubt = true;
-    else if (continuousUsage) {
-      isContinuous = true;
-      takeUsage(outgoing);
-    }
-    return outgoing;
-  }
-
-  function judgeNull({ event, chunk, edits }: Outgoing): void {
-    const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
-    unset ??= stays ? "null" : "omitted";
-    if (!stays) edits.push(cutMember(event, chunk));
-  }
-
-  function takeUsage({ event, chunk, edits }: Outgoing): void {
-    const wasNull = unset === "null" || chunk.nullWasReplaced;
-    edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutMember(event, chunk));
   }
 
   /** @param next the chunk behind the held one, where one follows */
@@ -113,11 +79,8 @@ export function createStreamUsageFilter({ includeUsage, continuousUsage }: Usage
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
-    if (outgoing.usageInDoubt && next?.usage === "object") {
-      isContinuous = true;
-      takeUsage(outgoing);
-    }
-    if (includeUsage && next?.usage === "object" && !next.hasChoices)
+    if (next?.usage === "object") judge.resolve(outgoing);
+    if (includeUsage && next !== undefined && isUsageAlone(next))
       outgoing.edits.push(movedMembers(outgoing.chunk, next));
     return [edited(outgoing)];
   }
@@ -127,6 +90,55 @@ export function createStreamUsageFilter({ includeUsage, continuousUsage }: Usage
     end() {
       const rest = splitter.end();
       return joined([...(rest.length === 0 ? [] : pass(rest)), ...release(undefined)]);
+    },
+  };
+}
+
+function isUsageAlone(chunk: CompletionChunk): boolean {
+  return chunk.usage === "object" && !chunk.hasChoices;
+}
+
+interface UsageJudge {
+  /** Most events have nothing to take out: they are not parsed. */
+  mayEdit(event: Uint8Array): boolean;
+  judge(event: Uint8Array, chunk: CompletionChunk): Outgoing;
+  /** Usage follows usage: what was in doubt is one of many. */
+  resolve(outgoing: Outgoing): void;
+}
+
+/** Learns from a stream's chunks what they would hold had nobody asked. */
+function createUsageJudge({ includeUsage, continuousUsage }: UsageAdded): UsageJudge {
+  /** How this stream shows that usage is not set; undefined as long as every chunk had some. */
+  let unset: "null" | "omitted" | undefined;
+  let isContinuous = false;
+
+  function judgeNull({ event, chunk, edits }: Outgoing): void {
+    const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
+    unset ??= stays ? "null" : "omitted";
+    if (!stays) edits.push(cutMember(event, chunk));
+  }
+
+  function takeUsage({ event, chunk, edits }: Outgoing): void {
+    isContinuous = true;
+    const wasNull = unset === "null" || chunk.nullWasReplaced;
+    edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutMember(event, chunk));
+  }
+
+  return {
+    mayEdit: (event) =>
+      hasMember(event, usageName) ||
+      (includeUsage && hasMember(event, finishReasonName, quote)) ||
+      (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
+    judge(event, chunk) {
+      const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
+      if (chunk.usage === "absent") unset ??= "omitted";
+      else if (chunk.usage === "null") judgeNull(outgoing);
+      else if (continuousUsage && (isContinuous || !chunk.isFinal)) takeUsage(outgoing);
+      else outgoing.usageInDoubt = continuousUsage;
+      return outgoing;
+    },
+    resolve(outgoing) {
+      if (outgoing.usageInDoubt) takeUsage(outgoing);
     },
   };
 }
@@ -141,11 +153,14 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): Edit {
 
 /** The usage with its name and the comma that joins it to its neighbours. */
 function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): Edit {
-  const before = Buffer.prototype.latin1Slice.call(event, 0, usageValue.start);
-  const behind = Buffer.prototype.latin1Slice.call(event, usageValue.end);
-  const name = /,?[ \t]*"[^"]*"[ \t]*:[ \t]*$/.exec(before)?.[0] ?? "";
-  const comma = name.startsWith(",") ? "" : (/^[ \t]*,[ \t]*/.exec(behind)?.[0] ?? "");
-  return { start: usageValue.start - name.length, end: usageValue.end + comma.length, text: "" };
+  const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
+  const nameStart = event.lastIndexOf(quote, nameEnd - 1);
+  let before = nameStart - 1;
+  while (isWhiteSpace(event[before])) before--;
+  if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
+  let behind = usageValue.end;
+  while (isWhiteSpace(event[behind])) behind++;
+  return { start: nameStart, end: event[behind] === comma ? behind + 1 : usageValue.end, text: "" };
 }
 
 function edited({ event, edits }: Outgoing): Uint8Array {

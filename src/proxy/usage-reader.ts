@@ -1,7 +1,8 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
 import { createEventStreamParser } from "./event-stream.ts";
-import { createUsageScanner, mayHoldUsage, mentionsUsage, skipLeading, type UsageScanner } from "./json-usage.ts";
+import { skipLeading } from "./json-bytes.ts";
+import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-usage.ts";
 import { noUsage, readUsage, type Usage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */

@@ -46,5 +46,5 @@ function findCount(counts: Record<string, unknown>, names: readonly string[]): n
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null;
 }

@@ -28,9 +28,14 @@ export interface ConnectionContext {
 
 /** One connection: requests come in one after the other, each is answered before the next is looked at. */
 export interface Connection {
-  onData(bytes: Buffer): void;
-  onDrain(): void;
-  onClose(): void;
+  readonly socket: Socket<unknown>;
+  readonly number: number;
+  readonly wire: SocketWire;
+  readonly context: ConnectionContext;
+  feed: (bytes: Buffer) => Buffer | undefined;
+  exchange: Exchange | undefined;
+  /** What the client sent before its last request was answered. */
+  early: Buffer;
 }
 
 /** A request that is being received or answered. */
@@ -42,117 +47,126 @@ interface Exchange {
   stop: () => void;
 }
 
-export function createConnection(socket: Socket<unknown>, number: number, context: ConnectionContext): Connection {
-  const wire = createWire(socket);
-  let exchange: Exchange | undefined;
-  /** What a client sent before its last request was answered. */
-  let early: Buffer = Buffer.alloc(0);
-
-  const newParser = () =>
-    createRequestParser({
-      head(head) {
-        const request = createRequest(head, number, context.keepBytes(head));
-        exchange = {
-          request,
-          script: context.scriptFor(request),
-          answer: undefined,
-          isAnswering: false,
-          stop: () => {},
-        };
-        context.started(request);
-        context.emit({ type: "head", at: request.receivedAt, connection: number, request });
-        if (request.header("expect")?.toLowerCase() === "100-continue") wire.write("HTTP/1.1 100 Continue\r\n\r\n");
-        pauseReading(socket, exchange.script.pauseBodyMs);
-        if (exchange.script.earlyAnswer === true) answerExchange(exchange);
-      },
-      body: (bytes) => exchange?.request.receive(bytes),
-      end() {
-        if (exchange === undefined) return;
-        const { request } = exchange;
-        request.isComplete = true;
-        context.emit({ type: "request", at: performance.now(), connection: number, request });
-        if (!exchange.isAnswering) answerExchange(exchange);
-      },
-    });
-  let feed = newParser();
-
-  const answerExchange = (current: Exchange): void => {
-    current.isAnswering = true;
-    const handler = context.findHandler();
-    if (handler === undefined) playAnswer(current);
-    else void handle(handler, current);
-  };
-  const playAnswer = (current: Exchange): void => {
-    const { request, script } = current;
-    const answer = context.respond(request, script);
-    const framesPerSecond = script.framesPerSecond ?? context.framesPerSecond;
-    current.answer = answer;
-    current.stop = play({
-      moves: movesOf(answer, script, {
-        method: request.method,
-        path: request.path,
-        keepAlive: keepsAlive(request),
-        generationMs: generationMs(answer, framesPerSecond),
-      }),
-      wire,
-      pacer: context.pacer,
-      framesPerSecond,
-      onBeat: () => request.tokensSent++,
-      onEnd: (how) => endExchange(current, how),
-    });
-  };
-  const handle = async (handler: Handler, current: Exchange): Promise<void> => {
-    await handler(current.request, wire);
-    await wire.drained();
-    endExchange(current, "finished");
-  };
-  const endExchange = (current: Exchange, how: EndingKind): void => {
-    // Whichever of answer and close comes first ends it.
-    if (exchange !== current) return;
-    exchange = undefined;
-    current.stop();
-    const at = performance.now();
-    context.ended(current.request, how, current.answer);
-    context.emit({ type: how, at, connection: number, request: current.request });
-    current.request.end({ how, at });
-    if (how !== "finished") return;
-    const { request, script } = current;
-    // A body that is still coming cannot be told from the next request any more.
-    if (!request.isComplete || !keepsAlive(request) || closesAfter(script)) wire.end();
-    else readNext();
-  };
-  const readNext = (): void => {
-    feed = newParser();
-    const bytes = early;
-    early = Buffer.alloc(0);
-    if (bytes.length > 0) onData(bytes);
-  };
-  const onData = (bytes: Buffer): void => {
-    if (exchange?.request.isComplete === true) {
-      early = Buffer.concat([early, bytes]);
-      return;
-    }
-    try {
-      const rest = feed(bytes);
-      if (rest !== undefined && rest.length > 0) onData(rest);
-    } catch (error) {
-      if (!(error instanceof MalformedRequest)) throw error;
-      wire.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-      wire.end();
-    }
-  };
+export function openConnection(socket: Socket<unknown>, number: number, context: ConnectionContext): Connection {
   context.emit({ type: "connected", at: performance.now(), connection: number });
-
-  return {
-    onData,
-    onDrain: () => wire.onDrain(),
-    onClose() {
-      // Before the wire lets go those who wait for room: to them a closed connection looks like an empty one.
-      if (exchange !== undefined) endExchange(exchange, howItClosed(wire));
-      wire.onClose();
-      context.emit({ type: "closed", at: performance.now(), connection: number });
-    },
+  const connection: Connection = {
+    socket,
+    number,
+    wire: createWire(socket),
+    context,
+    feed: (bytes) => bytes,
+    exchange: undefined,
+    early: Buffer.alloc(0),
   };
+  expectRequest(connection);
+  return connection;
+}
+
+export function receiveBytes(connection: Connection, bytes: Buffer): void {
+  if (connection.exchange?.request.isComplete === true) {
+    connection.early = Buffer.concat([connection.early, bytes]);
+    return;
+  }
+  try {
+    const rest = connection.feed(bytes);
+    if (rest !== undefined && rest.length > 0) receiveBytes(connection, rest);
+  } catch (error) {
+    if (!(error instanceof MalformedRequest)) throw error;
+    connection.wire.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    connection.wire.end();
+  }
+}
+
+export function closeConnection(connection: Connection): void {
+  const { exchange, wire, context, number } = connection;
+  // Before the wire lets go those who wait for room: to them a closed connection looks like an empty one.
+  if (exchange !== undefined) endExchange(connection, exchange, howItClosed(wire));
+  wire.onClose();
+  context.emit({ type: "closed", at: performance.now(), connection: number });
+}
+
+function expectRequest(connection: Connection): void {
+  const { context, number } = connection;
+  connection.feed = createRequestParser({
+    head: (head) => beginExchange(connection, createRequest(head, number, context.keepBytes(head))),
+    body: (bytes) => connection.exchange?.request.receive(bytes),
+    end() {
+      const { exchange } = connection;
+      if (exchange === undefined) return;
+      exchange.request.isComplete = true;
+      context.emit({ type: "request", at: performance.now(), connection: number, request: exchange.request });
+      if (!exchange.isAnswering) answerExchange(connection, exchange);
+    },
+  });
+}
+
+function beginExchange(connection: Connection, request: IncomingRequest): void {
+  const { socket, wire, context, number } = connection;
+  const script = context.scriptFor(request);
+  const exchange: Exchange = { request, script, answer: undefined, isAnswering: false, stop: () => {} };
+  connection.exchange = exchange;
+  context.started(request);
+  context.emit({ type: "head", at: request.receivedAt, connection: number, request });
+  if (request.header("expect")?.toLowerCase() === "100-continue") wire.write("HTTP/1.1 100 Continue\r\n\r\n");
+  pauseReading(socket, script.pauseBodyMs);
+  if (script.earlyAnswer === true) answerExchange(connection, exchange);
+}
+
+function answerExchange(connection: Connection, exchange: Exchange): void {
+  exchange.isAnswering = true;
+  const handler = connection.context.findHandler();
+  if (handler === undefined) playAnswer(connection, exchange);
+  else void answerByHand(connection, exchange, handler);
+}
+
+function playAnswer(connection: Connection, exchange: Exchange): void {
+  const { wire, context } = connection;
+  const { request, script } = exchange;
+  const answer = context.respond(request, script);
+  const framesPerSecond = script.framesPerSecond ?? context.framesPerSecond;
+  exchange.answer = answer;
+  exchange.stop = play({
+    moves: movesOf(answer, script, {
+      method: request.method,
+      path: request.path,
+      keepAlive: keepsAlive(request),
+      generationMs: generationMs(answer, framesPerSecond),
+    }),
+    wire,
+    pacer: context.pacer,
+    framesPerSecond,
+    onBeat: () => request.tokensSent++,
+    onEnd: (how) => endExchange(connection, exchange, how),
+  });
+}
+
+async function answerByHand(connection: Connection, exchange: Exchange, handler: Handler): Promise<void> {
+  await handler(exchange.request, connection.wire);
+  await connection.wire.drained();
+  endExchange(connection, exchange, "finished");
+}
+
+function endExchange(connection: Connection, exchange: Exchange, how: EndingKind): void {
+  // Whichever of answer and close comes first ends it.
+  if (connection.exchange !== exchange) return;
+  connection.exchange = undefined;
+  const { request, script, answer } = exchange;
+  const at = performance.now();
+  exchange.stop();
+  connection.context.ended(request, how, answer);
+  connection.context.emit({ type: how, at, connection: connection.number, request });
+  request.end({ how, at });
+  if (how !== "finished") return;
+  // A body that is still coming cannot be told from the next request any more.
+  if (!request.isComplete || !keepsAlive(request) || closesAfter(script)) connection.wire.end();
+  else readNext(connection);
+}
+
+function readNext(connection: Connection): void {
+  expectRequest(connection);
+  const bytes = connection.early;
+  connection.early = Buffer.alloc(0);
+  if (bytes.length > 0) receiveBytes(connection, bytes);
 }
 
 /** A handler that closes the connection itself has finished; one that resets it has broken its answer off. */

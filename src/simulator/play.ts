@@ -20,81 +20,98 @@ const gatherBytes = 64 * 1024;
 /** How many moves one stream makes before others get their turn. */
 const movesPerTurn = 64;
 
-/** Carries out the moves one after the other, no faster than the client reads. @returns stop, for a client that left */
-export function play({ moves, wire, pacer, framesPerSecond, onBeat, onEnd }: Play): () => void {
-  let leavePacer: (() => void) | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let waitsForBeat = false;
-  let isStopped = false;
+interface Playback extends Play {
+  isStopped: boolean;
+  waitsForBeat: boolean;
+  leavePacer: (() => void) | undefined;
+  timer: ReturnType<typeof setTimeout> | undefined;
   /** Text that belongs together goes out in one write; a pause, a beat or the end sends it on its way. */
-  let gathered = "";
+  gathered: string;
+}
 
-  const stop = (): void => {
-    isStopped = true;
-    leavePacer?.();
-    clearTimeout(timer);
+/** Carries out the moves one after the other, no faster than the client reads. @returns stop, for a client that left */
+export function play(options: Play): () => void {
+  const playback: Playback = {
+    ...options,
+    isStopped: false,
+    waitsForBeat: false,
+    leavePacer: undefined,
+    timer: undefined,
+    gathered: "",
   };
-  const end = (ending: "finished" | "broken"): void => {
-    stop();
-    onEnd(ending);
-  };
-  const afterDrain = (then: () => void): void => wire.whenDrained(() => !isStopped && then());
+  advance(playback);
+  return () => stop(playback);
+}
 
-  const waitForBeat = (): void => {
-    waitsForBeat = true;
-    leavePacer ??= pacer.join(framesPerSecond, () => {
-      // A stream whose client reads too slowly misses beats.
-      if (!waitsForBeat) return;
-      waitsForBeat = false;
-      advance();
-    });
-  };
-  const cut = (how: Cut): void => {
-    // First told, then done: the socket reports its closing from within.
-    end("broken");
-    if (how === "close") wire.end();
-    else wire.reset();
-  };
-  const flush = (): void => {
-    const text = gathered;
-    gathered = "";
-    if (text !== "") wire.write(text);
-  };
+function advance(playback: Playback): void {
+  if (playback.isStopped) return;
+  const { wire, moves } = playback;
+  for (let turn = 0; turn < movesPerTurn; turn++) {
+    if (wire.isFull) return wire.whenDrained(() => advance(playback));
+    const { value: move, done } = moves.next();
+    if (done === true) return afterDrain(playback, () => end(playback, "finished"));
+    if (!make(playback, move)) return;
+  }
+  setImmediate(advance, playback);
+}
 
-  /** @returns whether the next move may follow at once */
-  const make = (move: Move): boolean => {
-    if (typeof move === "string") {
-      gathered += move;
-      if (gathered.length < gatherBytes) return true;
-    }
-    flush();
-    if (move instanceof Uint8Array) wire.write(move);
-    else if (move === beat) {
-      onBeat();
-      if (framesPerSecond > 0) waitForBeat();
-      return framesPerSecond === 0;
-    } else if (typeof move === "object" && "cut" in move) {
-      afterDrain(() => cut(move.cut));
-      return false;
-    } else if (typeof move === "object") {
-      if (Number.isFinite(move.pauseMs)) timer = setTimeout(advance, move.pauseMs);
-      return false;
-    }
+/** @returns whether the next move may follow at once */
+function make(playback: Playback, move: Move): boolean {
+  if (typeof move === "string") {
+    playback.gathered += move;
+    if (playback.gathered.length >= gatherBytes) flush(playback);
     return true;
-  };
+  }
+  flush(playback);
+  if (move instanceof Uint8Array) {
+    playback.wire.write(move);
+    return true;
+  }
+  if (move === beat) {
+    playback.onBeat();
+    if (playback.framesPerSecond > 0) waitForBeat(playback);
+    return playback.framesPerSecond === 0;
+  }
+  if ("cut" in move) afterDrain(playback, () => cut(playback, move.cut));
+  else if (Number.isFinite(move.pauseMs)) playback.timer = setTimeout(advance, move.pauseMs, playback);
+  return false;
+}
 
-  const advance = (): void => {
-    for (let turn = 0; turn < movesPerTurn; turn++) {
-      if (wire.isFull) return afterDrain(advance);
-      const { value: move, done } = moves.next();
-      if (done === true) {
-        flush();
-        return afterDrain(() => end("finished"));
-      }
-      if (!make(move)) return;
-    }
-    setImmediate(() => !isStopped && advance());
-  };
-  advance();
-  return stop;
+function flush(playback: Playback): void {
+  const text = playback.gathered;
+  playback.gathered = "";
+  if (text !== "") playback.wire.write(text);
+}
+
+function afterDrain(playback: Playback, then: () => void): void {
+  flush(playback);
+  playback.wire.whenDrained(() => !playback.isStopped && then());
+}
+
+function waitForBeat(playback: Playback): void {
+  playback.waitsForBeat = true;
+  playback.leavePacer ??= playback.pacer.join(playback.framesPerSecond, () => {
+    // A stream whose client reads too slowly misses beats.
+    if (!playback.waitsForBeat) return;
+    playback.waitsForBeat = false;
+    advance(playback);
+  });
+}
+
+function cut(playback: Playback, how: Cut): void {
+  // First told, then done: the socket reports its closing from within.
+  end(playback, "broken");
+  if (how === "close") playback.wire.end();
+  else playback.wire.reset();
+}
+
+function end(playback: Playback, ending: "finished" | "broken"): void {
+  stop(playback);
+  playback.onEnd(ending);
+}
+
+function stop(playback: Playback): void {
+  playback.isStopped = true;
+  playback.leavePacer?.();
+  clearTimeout(playback.timer);
 }

@@ -23,93 +23,91 @@ const maxHeadBytes = 8 * 1024 * 1024;
 const endOfHead = Buffer.from("\r\n\r\n");
 const endOfLine = Buffer.from("\r\n");
 
+type Step = "head" | "fixed" | "chunk-size" | "chunk" | "trailers" | "done";
+
+interface State {
+  events: RequestEvents;
+  step: Step;
+  /** What came and was not read yet. */
+  rest: Buffer;
+  /** Bytes still to come of the fixed body, or of the chunk and the line end behind it. */
+  remaining: number;
+}
+
 /**
  * A push parser of HTTP/1.1 requests: knows bytes, no sockets. Feed it what arrives; it reports one message and stops.
  * @returns `feed`, which gives back the bytes that belong to the next message, or undefined while this one lasts
  * @throws MalformedRequest from `feed`
  */
 export function createRequestParser(events: RequestEvents): (bytes: Buffer) => Buffer | undefined {
-  let rest: Buffer = Buffer.alloc(0);
-  let step: "head" | "fixed" | "chunk-size" | "chunk" | "trailers" | "done" = "head";
-  /** Bytes still to come of the fixed body, or of the chunk and the line end behind it. */
-  let remaining = 0;
-
-  const takeUntil = (mark: Buffer): string | undefined => {
-    const at = rest.indexOf(mark);
-    if (at === -1) {
-      if (rest.length > maxHeadBytes) throw new MalformedRequest("A head or line is too long");
-      return undefined;
-    }
-    const text = rest.toString("latin1", 0, at);
-    rest = rest.subarray(at + mark.length);
-    return text;
+  const state: State = { events, step: "head", rest: Buffer.alloc(0), remaining: 0 };
+  return (bytes) => {
+    state.rest = state.rest.length === 0 ? bytes : Buffer.concat([state.rest, bytes]);
+    let getsOn = true;
+    while (getsOn) getsOn = steps[state.step](state);
+    if (state.step !== "done") return undefined;
+    events.end();
+    return state.rest;
   };
+}
 
-  const readHead = (): boolean => {
-    const text = takeUntil(endOfHead);
+/** Each step reads on and returns whether it came to its end; where it did not, more bytes are needed. */
+const steps: Readonly<Record<Step, (state: State) => boolean>> = {
+  head(state) {
+    const text = takeUntil(state, endOfHead);
     if (text === undefined) return false;
     const head = parseHead(text);
-    events.head(head);
     const framing = bodyFraming(head);
-    step = framing === "chunked" ? "chunk-size" : "fixed";
-    remaining = framing === "chunked" ? 0 : framing;
+    state.events.head(head);
+    state.step = framing === "chunked" ? "chunk-size" : "fixed";
+    state.remaining = framing === "chunked" ? 0 : framing;
     return true;
-  };
-
-  const readFixed = (): boolean => {
-    const bytes = rest.subarray(0, remaining);
-    if (bytes.length > 0) events.body(bytes);
-    rest = rest.subarray(bytes.length);
-    remaining -= bytes.length;
-    if (remaining > 0) return false;
-    step = "done";
-    return true;
-  };
-
-  const readChunkSize = (): boolean => {
-    const line = takeUntil(endOfLine);
+  },
+  fixed(state) {
+    const bytes = state.rest.subarray(0, state.remaining);
+    if (bytes.length > 0) state.events.body(bytes);
+    skip(state, bytes.length);
+    if (state.remaining === 0) state.step = "done";
+    return state.remaining === 0;
+  },
+  "chunk-size"(state) {
+    const line = takeUntil(state, endOfLine);
     if (line === undefined) return false;
     const size = /^[0-9a-f]{1,12}(?=$|;)/i.exec(line)?.[0];
     if (size === undefined) throw new MalformedRequest("A chunk has no size");
-    remaining = Number.parseInt(size, 16) + endOfLine.length;
-    step = remaining === endOfLine.length ? "trailers" : "chunk";
+    state.remaining = Number.parseInt(size, 16) + endOfLine.length;
+    state.step = state.remaining === endOfLine.length ? "trailers" : "chunk";
     return true;
-  };
+  },
+  chunk(state) {
+    const data = state.rest.subarray(0, Math.max(0, state.remaining - endOfLine.length));
+    if (data.length > 0) state.events.body(data);
+    skip(state, Math.min(state.rest.length, state.remaining));
+    if (state.remaining === 0) state.step = "chunk-size";
+    return state.remaining === 0;
+  },
+  trailers(state) {
+    const line = takeUntil(state, endOfLine);
+    if (line === "") state.step = "done";
+    return line !== undefined;
+  },
+  done: () => false,
+};
 
-  const readChunk = (): boolean => {
-    const data = rest.subarray(0, Math.max(0, remaining - endOfLine.length));
-    if (data.length > 0) events.body(data);
-    const taken = Math.min(rest.length, remaining);
-    rest = rest.subarray(taken);
-    remaining -= taken;
-    if (remaining > 0) return false;
-    step = "chunk-size";
-    return true;
-  };
+function takeUntil(state: State, mark: Buffer): string | undefined {
+  const at = state.rest.indexOf(mark);
+  if (at === -1) {
+    if (state.rest.length > maxHeadBytes) throw new MalformedRequest("A head or line is too long");
+    return undefined;
+  }
+  const text = state.rest.toString("latin1", 0, at);
+  state.rest = state.rest.subarray(at + mark.length);
+  return text;
+}
 
-  const readTrailers = (): boolean => {
-    const line = takeUntil(endOfLine);
-    if (line === undefined) return false;
-    if (line === "") step = "done";
-    return true;
-  };
-
-  const steps = {
-    head: readHead,
-    fixed: readFixed,
-    "chunk-size": readChunkSize,
-    chunk: readChunk,
-    trailers: readTrailers,
-    done: () => false,
-  };
-  return (bytes) => {
-    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
-    let getsOn = true;
-    while (getsOn) getsOn = steps[step]();
-    if (step !== "done") return undefined;
-    events.end();
-    return rest;
-  };
+function skip(state: State, bytes: number): void {
+  state.rest = state.rest.subarray(bytes);
+  state.remaining -= bytes;
 }
 
 function parseHead(text: string): RequestHead {

@@ -1,7 +1,14 @@
-import { createConnection, type Connection, type Handler } from "./connection.ts";
+import {
+  closeConnection,
+  type Connection,
+  type ConnectionContext,
+  type Handler,
+  openConnection,
+  receiveBytes,
+} from "./connection.ts";
 import type { ModelOptions } from "./dialects/models.ts";
 import { createPacer } from "./pacer.ts";
-import { createRecording, type Recording, type SimulatorEvent } from "./recording.ts";
+import { createRecording, type Recording } from "./recording.ts";
 import { readsBody, respond } from "./respond.ts";
 import type { SimulatedRequest } from "./request.ts";
 import { parseScript, type Script, ScriptError } from "./script.ts";
@@ -38,74 +45,83 @@ export interface Simulator extends Omit<Recording, "add">, Disposable {
 }
 
 export function startSimulator(options: SimulatorOptions = {}): Simulator {
-  const { port = 0, framesPerSecond = 0, recordRequests = 1000, keepBodyBytes = 1024 * 1024 } = options;
-  const model: ModelOptions = {
-    models: options.models ?? [],
-    defaultOutputTokens: options.defaultOutputTokens ?? 64,
-    maxOutputTokens: options.maxOutputTokens ?? Infinity,
-    maxModelLen: options.maxModelLen ?? 202_752,
-  };
+  const { framesPerSecond = 0, recordRequests = 1000, keepBodyBytes = 1024 * 1024 } = options;
+  const model = modelOf(options);
   const stats = createStats();
   const pacer = createPacer();
-  const recording = createRecording(recordRequests);
+  const { add, ...recorded } = createRecording(recordRequests);
   const scripts: Script[] = [];
   let handler: Handler | undefined;
-  let connectionCount = 0;
-  let openConnections = 0;
 
-  const context = {
+  const { port, stop, connections } = listen(options.port ?? 0, {
     pacer,
     framesPerSecond,
-    keepBytes: ({ target }: { target: string }) =>
-      readsBody(target.split("?", 1)[0] ?? "") ? Infinity : keepBodyBytes,
-    scriptFor: (request: SimulatedRequest) => ({ ...scripts.shift(), ...scriptInHeader(request) }),
+    keepBytes: ({ target }) => (readsBody(target.split("?", 1)[0] ?? "") ? Infinity : keepBodyBytes),
+    scriptFor: (request) => ({ ...scripts.shift(), ...scriptInHeader(request) }),
     findHandler: () => handler,
-    respond: (request: SimulatedRequest, script: Script) => respond(request, script, model),
+    respond: (request, script) => respond(request, script, model),
     started: stats.started,
     ended: stats.ended,
-    emit: (event: SimulatorEvent) => {
-      if (recordRequests > 0) recording.add(event);
-    },
-  };
-  const listener = Bun.listen<Connection | undefined>({
-    hostname: "127.0.0.1",
-    port,
-    data: undefined,
-    socket: {
-      open(socket) {
-        openConnections++;
-        socket.data = createConnection(socket, ++connectionCount, context);
-      },
-      data: (socket, bytes) => socket.data?.onData(bytes),
-      drain: (socket) => socket.data?.onDrain(),
-      close(socket) {
-        openConnections--;
-        socket.data?.onClose();
-      },
-      // A client that resets its connection closes it too; there is nothing more to say about it.
-      error() {},
+    emit: (event) => {
+      if (recordRequests > 0) add(event);
     },
   });
-  const stop = (): void => {
+  const stopAll = (): void => {
     pacer.close();
-    listener.stop(true);
+    stop();
   };
   return {
-    port: listener.port,
-    url: `http://127.0.0.1:${listener.port}`,
+    ...recorded,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    connections,
     stats: stats.read,
     next: (script) => void scripts.push(parseScript(script)),
     handle: (next) => {
       handler = next;
     },
-    requests: recording.requests,
-    nextRequest: recording.nextRequest,
-    waitFor: recording.waitFor,
-    clear: recording.clear,
-    connections: () => openConnections,
-    stop,
-    [Symbol.dispose]: stop,
+    stop: stopAll,
+    [Symbol.dispose]: stopAll,
   };
+}
+
+function modelOf(options: SimulatorOptions): ModelOptions {
+  return {
+    models: options.models ?? [],
+    defaultOutputTokens: options.defaultOutputTokens ?? 64,
+    maxOutputTokens: options.maxOutputTokens ?? Infinity,
+    maxModelLen: options.maxModelLen ?? 202_752,
+  };
+}
+
+interface Listener {
+  port: number;
+  connections: () => number;
+  stop: () => void;
+}
+
+function listen(wantedPort: number, context: ConnectionContext): Listener {
+  let opened = 0;
+  let closed = 0;
+  const listener = Bun.listen<Connection | undefined>({
+    hostname: "127.0.0.1",
+    port: wantedPort,
+    data: undefined,
+    socket: {
+      open(socket) {
+        socket.data = openConnection(socket, ++opened, context);
+      },
+      data: (socket, bytes) => socket.data && receiveBytes(socket.data, bytes),
+      drain: (socket) => socket.data?.wire.onDrain(),
+      close(socket) {
+        closed++;
+        if (socket.data !== undefined) closeConnection(socket.data);
+      },
+      // A client that resets its connection closes it too; there is nothing more to say about it.
+      error() {},
+    },
+  });
+  return { port: listener.port, connections: () => opened - closed, stop: () => listener.stop(true) };
 }
 
 function scriptInHeader(request: SimulatedRequest): Script {

@@ -12,7 +12,7 @@ import {
 import type { Engine } from "./sqlite.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
 
-/** Rows read in one go, a millisecond or two: flushes get their turn between two slices. */
+/** Rows read in one go, up to five milliseconds of work: flushes get their turn between two slices. */
 const rowsPerSlice = 1000;
 
 interface Row extends UsageSum {

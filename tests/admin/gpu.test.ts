@@ -5,8 +5,9 @@ import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts"
 let admin: Admin;
 let owner: Required<Visitor>;
 let key: { id: number; key: string };
+const received: Array<[stored: number, skipped: number]> = [];
 beforeAll(async () => {
-  admin = await startAdmin();
+  admin = await startAdmin({ gpuSamplesReceived: (...counts) => received.push(counts) });
   owner = await admin.login();
   key = await admin.createKey("host");
 });
@@ -84,6 +85,7 @@ describe("POST /api/gpu-stats", () => {
     expect([answer.status, answer.text]).toEqual([200, '{"ok":true}']);
     const ids = ((await latest()) as Array<{ gpu_id: number }>).map(({ gpu_id }) => gpu_id);
     expect(ids).toContain(11);
+    expect(received.at(-1)).toEqual([1, 4]);
     expect(ids).not.toContain(10);
   });
 
@@ -96,7 +98,7 @@ describe("POST /api/gpu-stats", () => {
 
 describe("a reading", () => {
   const taken = (change: Record<string, unknown>) =>
-    parseGpuReadings(JSON.parse(JSON.stringify({ gpus: [{ ...full, ...change }] })))[0];
+    parseGpuReadings(JSON.parse(JSON.stringify({ gpus: [{ ...full, ...change }] }))).readings[0];
 
   test.each([
     [{ gpu_id: 0 }, { gpuId: 0 }],
@@ -156,9 +158,9 @@ describe("a reading", () => {
   test("is skipped where JSON writes a number past all bounds, and has no negative zero", () => {
     const parse = (text: string) =>
       parseGpuReadings(JSON.parse(`{"gpus":[{"gpu_id":-0,"name":"a","power_draw_w":${text}}]}`));
-    expect(parse("1e999")).toEqual([]);
-    expect(parse("-1e999")).toEqual([]);
-    const [reading] = parse("-0");
+    expect(parse("1e999")).toEqual({ readings: [], skipped: 1 });
+    expect(parse("-1e999")).toEqual({ readings: [], skipped: 1 });
+    const [reading] = parse("-0").readings;
     expect([Object.is(reading?.gpuId, 0), Object.is(reading?.powerDrawW, 0)]).toEqual([true, true]);
   });
 
@@ -171,11 +173,13 @@ describe("a reading", () => {
       entry(1, 999),
       ...Array.from({ length: 20_000 }, (_, id) => entry(id, 5)),
     ];
-    expect(parseGpuReadings({ gpus: gpus.slice(0, 4) }).map(({ gpuId, tempC }) => [gpuId, tempC])).toEqual([
+    const { readings, skipped } = parseGpuReadings({ gpus: gpus.slice(0, 4) });
+    expect(skipped).toBe(2);
+    expect(readings.map(({ gpuId, tempC }) => [gpuId, tempC])).toEqual([
       [1, 30],
       [2, 20],
     ]);
-    expect(parseGpuReadings({ gpus })).toHaveLength(256);
+    expect(parseGpuReadings({ gpus }).readings).toHaveLength(256);
   });
 });
 

@@ -181,6 +181,52 @@ describe("query parameters", () => {
   });
 });
 
+test("a long answer comes through the whole server piece by piece, with names split anywhere", async () => {
+  const piece = Buffer.from(
+    `{"date":"2026-05-01","key_id":1,"key_name":"${"한글".repeat(3)}","request_count":1,"input_tokens":1,"output_tokens":1}`,
+  );
+  let read = 0;
+  const released = Promise.withResolvers<void>();
+  const long = await startAdmin({
+    store: (real) => ({
+      ...real,
+      usage: {
+        ...real.usage,
+        async *daily() {
+          try {
+            // Far more than the buffers of two sockets hold.
+            for (; read < 2000; read += 1) {
+              yield piece.subarray(0, 47);
+              yield piece.subarray(47);
+              yield Buffer.alloc(100_000, " ");
+              yield Buffer.from(",");
+            }
+            yield piece;
+          } finally {
+            released.resolve();
+          }
+        },
+      },
+    }),
+  });
+  const { cookie } = await long.login();
+  const open = (signal?: AbortSignal) =>
+    fetch(`${long.origin}/api/usage/daily`, { headers: { cookie }, ...(signal && { signal }) });
+
+  const leaving = new AbortController();
+  const reader = (await open(leaving.signal)).body?.getReader();
+  await reader?.read();
+  for (let before = -1; before !== read; await Bun.sleep(200)) before = read;
+  expect(read).toBeLessThan(500);
+  leaving.abort();
+  await released.promise;
+
+  read = 1995;
+  const rows = (await (await open()).json()) as unknown[];
+  expect(rows).toEqual(Array(6).fill(JSON.parse(piece.toString())));
+  await long.stop();
+});
+
 interface Sums {
   request_count: number;
   input_tokens: number;
@@ -233,7 +279,7 @@ test("for any traffic the buckets of any width, the days and the totals add up t
   await fc.assert(fc.asyncProperty(fc.array(receipt, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
     numRuns: 12,
   });
-});
+}, 60_000);
 
 test("the answers are the same wherever the process believes to be", async () => {
   const reports = await Promise.all(
@@ -252,4 +298,4 @@ test("the answers are the same wherever the process believes to be", async () =>
   expect(reports[0]?.answers.join("")).toContain("2026-05-02T00:00:00.000+09:00");
   expect(reports[1]?.answers).toEqual(reports[0]?.answers ?? []);
   expect(reports[2]?.answers).toEqual(reports[0]?.answers ?? []);
-});
+}, 60_000);

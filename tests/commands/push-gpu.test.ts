@@ -9,11 +9,11 @@ import {
 } from "../gpu-pusher/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-pusher/sample-receiver.ts";
 
-const program = new URL("push-gpu-program.ts", import.meta.url).pathname;
+const main = new URL("../../src/main.ts", import.meta.url).pathname;
 const key = "3f2a90d1c5e84b7f9c1b";
 
 const start = (host: GpuHost, args: string[], env: Record<string, string> = {}) =>
-  Bun.spawn([process.execPath, program, ...args], {
+  Bun.spawn([process.execPath, main, "push-gpu", ...args], {
     env: { ...host.env, ...env },
     stdin: "ignore",
     stdout: "pipe",
@@ -148,14 +148,14 @@ test("a host without a tool is status 1 and one line", async () => {
   host.env["PATH"] = `${host.folder}/bin`;
   const { status, stderr } = await runToEnd(host, ["--once", "--dry-run"]);
   expect(status).toBe(1);
-  expect(stderr).toBe("tollgate push-gpu: no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read\n");
+  expect(stderr).toBe("tollgate: no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read\n");
 });
 
 test("wrong usage is status 2 and one line", async () => {
   await using host = await createGpuHost({});
   const { status, stderr, stdout } = await runToEnd(host, ["--url", "http://gate"]);
   expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-  expect(stderr).toBe("tollgate push-gpu: the key is missing: use --key-file FILE, or set TOLLGATE_KEY\n");
+  expect(stderr).toBe("tollgate: the key is missing: use --key-file FILE, or set TOLLGATE_KEY\n");
 });
 
 test("the help names every flag, and the script is printed as it is kept", async () => {

@@ -102,6 +102,14 @@ test("a tool that prints nothing any more is killed", async () => {
   expect((await host.pids()).map(isRunning)).toEqual([false]);
 });
 
+test("a tool that goes on printing is not taken for one that hangs", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+  const started = performance.now();
+  const { failure } = await watch(host, { sets: 30, hangMs: 1000 });
+  expect(failure).toBeUndefined();
+  expect(performance.now() - started).toBeGreaterThan(1000);
+});
+
 test("a grandchild that keeps the pipe open does not keep the pusher waiting", async () => {
   await using host = await createGpuHost({
     "nvidia-smi": `sleep 20 & echo $! >$folder/grandchild; echo "${turnOfTwo}"; exit 3`,
@@ -126,7 +134,8 @@ test("reading once starts nvidia-smi without its loop", async () => {
 
 test("reading once fails where the tool hangs", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
-  await expect(readOnce(host, 100)).rejects.toThrow("printed nothing");
+  const failure = await readOnce(host, 100).catch((error: Error) => error.message);
+  expect(failure).toContain("printed nothing");
 });
 
 const amdMetric = JSON.stringify([{ gpu: 0, power: { socket_power: { value: 412, unit: "W" } } }]);

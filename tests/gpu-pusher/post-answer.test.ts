@@ -35,6 +35,8 @@ test.each([
   ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"],
   ["CERT_HAS_EXPIRED", "certificate is not trusted"],
   ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate is not trusted"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate is for another host name"],
+  ["EPROTO", "does not speak TLS"],
   ["EWEIRD", "EWEIRD"],
 ])("the code %s is told in the operator's words", (code, words) => {
   const failure = failureOf(url, Object.assign(new Error("a runtime's own sentence"), { code }));

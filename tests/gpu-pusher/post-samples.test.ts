@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { createBackoff } from "../../src/gpu-pusher/backoff.ts";
 import { createNewest } from "../../src/gpu-pusher/newest.ts";
 import { postNewest, postSamples, type TimedSamples } from "../../src/gpu-pusher/post-samples.ts";
 import { samplesOfTwo } from "./gpu-host.ts";
@@ -15,12 +14,16 @@ function startPosting(url: string, { clock = (): number => 0, refusedWaitMs = 1 
   const newest = createNewest<TimedSamples>();
   const stop = new AbortController();
   const said: string[] = [];
+  const pauses: string[] = [];
   let heard = Promise.withResolvers<void>();
   const done = postNewest({
     server: { url, key },
     newest,
     staleMs: 5000,
-    backoff: createBackoff(1, 4),
+    backoff: {
+      next: () => pauses.push("next"),
+      reset: () => void pauses.push("reset"),
+    },
     refusedWaitMs,
     clock,
     say(level, words) {
@@ -33,6 +36,8 @@ function startPosting(url: string, { clock = (): number => 0, refusedWaitMs = 1 
   return {
     put: (id: number, readAt = 0) => newest.put({ samples: samplesOf(id), readAt }),
     said,
+    /** What was asked of the backoff so far. */
+    pauses,
     nextSaid: () => heard.promise,
     stop: () => {
       stop.abort();
@@ -94,7 +99,8 @@ test("a host name that nobody knows is told as such", async () => {
 test("a server that speaks no TLS is a failure that names the address", async () => {
   await using receiver = startSampleReceiver();
   const url = receiver.url.replace("http:", "https:");
-  expect((await postSamples({ url, key }, samplesOfTwo, endless)).words).toStartWith(url);
+  const { words } = await postSamples({ url, key }, samplesOfTwo, endless);
+  expect(words).toBe(`${url} is not reachable: what answers there does not speak TLS`);
 });
 
 test("no answer repeats the key", async () => {
@@ -139,6 +145,7 @@ test("an outage is one line, and so is its end", async () => {
   expect(posting.said[0]).toContain("warn: ");
   expect(posting.said[0]).toContain("answered 503; trying again");
   expect(posting.said[3]).toBe(`info: Sending samples to ${receiver.url}`);
+  expect(posting.pauses).toEqual(["next", "next", "next", "reset"]);
   await posting.stop();
 });
 
@@ -169,12 +176,17 @@ test("a refused key is tried again, in case somebody switches it on", async () =
   await posting.stop();
 });
 
-test("a stop ends a wait and a request that are under way", async () => {
+test("a refused key is not tried at once, and a stop ends the pause and a request that are under way", async () => {
   await using receiver = startSampleReceiver(refuse);
   const waiting = startPosting(receiver.url, { refusedWaitMs: 600_000 });
   const refused = waiting.nextSaid();
   waiting.put(1);
   await refused;
+  waiting.put(2);
+  // Long enough for a second request, if the pause were not kept.
+  await Bun.sleep(100);
+  expect(receiver.posts).toHaveLength(1);
+  expect(waiting.pauses).toEqual([]);
   await waiting.stop();
 
   receiver.answer = () => new Promise<Response>(() => undefined);

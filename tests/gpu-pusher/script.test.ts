@@ -44,6 +44,13 @@ test("the script is run under dash here", () => {
   expect(shells[0]).toEndWith("dash");
 });
 
+const shellcheck = Bun.which("shellcheck");
+
+test.skipIf(shellcheck === null)("shellcheck finds nothing to complain about", () => {
+  const { stdout } = Bun.spawnSync([shellcheck ?? "", "--shell=sh", "-"], { stdin: Buffer.from(pushGpuScript) });
+  expect(stdout.toString()).toBe("");
+});
+
 describe.each(shells)("the script under %s", (shell) => {
   test("posts what the program posts", async () => {
     await using host = await createGpuHost({ "nvidia-smi": once(turnOfTwo) });

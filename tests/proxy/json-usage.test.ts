@@ -37,7 +37,7 @@ const texts: [name: string, json: string, usage: Usage][] = [
   ["with names like prototypes", `{"__proto__":{"usage":${counts}},"constructor":{"usage":${counts}}}`, noUsage],
   ["at the top without its name", '{"input_tokens":5}', noUsage],
   ["in an array", `[{"usage":${counts}}]`, noUsage],
-  ["behind the document", `{} {"usage":${counts}}`, noUsage],
+  ["behind the document", `{} {"usage":${counts}} "document":{"usage":${counts}}`, noUsage],
 ];
 
 describe("usage scanner", () => {

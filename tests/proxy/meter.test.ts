@@ -134,6 +134,18 @@ describe("meter", () => {
     expect(settlements).toEqual([{ usage: five, cause: undefined }]);
   });
 
+  test("counts what its filter takes out, and sends at the end what the filter held", async () => {
+    const filter = createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
+    const { meter, writer, settlements } = start({ filter });
+    const last = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
+    write(writer, last);
+    write(writer, usageEvent);
+    write(writer, last);
+    void writer.close();
+    expect(await readAll(meter.readable)).toBe(last + last);
+    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+  });
+
   test("takes no more than a few chunks ahead of a client that does not read", async () => {
     const { meter, writer } = start();
     writer.releaseLock();
@@ -266,14 +278,28 @@ describe("meter that keeps a client alive", () => {
   });
 
   test("sends none as long as bytes come", async () => {
-    const { meter, writer } = start({ keepaliveMs: 400 });
-    const reader = meter.readable.getReader();
-    for (let round = 0; round < 10; round++) {
-      write(writer, "data: a\n\n");
-      expect(await readText(reader)).toBe("data: a\n\n");
-      await Bun.sleep(2);
+    const { meter, writer } = start({ keepaliveMs: 100 });
+    let longestGapMs = 0;
+    let lastWrite = performance.now();
+    async function writeNowAndThen(): Promise<void> {
+      for (let round = 0; round < 20; round++) {
+        write(writer, "data: a\n\n");
+        longestGapMs = Math.max(longestGapMs, performance.now() - lastWrite);
+        lastWrite = performance.now();
+        await Bun.sleep(10);
+      }
+      await writer.close();
     }
-    await reader.cancel();
+    const [received] = await Promise.all([readAll(meter.readable), writeNowAndThen()]);
+    // A machine that stood still for so long was silent indeed.
+    if (longestGapMs < 90) expect(received).toBe("data: a\n\n".repeat(20));
+  });
+
+  test("leaves a byte order mark in front where it is", async () => {
+    const { meter, writer } = start({ keepaliveMs: 1000 });
+    write(writer, "\uFEFFdata: a\n\n");
+    void writer.close();
+    expect(await readAll(meter.readable)).toBe("\uFEFFdata: a\n\n");
   });
 
   test("drops a byte order mark that a comment came before", async () => {

@@ -78,6 +78,14 @@ describe("stream usage filter", () => {
     expect(cut('{"a":1,"usage":{"a":1},"choices":[{"text":""}]}')).toBe('data: {"a":1,"choices":[{"text":""}]}\n\n');
   });
 
+  test("takes usage out of a chunk with megabytes of white space and quotes in linear time", () => {
+    const filler = `${" ".repeat(2_000_000)}${'\\"'.repeat(1_000_000)}`;
+    const json = (usage: string): string => `data: {"choices":[{"text":"${filler}"}]${usage}}\n\n`;
+    const before = performance.now();
+    expect(filtered(both, [Buffer.from(json(',"usage":{}'))]) === json("")).toBe(true);
+    expect(performance.now() - before).toBeLessThan(5000);
+  });
+
   test("drops an event with usage alone that nothing ends", () => {
     expect(filtered(final, [Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n')])).toBe("");
   });

@@ -48,11 +48,11 @@ function cleanEnvironment(environment: ProgramEnvironment, dataDir: string): Pro
 export async function runProgram(
   args: readonly string[],
   environment: ProgramEnvironment = {},
-  stdin = "",
+  { stdin = "", cwd }: { stdin?: string; cwd?: string } = {},
 ): Promise<FinishedProgram> {
   using folder = createTempFolder();
   const child = Bun.spawn(commandLine(args), {
-    cwd: folder.path,
+    cwd: cwd ?? folder.path,
     env: cleanEnvironment(environment, folder.path),
     stdin: Buffer.from(stdin),
     stdout: "pipe",

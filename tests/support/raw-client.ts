@@ -1,11 +1,18 @@
 import type { Socket } from "bun";
-import { createResponseParser, type RawHead } from "./response-parser.ts";
+import { type Changes, createChanges } from "./changes.ts";
+import {
+  bodyHolding,
+  emptyMessage,
+  eventOrEnd,
+  fill,
+  headOf,
+  type Message,
+  type MessageEnding,
+  shown,
+} from "./raw-message.ts";
+import { createResponseParser, type RawHead, type ResponseParser } from "./response-parser.ts";
 
-/**
- * How a message ended. "complete": by its length, its last chunk or, where neither says, the connection's end.
- * "truncated": the connection ended (FIN) before that. "reset": RST. "malformed": what came is not HTTP.
- */
-export type MessageEnding = "complete" | "truncated" | "reset" | "malformed";
+export type { MessageEnding } from "./raw-message.ts";
 
 /** A client that tidies nothing up: bytes go out as given, and what comes back is told apart down to how it ended. */
 export interface RawClient {
@@ -52,190 +59,150 @@ export interface RawClientOptions {
 /** @param url its host and port are connected to; the rest is ignored */
 export async function connectRaw(url: string | URL, options: RawClientOptions = {}): Promise<RawClient> {
   const { host, hostname, port } = new URL(url);
-  const { keepBody = true, deadlineMs = 20_000 } = options;
-  let message = emptyMessage();
-  let parser = createParser();
-  let early: Buffer = Buffer.alloc(0);
-  let lastMethod = "GET";
-  let unsent: Buffer = Buffer.alloc(0);
-  let connectionEnding: "fin" | "reset" | undefined;
-  let isClosed = false;
-  const watchers = new Set<() => void>();
-
-  function createParser() {
-    return createResponseParser(
-      {
-        head(head) {
-          if (head.status < 200) message.interim.push(head);
-          else message.head = head;
-        },
-        body(bytes) {
-          message.bodyBytes += bytes.length;
-          if (keepBody) message.body.push(bytes);
-        },
-        end() {
-          message.ending = "complete";
-        },
-      },
-      () => lastMethod,
-    );
-  }
-  const changed = (): void => {
-    for (const look of watchers) look();
-  };
-  /** What `look` finds, now or after one of the changes to come. */
-  const when = <T>(what: string, look: () => T | undefined): Promise<T> =>
-    new Promise((resolve, reject) => {
-      const finish = (settle: () => void): void => {
-        clearTimeout(timer);
-        watchers.delete(attempt);
-        settle();
-      };
-      const attempt = (): void => {
-        try {
-          const found = look();
-          if (found !== undefined) finish(() => resolve(found));
-        } catch (error) {
-          finish(() => reject(error));
-        }
-      };
-      const timer = setTimeout(
-        () => finish(() => reject(new Error(`No ${what} within ${deadlineMs} ms; came so far: ${shown(message)}`))),
-        deadlineMs,
-      );
-      watchers.add(attempt);
-      attempt();
-    });
-  const receive = (bytes: Buffer): void => {
-    if (message.ending !== undefined) {
-      early = Buffer.concat([early, bytes]);
-      return;
-    }
-    if (keepBody || message.head === undefined) message.received.push(bytes);
-    try {
-      early = parser.feed(bytes) ?? early;
-    } catch {
-      message.ending = "malformed";
-    }
-    changed();
-  };
-  const endConnection = (how: "fin" | "reset"): void => {
-    connectionEnding ??= how;
-    message.ending ??= parser.endOfConnection() && how === "fin" ? "complete" : how === "fin" ? "truncated" : "reset";
-    changed();
-  };
-  const flush = (socket: Socket): void => {
-    if (unsent.length > 0) unsent = unsent.subarray(Math.max(0, socket.write(unsent)));
-  };
-
+  const connection = createConnection(options);
   const socket = await Bun.connect({
     hostname,
     port: Number(port),
     allowHalfOpen: true,
     socket: {
-      data: (_, bytes) => receive(bytes),
-      drain: flush,
+      data: (_, bytes) => receive(connection, bytes),
+      drain: (drained) => flush(connection, drained),
       end(ended) {
-        endConnection("fin");
+        endConnection(connection, "fin");
         ended.end();
       },
       error() {},
       close(_, error) {
-        isClosed = true;
-        endConnection(error === undefined ? "fin" : "reset");
+        connection.isClosed = true;
+        endConnection(connection, error === undefined ? "fin" : "reset");
       },
     },
   });
   const send = (bytes: string | Uint8Array): void => {
-    unsent = Buffer.concat([unsent, Buffer.from(bytes as string)]);
-    flush(socket);
+    connection.unsent = Buffer.concat([connection.unsent, Buffer.from(bytes as string)]);
+    flush(connection, socket);
   };
-  const ended = (): Promise<MessageEnding> => when("end of the message", () => message.ending);
-  const body = async (): Promise<Buffer> => {
-    await ended();
-    return Buffer.concat(message.body);
-  };
-  const text = async (): Promise<string> => (await body()).toString();
-
   return {
+    ...reading(connection),
     send,
-    request(method, target, headers = {}, requestBody = "") {
-      lastMethod = method;
-      const length = Buffer.byteLength(requestBody);
+    request(method, target, headers = {}, body = "") {
+      connection.lastMethod = method;
+      const length = Buffer.byteLength(body);
       const lines = [`${method} ${target} HTTP/1.1`, `Host: ${host}`];
       for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
       if (length > 0) lines.push(`Content-Length: ${length}`);
       send(`${lines.join("\r\n")}\r\n\r\n`);
-      if (length > 0) send(requestBody);
-    },
-    head: () =>
-      when("head", () => {
-        if (message.head === undefined && message.ending !== undefined) throw new Error(`No head: ${message.ending}`);
-        return message.head;
-      }),
-    interim: () => message.interim,
-    nextEvent: async () =>
-      (
-        await when(
-          "event",
-          () => takeEvent(message) ?? (message.ending === undefined ? undefined : { text: undefined }),
-        )
-      ).text,
-    bodyHolding: (wanted) =>
-      when(`body with ${JSON.stringify(wanted)}`, () => {
-        const soFar = Buffer.concat(message.body).toString();
-        if (soFar.includes(wanted)) return soFar;
-        if (message.ending !== undefined) throw new Error(`The message ended (${message.ending}): ${shown(message)}`);
-        return undefined;
-      }),
-    ended,
-    body,
-    text,
-    json: async () => JSON.parse(await text()),
-    bodyBytes: () => message.bodyBytes,
-    received: () => Buffer.concat(message.received),
-    next() {
-      message = emptyMessage();
-      parser = createParser();
-      const bytes = early;
-      early = Buffer.alloc(0);
-      if (bytes.length > 0) receive(bytes);
-      if (connectionEnding !== undefined) endConnection(connectionEnding);
+      if (length > 0) send(body);
     },
     pause: () => socket.pause(),
     resume: () => socket.resume(),
     halfClose: () => socket.shutdown(),
     close: () => socket.end(),
     reset: () => socket.terminate(),
-    closed: async () => void (await when("end of the connection", () => isClosed || undefined)),
+    closed: async () => void (await connection.changes.when("closing", () => connection.isClosed || undefined)),
   };
 }
 
-interface Message {
-  head: RawHead | undefined;
-  interim: RawHead[];
-  body: Buffer[];
-  bodyBytes: number;
-  /** Where in the body the next event begins. */
-  eventAt: number;
-  received: Buffer[];
-  ending: MessageEnding | undefined;
+interface RawConnection {
+  message: Message;
+  parser: ResponseParser;
+  changes: Changes;
+  keepBody: boolean;
+  /** What came behind the message that is being looked at. */
+  early: Buffer;
+  unsent: Buffer;
+  lastMethod: string;
+  /** How the other side ended it. */
+  ending: "fin" | "reset" | undefined;
+  isClosed: boolean;
 }
 
-function emptyMessage(): Message {
-  return { head: undefined, interim: [], body: [], bodyBytes: 0, eventAt: 0, received: [], ending: undefined };
+function createConnection({ keepBody = true, deadlineMs = 20_000 }: RawClientOptions): RawConnection {
+  const message = emptyMessage();
+  const connection: RawConnection = {
+    message,
+    parser: createResponseParser(fill(message, keepBody), () => connection.lastMethod),
+    changes: createChanges(deadlineMs, () => shown(connection.message)),
+    keepBody,
+    early: Buffer.alloc(0),
+    unsent: Buffer.alloc(0),
+    lastMethod: "GET",
+    ending: undefined,
+    isClosed: false,
+  };
+  return connection;
 }
 
-function takeEvent(message: Message): { text: string } | undefined {
-  const bytes = message.body.length > 1 ? Buffer.concat(message.body) : (message.body[0] ?? Buffer.alloc(0));
-  message.body = [bytes];
-  const rest = bytes.subarray(message.eventAt);
-  const [, event] = /^((?:.|\r?\n(?!\r?\n))*\r?\n\r?\n)/.exec(rest.toString("latin1")) ?? [];
-  if (event === undefined) return undefined;
-  message.eventAt += event.length;
-  return { text: Buffer.from(event, "latin1").toString() };
+function nextMessage(connection: RawConnection): void {
+  const { keepBody, early, ending } = connection;
+  connection.message = emptyMessage();
+  connection.parser = createResponseParser(fill(connection.message, keepBody), () => connection.lastMethod);
+  connection.early = Buffer.alloc(0);
+  if (early.length > 0) receive(connection, early);
+  if (ending !== undefined) endConnection(connection, ending);
 }
 
-function shown(message: Message): string {
-  return JSON.stringify(Buffer.concat(message.received).toString().slice(0, 500));
+function receive(connection: RawConnection, bytes: Buffer): void {
+  const { message, parser, keepBody } = connection;
+  if (message.ending !== undefined) {
+    connection.early = Buffer.concat([connection.early, bytes]);
+    return;
+  }
+  if (keepBody || message.head === undefined) message.received.push(bytes);
+  try {
+    connection.early = parser.feed(bytes) ?? connection.early;
+  } catch {
+    message.ending = "malformed";
+  }
+  connection.changes.announce();
+}
+
+function endConnection(connection: RawConnection, how: "fin" | "reset"): void {
+  const { message, parser } = connection;
+  connection.ending ??= how;
+  if (how === "reset") message.ending ??= "reset";
+  else message.ending ??= parser.endOfConnection() ? "complete" : "truncated";
+  connection.changes.announce();
+}
+
+function flush(connection: RawConnection, socket: Socket): void {
+  const { unsent } = connection;
+  if (unsent.length > 0) connection.unsent = unsent.subarray(Math.max(0, socket.write(unsent)));
+}
+
+type Reading =
+  | "head"
+  | "interim"
+  | "nextEvent"
+  | "bodyHolding"
+  | "ended"
+  | "body"
+  | "text"
+  | "json"
+  | "bodyBytes"
+  | "received"
+  | "next";
+
+/** What the client tells about the message that is being looked at. */
+function reading(connection: RawConnection): Pick<RawClient, Reading> {
+  const { when } = connection.changes;
+  const ended = (): Promise<MessageEnding> => when("end of the message", () => connection.message.ending);
+  const body = async (): Promise<Buffer> => {
+    await ended();
+    return Buffer.concat(connection.message.body);
+  };
+  const text = async (): Promise<string> => (await body()).toString();
+  return {
+    head: () => when("head", () => headOf(connection.message)),
+    interim: () => connection.message.interim,
+    nextEvent: async () => (await when("event", () => eventOrEnd(connection.message))).text,
+    bodyHolding: (wanted) => when(`body with ${JSON.stringify(wanted)}`, () => bodyHolding(connection.message, wanted)),
+    ended,
+    body,
+    text,
+    json: async () => JSON.parse(await text()),
+    bodyBytes: () => connection.message.bodyBytes,
+    received: () => Buffer.concat(connection.message.received),
+    next: () => nextMessage(connection),
+  };
 }

@@ -117,7 +117,7 @@ describe("inside its response", () => {
   });
 
   test("a body that is no event stream just breaks", async () => {
-    const client = await post("/v1/files", "body=5MB; reset-mid-frame@1");
+    const client = await post("/v1/files", "body=5MB; split=1MB; gap=50ms@1; reset@2");
     expect((await client.head()).status).toBe(200);
     expect(await client.ended()).not.toBe("complete");
     expect(await client.text()).not.toContain('"error"');

@@ -84,6 +84,7 @@ export async function startAdmin({
       }),
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     inFlight: () => 3,
+    gpuSamplesReceived: () => {},
     probeUpstream: async () => ({ ok: true }),
     ...overrides,
   });

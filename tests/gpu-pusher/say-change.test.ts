@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/log.ts";
-import { createSayChange } from "../../src/gpu-pusher/say-changes.ts";
+import { createSayChange } from "../../src/gpu-pusher/say-change.ts";
 
 test("a state is logged when it differs from the one before", () => {
   const lines: string[] = [];

@@ -1,0 +1,40 @@
+const colon = 0x3a;
+
+/** @returns where white space and byte order marks end; the length where nothing else follows */
+export function skipLeading(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (isWhiteSpace(bytes[at]) || isMarkByte(bytes[at])) at++;
+  return at;
+}
+
+export function isWhiteSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+function isMarkByte(byte: number | undefined): boolean {
+  return byte === 0xef || byte === 0xbb || byte === 0xbf;
+}
+
+/**
+ * Whether a member whose name ends so is there, at whatever depth, and its value begins with that byte. A text that
+ * quotes JSON has no such member: a quote in it is escaped.
+ * @param nameEnd the name's last letters and its closing quote
+ */
+export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: number): boolean {
+  for (let at = indexOfBytes(json, nameEnd, 0); at >= 0; at = indexOfBytes(json, nameEnd, at + 1)) {
+    let next = at + nameEnd.length;
+    while (isWhiteSpace(json[next]) || json[next] === colon) next++;
+    if (firstByte === undefined || json[next] === firstByte) return true;
+  }
+  return false;
+}
+
+/** `Buffer`'s search, on bytes that are no `Buffer`: to make one of them costs more than to search them. */
+export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
+  return Buffer.prototype.indexOf.call(bytes, wanted, from);
+}
+
+/** One character for each byte, so that a place in the text is a place in the bytes. */
+export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
+  return Buffer.prototype.latin1Slice.call(bytes, from, to);
+}

@@ -1,0 +1,185 @@
+import { afterEach, expect, test } from "bun:test";
+import type { Socket } from "bun";
+import { connectRaw, type MessageEnding } from "./raw-client.ts";
+import { rejectionOf } from "./rejection.ts";
+import { until } from "./until.ts";
+
+let stop: (() => void) | undefined;
+afterEach(() => stop?.());
+
+/** A server that does what it is told with each connection's first bytes, and keeps what it saw. */
+function serve(answer: (socket: Socket, request: string) => void) {
+  const seen = { text: "", isClosed: false, closeError: undefined as Error | undefined };
+  const listener = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    allowHalfOpen: true,
+    socket: {
+      data(socket, bytes) {
+        seen.text += bytes.toString();
+        answer(socket, bytes.toString());
+      },
+      // Without a handler Bun closes the other half too (1.4.5).
+      end() {},
+      close(_, error) {
+        seen.isClosed = true;
+        seen.closeError = error;
+      },
+    },
+  });
+  stop = () => listener.stop(true);
+  return { url: `http://127.0.0.1:${listener.port}`, seen };
+}
+
+const ends: Record<string, [bytes: string, how: "end" | "terminate" | "stay", ending: MessageEnding, body: string]> = {
+  "a body of the announced length": ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "stay", "complete", "ok"],
+  "a body that is too short": ["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", "end", "truncated", "ok"],
+  "a body whose connection is reset": ["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", "terminate", "reset", "ok"],
+  "chunks with their terminator": [
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nTrailer: 1\r\n\r\n",
+    "stay",
+    "complete",
+    "ok",
+  ],
+  "chunks without their terminator": [
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+    "end",
+    "truncated",
+    "ok",
+  ],
+  "a chunk that is longer than it says": [
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nokay\r\n",
+    "stay",
+    "malformed",
+    "o",
+  ],
+  "a body without a length": ["HTTP/1.0 200 OK\r\n\r\nok", "end", "complete", "ok"],
+  "a body without a length that is reset": ["HTTP/1.0 200 OK\r\n\r\nok", "terminate", "reset", "ok"],
+  "a status without a body": ["HTTP/1.1 304 Not Modified\r\n\r\n", "stay", "complete", ""],
+  "half a head": ["HTTP/1.1 200 OK\r\nConte", "end", "truncated", ""],
+  "no answer at all": ["", "end", "truncated", ""],
+  "something else than HTTP": ["SSH-2.0-OpenSSH\r\n\r\n", "stay", "malformed", ""],
+};
+
+for (const [name, [bytes, how, ending, body]] of Object.entries(ends)) {
+  test(`${name} (${how}) has ended ${ending}`, async () => {
+    const { url } = serve((socket) => {
+      socket.write(bytes);
+      if (how !== "stay") socket[how]();
+    });
+    const client = await connectRaw(url);
+    client.request("GET", "/");
+    expect(await client.ended()).toBe(ending);
+    expect(await client.text()).toBe(body);
+    expect(client.received().toString()).toBe(bytes);
+    client.close();
+  });
+}
+
+test("bytes go out exactly as written", async () => {
+  const { url, seen } = serve((socket) => void socket.write("HTTP/1.1 204 No Content\r\n\r\n"));
+  const client = await connectRaw(url);
+  client.request("PATCH", "/a/../b//%2e?q#f", { "x-ONE": "1" }, "a body");
+  await client.ended();
+  expect(seen.text).toBe(
+    `PATCH /a/../b//%2e?q#f HTTP/1.1\r\nHost: ${new URL(url).host}\r\nx-ONE: 1\r\nContent-Length: 6\r\n\r\na body`,
+  );
+  client.close();
+});
+
+test("a head that never comes is an error that tells the ending", async () => {
+  const { url } = serve((socket) => socket.terminate());
+  const client = await connectRaw(url);
+  client.request("GET", "/");
+  expect(String(await rejectionOf(client.head()))).toContain("No head: reset");
+});
+
+test("waiting for what does not come ends with what came", async () => {
+  const { url } = serve((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"));
+  const client = await connectRaw(url, { deadlineMs: 50 });
+  client.request("GET", "/");
+  expect(String(await rejectionOf(client.bodyHolding("more")))).toMatch(/within 50 ms.*some/);
+  client.close();
+});
+
+test("events come one by one, whatever ends their lines and wherever they are cut", async () => {
+  const events = ["data: 한국\n\n", ": comment\r\n\r\n", "event: x\ndata: 2\n\n"];
+  const { url } = serve((socket) => {
+    socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (const byte of Buffer.from(events.join(""))) socket.write(Buffer.from([49, 13, 10, byte, 13, 10]));
+    socket.write("0\r\n\r\n");
+  });
+  const client = await connectRaw(url);
+  client.request("GET", "/");
+  for (const event of [...events, undefined]) expect(await client.nextEvent()).toBe(event);
+  client.close();
+});
+
+test("interim answers are apart from the final one", async () => {
+  const { url } = serve(
+    (socket) => void socket.write("HTTP/1.1 103 Early Hints\r\na: 1\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
+  );
+  const client = await connectRaw(url);
+  client.request("GET", "/");
+  expect((await client.head()).status).toBe(204);
+  expect(client.interim()[0]?.header("A")).toBe("1");
+  client.close();
+});
+
+test("one connection takes one answer after the other, also where they came together", async () => {
+  const answer = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+  const { url } = serve((socket) => void socket.write(answer("one") + answer("two")));
+  const client = await connectRaw(url);
+  client.request("GET", "/");
+  expect(await client.text()).toBe("one");
+  client.next();
+  expect(await client.text()).toBe("two");
+  client.close();
+});
+
+test("a paused client makes the other side wait", async () => {
+  let sent = 0;
+  const block = Buffer.alloc(64 * 1024);
+  const { url } = serve((socket) => {
+    socket.write("HTTP/1.1 200 OK\r\n\r\n");
+    const fill = setInterval(() => {
+      const taken = socket.write(block);
+      sent += Math.max(0, taken);
+      if (taken < block.length) clearInterval(fill);
+    });
+  });
+  const client = await connectRaw(url, { keepBody: false });
+  client.request("GET", "/");
+  await client.head();
+  client.pause();
+  await until(() => sent > 1024 * 1024);
+  expect(client.bodyBytes()).toBeLessThan(sent);
+  client.resume();
+  await until(() => client.bodyBytes() >= sent);
+  client.close();
+});
+
+test("a half-closed connection still reads the answer", async () => {
+  const { url } = serve((socket) => {
+    setTimeout(() => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate"), 30);
+  });
+  const client = await connectRaw(url);
+  client.request("GET", "/");
+  client.halfClose();
+  expect(await client.text()).toBe("late");
+  client.close();
+});
+
+test("a client that resets is seen to have reset, one that closes to have closed", async () => {
+  for (const how of ["reset", "close"] as const) {
+    const { url, seen } = serve((socket) => void socket.write("x"));
+    const client = await connectRaw(url);
+    client.send("hello");
+    await until(() => seen.text === "hello");
+    client[how]();
+    await client.closed();
+    if (how === "reset") await until(() => seen.isClosed);
+    expect(seen.closeError === undefined).toBe(how === "close");
+    stop?.();
+  }
+});

@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
+import { createTempFolder } from "./temp-folder.ts";
+
+test("a folder is there inside its scope and gone with all it held afterwards", () => {
+  let path: string;
+  {
+    using folder = createTempFolder();
+    ({ path } = folder);
+    writeFileSync(folder.file("a"), "1");
+    expect(existsSync(path)).toBe(true);
+  }
+  expect(existsSync(path)).toBe(false);
+});
+
+test("a folder that nobody removed goes with its process", () => {
+  const module = JSON.stringify(`${import.meta.dir}/temp-folder.ts`);
+  const script = `const { createTempFolder } = await import(${module}); console.log(createTempFolder().path)`;
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", script]);
+  const path = stdout.toString().trim();
+  expect(path).toContain("tollgate-test-");
+  expect(existsSync(path)).toBe(false);
+});

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
+
+let backend: Simulator;
+const gates = new Map<string, Tollgate>();
+beforeAll(async () => {
+  backend = startSimulator();
+  for (const mode of ["off", "final", "continuous"]) {
+    gates.set(
+      mode,
+      await startTollgate({
+        PROXY_UPSTREAM_URL: backend.url,
+        PROXY_FORCE_STREAM_USAGE: mode,
+        PROXY_HAN_GUARD: "off",
+      }),
+    );
+  }
+});
+afterAll(async () => {
+  for (const gate of gates.values()) await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+function gateOf(mode: string): Tollgate {
+  const gate = gates.get(mode);
+  if (gate === undefined) throw new Error(`No server in mode ${mode}`);
+  return gate;
+}
+
+const chat = { model: "m", stream: true, max_tokens: 6, messages: [{ role: "user", content: "Count me" }] };
+const completion = { model: "m", stream: true, max_tokens: 6, prompt: "Count me" };
+const asked: Record<string, object | undefined> = {
+  nothing: undefined,
+  include_usage: { include_usage: true },
+  "include_usage and continuous_usage_stats": { include_usage: true, continuous_usage_stats: true },
+  "no usage": { include_usage: false },
+  "an option of another kind": { chunk_size: 1 },
+};
+
+/** Ids and times differ from answer to answer. */
+const steady = (text: string): string => text.replace(/"(id|created)":("[^"]*"|\d+)/g, '"$1":0');
+
+async function post(url: string, path: string, body: object, headers: Record<string, string> = {}): Promise<string> {
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  return response.text();
+}
+
+describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode) => {
+  describe.each([
+    ["/v1/chat/completions", chat],
+    ["/v1/completions", completion],
+  ] as const)("on %s", (path, body) => {
+    test.each(Object.keys(asked))("a client that asks for %s gets the bytes that it would have got", async (wish) => {
+      const options = asked[wish];
+      const sent = options === undefined ? body : { ...body, stream_options: options };
+      const direct = await post(backend.url, path, sent);
+      const gate = gateOf(mode);
+      for (const script of ["", "split=23", "tiny-frames=50"]) {
+        const headers = { "x-api-key": gate.key, "x-simulate": script };
+        const expected = script.startsWith("tiny")
+          ? await post(backend.url, path, sent, { "x-simulate": script })
+          : direct;
+        expect(steady(await post(gate.url, path, sent, headers))).toBe(steady(expected));
+      }
+    });
+
+    test.each(["nothing", "include_usage", "no usage"])(
+      "a stream of a client that asks for %s is counted",
+      async (wish) => {
+        const gate = gateOf(mode);
+        const options = asked[wish];
+        const sent = options === undefined ? body : { ...body, stream_options: options };
+        const before = await gate.counted();
+        await post(gate.url, path, sent, { "x-api-key": gate.key, "x-simulate": "usage=321,45" });
+        const after = await gate.counted();
+        expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
+        expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
+      },
+    );
+  });
+
+  test("other paths and whole answers are asked as they were", async () => {
+    const gate = gateOf(mode);
+    backend.clear();
+    const headers = { "x-api-key": gate.key };
+    await post(gate.url, "/v1/responses", { model: "m", input: "Hi", stream: true }, headers);
+    await post(gate.url, "/v1/messages", { ...chat, stream: true }, headers);
+    await post(gate.url, "/v1/chat/completions", { ...chat, stream: false }, headers);
+    expect(backend.requests()).toHaveLength(3);
+    for (const request of backend.requests()) expect(request.json()).not.toHaveProperty("stream_options");
+  });
+
+  test("a stream that breaks still ends with everything that came, an error event and a broken connection", async () => {
+    const gate = gateOf(mode);
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": "reset-mid-frame@4" };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    expect(await client.ended()).not.toBe("complete");
+    const text = await client.text();
+    expect(text).toContain('"code":"upstream_unreachable"');
+    expect(text).not.toContain('"usage":{');
+  });
+});
+
+describe("with PROXY_FORCE_STREAM_USAGE=continuous", () => {
+  test("a stream that its client leaves half way is counted to the token", async () => {
+    const gate = gateOf("continuous");
+    const before = await gate.counted();
+    backend.clear();
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": "gap=forever@9" };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify({ ...chat, max_tokens: 100 }));
+    const request = await backend.nextRequest();
+    await until(() => request.tokensSent > 0 && client.bodyBytes() > 0);
+    let events = 0;
+    while (events < 9) {
+      await client.nextEvent();
+      events++;
+    }
+    client.reset();
+    await request.ended;
+    await until(async () => (await gate.counted()).total_request_count > before.total_request_count);
+    const after = await gate.counted();
+    expect(request.tokensSent).toBeGreaterThan(0);
+    expect(after.total_output_tokens - before.total_output_tokens).toBe(request.tokensSent);
+    expect(after.total_input_tokens).toBeGreaterThan(before.total_input_tokens);
+  });
+});
+
+describe("with PROXY_FORCE_STREAM_USAGE=off", () => {
+  test("nothing is asked and nothing is changed", async () => {
+    const gate = gateOf("off");
+    backend.clear();
+    await post(gate.url, "/v1/chat/completions", chat, { "x-api-key": gate.key });
+    const request = await backend.nextRequest();
+    expect(Buffer.from(request.body()).toString()).toBe(JSON.stringify(chat));
+  });
+});

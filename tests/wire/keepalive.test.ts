@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_SSE_KEEPALIVE: "0.1" });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const comment = ": keepalive\n\n";
+
+async function stream(script: string): Promise<RawClient> {
+  const client = await connectRaw(gate.url);
+  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
+  const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
+  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+  return client;
+}
+
+describe("with PROXY_SSE_KEEPALIVE", () => {
+  test("a silent stream gets comments, which also send the head on its way", async () => {
+    const client = await stream("gap=forever@0");
+    expect((await client.head()).status).toBe(200);
+    expect(await client.nextEvent()).toBe(comment);
+    expect(await client.nextEvent()).toBe(comment);
+    client.reset();
+  });
+
+  test("a comment comes between events, and without the comments the stream is the backend's", async () => {
+    const client = await stream("gap=350ms@2");
+    expect(await client.ended()).toBe("complete");
+    const text = await client.text();
+    expect(text.split(comment).length).toBeGreaterThan(2);
+    for (const event of text.replaceAll(comment, "").split("\n\n").filter(Boolean)) expect(event).toStartWith("data: ");
+    expect(text).toEndWith("data: [DONE]\n\n");
+    client.close();
+  });
+
+  test("an answer that is no event stream gets none", async () => {
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/files/1", { "x-api-key": gate.key, "x-simulate": "body=3MB; split=1MB; gap=400ms@1" });
+    expect(await client.ended()).toBe("complete");
+    expect(client.bodyBytes()).toBe(3 * 1024 * 1024);
+    client.close();
+  });
+});

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+const live = "Org/Live-Model";
+const family = "Org/Family";
+
+let backend: Simulator;
+const gates = new Map<string, Tollgate>();
+const settings: Record<string, Record<string, string>> = {
+  "live alias unset": { PROXY_FAMILY_MODEL: family },
+  "live alias set": { PROXY_ALIAS_MODEL: live, PROXY_FAMILY_MODEL: family },
+  "rewrite-all": { PROXY_ALIAS_MODEL: live, PROXY_FAMILY_MODEL: family, PROXY_ALIAS_REWRITE_ALL: "on" },
+  "family live": { PROXY_ALIAS_MODEL: family, PROXY_FAMILY_MODEL: family.toUpperCase() },
+  "family live, rewrite-all": { PROXY_ALIAS_MODEL: family, PROXY_FAMILY_MODEL: family, PROXY_ALIAS_REWRITE_ALL: "on" },
+  "han guard": { PROXY_HAN_GUARD: "on" },
+  "small caps": { MAX_CONTEXT_TOKENS: "1000", MAX_OUTPUT_TOKENS: "300" },
+};
+beforeAll(async () => {
+  backend = startSimulator({ models: [family, live] });
+  for (const [name, environment] of Object.entries(settings)) {
+    gates.set(name, await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off", ...environment }));
+  }
+});
+afterAll(async () => {
+  for (const gate of gates.values()) await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+function gateOf(name: string): Tollgate {
+  const gate = gates.get(name);
+  if (gate === undefined) throw new Error(`No server with ${name}`);
+  return gate;
+}
+
+/** What the backend receives of a body sent as it stands. */
+async function received(setting: string, path: string, body: object | string): Promise<string> {
+  const gate = gateOf(setting);
+  backend.clear();
+  const response = await fetch(gate.url + path, {
+    method: "POST",
+    headers: { "x-api-key": gate.key, "content-type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  await response.text();
+  return Buffer.from((await backend.nextRequest()).body()).toString();
+}
+
+const messages = [{ role: "user", content: "Hi" }];
+const conversations = ["/v1/chat/completions", "/v1/messages"];
+const paths = [...conversations, "/v1/responses"];
+
+describe("a model's name", () => {
+  // One row for each submitted name: what the backend is asked for under each setting, `=` for as it is.
+  const table: [submitted: string, unset: string, set: string, all: string, familyLive: string, familyAll: string][] = [
+    ["org/LIVE-model", "=", live, live, "=", family],
+    ["org/live-model[1M][1m]", "=", live, live, "=", family],
+    ["ORG/family", "=", "=", live, family, family],
+    ["org/family-NonThinking", "=", "=", live, family, family],
+    ["whatever-nonthink", "=", "=", live, family, family],
+    ["claude-opus-4", "=", live, live, family, family],
+    ["Anthropic-x[1m]", "=", live, live, family, family],
+    ["claudette", "=", "=", live, "=", family],
+    ["gpt-4o", "=", "=", live, "=", family],
+  ];
+  const columns = ["live alias unset", "live alias set", "rewrite-all", "family live", "family live, rewrite-all"];
+  const rows = table.flatMap(([submitted, ...expected]) =>
+    columns.map((setting, column): [string, string, string] => {
+      const model = expected[column] ?? "=";
+      return [submitted, setting, model === "=" ? submitted : model];
+    }),
+  );
+
+  test.each(rows)("%s, %s, reaches the backend as %s on every path", async (submitted, setting, model) => {
+    for (const path of [...paths, "/v1/completions", "/v1/embeddings", "/v1/anything/else"]) {
+      expect(JSON.parse(await received(setting, path, { model: submitted })).model).toBe(model);
+    }
+  });
+});
+
+describe("the reasoning mode", () => {
+  const high = { thinking: true, reasoning_effort: "high" };
+  const max = { thinking: true, reasoning_effort: "max" };
+  const off = { thinking: false };
+  const table: [model: string, effort: unknown, injected: object][] = [
+    [`${family}-nonthinking`, "max", off],
+    [`${family.toUpperCase()}-NONTHINKING`, undefined, off],
+    ["any-nonthinking", "xhigh", off],
+    ["any-nonthink", "low", off],
+    [family, "max", max],
+    [family, "xhigh", max],
+    ["claude-opus-4", "max", max],
+    [family, "low", high],
+    [family, "medium", high],
+    [family, "high", high],
+    [family, undefined, high],
+    [family, "unheard-of", high],
+  ];
+
+  describe.each(paths)("on %s", (path) => {
+    test.each(table)("of %s with effort %j is injected as %j", async (model, effort, injected) => {
+      const body = { model, messages, ...(effort === undefined ? {} : { output_config: { effort } }) };
+      expect(JSON.parse(await received("family live", path, body)).chat_template_kwargs).toEqual(injected);
+    });
+
+    test("is the client's where it says so, and only completed", async () => {
+      const kwargs = async (given: object): Promise<unknown> =>
+        JSON.parse(await received("family live", path, { model: family, messages, chat_template_kwargs: given }))
+          .chat_template_kwargs;
+      expect(await kwargs({ thinking: false })).toEqual({ thinking: false, reasoning_effort: "high" });
+      expect(await kwargs({ reasoning_effort: null, other: 1 })).toEqual({
+        reasoning_effort: null,
+        other: 1,
+        thinking: true,
+      });
+      expect(await kwargs({ enable_thinking: false })).toMatchObject({ enable_thinking: false, thinking: false });
+    });
+
+    test.each(["live alias unset", "live alias set", "rewrite-all"])(
+      "is nobody's business with %s",
+      async (setting) => {
+        const body = { model: `${family}-nonthinking`, messages, output_config: { effort: "max" } };
+        const sent = await received(setting, path, body);
+        expect(JSON.parse(sent)).not.toHaveProperty("chat_template_kwargs");
+        expect(sent).not.toContain("effort mode");
+      },
+    );
+  });
+
+  test("leaves a messages request's own thinking as it is", async () => {
+    const thinking = { type: "enabled", budget_tokens: 2048 };
+    const sent = JSON.parse(await received("family live", "/v1/messages", { model: family, messages, thinking }));
+    expect(sent.thinking).toEqual(thinking);
+    expect(sent.chat_template_kwargs).toEqual(high);
+  });
+
+  test("touches no other path", async () => {
+    const body = { model: family, prompt: "Hi" };
+    expect(JSON.parse(await received("family live", "/v1/completions", body))).toEqual(body);
+  });
+});
+
+describe("a system prefix", () => {
+  test("comes before the client's own system text, on both conversations", async () => {
+    const effort = { output_config: { effort: "max" } };
+    const chat = JSON.parse(
+      await received("family live", "/v1/chat/completions", {
+        model: family,
+        messages: [{ role: "system", content: "Be brief." }, ...messages],
+        ...effort,
+      }),
+    );
+    expect(chat.messages).toHaveLength(2);
+    expect(chat.messages[0].content).toMatch(/^[^]+\n\nBe brief\.$/);
+    const bare = JSON.parse(
+      await received("family live", "/v1/chat/completions", { model: family, messages, ...effort }),
+    );
+    expect(bare.messages).toHaveLength(2);
+    expect(bare.messages[0].role).toBe("system");
+    const blocks = [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }];
+    const message = JSON.parse(
+      await received("family live", "/v1/messages", { model: family, messages, system: blocks, ...effort }),
+    );
+    expect(message.system).toHaveLength(2);
+    expect(message.system[1]).toEqual(blocks[0]);
+  });
+
+  test.each(conversations)("against ideographs is for conversations that need none, on %s", async (path) => {
+    const sent = async (content: string): Promise<string> =>
+      received("han guard", path, { model: "m", messages: [{ role: "user", content }] });
+    expect(await sent("Tell me about rivers in Europe.")).toMatch(/ideograph|Han|Chinese character/i);
+    expect(await sent("대한민국의 강에 대해 알려 줘.")).toMatch(/ideograph|Han|Chinese character/i);
+    expect(await sent("请介绍一下欧洲的河流。")).not.toMatch(/ideograph/i);
+    expect(await sent("ヨーロッパの川について教えてください。")).not.toMatch(/ideograph/i);
+    expect(await sent("Translate 'river' into Chinese, please.")).not.toMatch(/ideograph/i);
+  });
+});
+
+describe("a cap", () => {
+  test.each(["max_tokens", "max_completion_tokens", "max_output_tokens"])("holds for %s", async (name) => {
+    const cap = async (value: unknown, padding = ""): Promise<unknown> =>
+      JSON.parse(await received("small caps", "/v1/chat/completions", { model: "m", padding, [name]: value }))[name];
+    expect(await cap(100)).toBe(100);
+    expect(await cap(5000)).toBe(300);
+    expect(await cap(300)).toBe(300);
+    const padding = "x".repeat(900);
+    const length = JSON.stringify({ model: "m", padding, [name]: 300 }).length;
+    expect(await cap(300, padding)).toBe(1000 - Math.floor(length / 3) - 512);
+    expect(await cap(300, "x".repeat(3000))).toBe(1);
+    for (const value of ["5000", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
+  });
+});
+
+describe("every other byte", () => {
+  test("stays as it came, whatever JSON allows", async () => {
+    const text = `  {\n "seed" : 12345678901234567890, "t":1.0 ,"e":1E400, "u":"\\u00e9\\/é", "a":[ 1 ,2], "model":"gpt-4o","__proto__":{"x":1},\t"max_tokens" : 99999999 }\r\n`;
+    expect(await received("rewrite-all", "/v1/completions", text)).toBe(
+      text.replace('"gpt-4o"', `"${live}"`).replace("99999999", "16384"),
+    );
+  });
+
+  test("stays where nothing is to be rewritten", async () => {
+    const text = `\n{"model":"m","model2":"claude-x","messages":[],"n":1e0}\n`;
+    expect(await received("live alias set", "/v1/chat/completions", text)).toBe(text);
+  });
+});
+
+describe("the list of models", () => {
+  const get = async (setting: string, path: string): Promise<Response> => {
+    const gate = gateOf(setting);
+    return fetch(gate.url + path, { headers: { "x-api-key": gate.key } });
+  };
+
+  test("ends with the synthetic model while the family is live", async () => {
+    const { data } = (await (await get("family live", "/v1/models")).json()) as { data: { id: string }[] };
+    expect(data.map(({ id }) => id)).toEqual([family, live, `${family.toUpperCase()}-nonthinking`]);
+  });
+
+  test("is the backend's own otherwise", async () => {
+    const direct = await (await fetch(`${backend.url}/v1/models`)).text();
+    expect(await (await get("live alias set", "/v1/models")).text()).toBe(direct);
+  });
+
+  test("has the synthetic model for itself too, in any case of letters", async () => {
+    for (const name of [`${family}-nonthinking`, encodeURIComponent(`${family}-NonThinking`)]) {
+      const response = await get("family live", `/v1/models/${name}`);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ id: `${family.toUpperCase()}-nonthinking`, object: "model" });
+    }
+    expect((await get("live alias set", `/v1/models/${family}-nonthinking`)).status).toBe(404);
+  });
+});
