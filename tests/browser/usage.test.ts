@@ -218,6 +218,24 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await drawn(page);
   });
 
+  test("a refresh leaves the focus where it is", async () => {
+    await using visit = await console.visit("/usage", { ownClock: true });
+    const { page } = visit;
+    await drawn(page);
+    await page.getByRole("checkbox", { name: "gamma" }).focus();
+    const refreshed = page.waitForResponse("**/api/usage/history*");
+    await page.clock.runFor(16_000);
+    await refreshed;
+    await page.getByText("Updated just now").waitFor();
+    expect(await page.evaluate(() => document.activeElement?.closest("label")?.textContent)).toBe("gamma");
+  });
+
+  test("without a pointer over it, the chart shows no tooltip", async () => {
+    await using visit = await console.visit("/usage");
+    await drawn(visit.page);
+    expect(await chartOf(visit.page).locator(".tooltip").isVisible()).toBe(false);
+  });
+
   test("today and all time are the API's sums", async () => {
     await using visit = await console.visit("/usage");
     const total = await console.admin.expectOk<Sums>("GET", "/api/usage/total");

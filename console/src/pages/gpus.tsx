@@ -74,7 +74,9 @@ export function GpusPage(): JSX.Element {
           </For>
         </div>
       </Show>
-      <EnergyPanel />
+      <Show when={gpus.data?.length !== 0}>
+        <EnergyPanel />
+      </Show>
       <Show when={adding()}>
         <GpuHostDialog onClose={() => setAdding(false)} />
       </Show>

@@ -139,7 +139,7 @@ function ChartTooltip(props: ChartProps & Drawn): JSX.Element {
     <Tooltip
       x={gutter.left + ((pointed()?.step ?? 0) + 0.5) * props.geometry.stepPx()}
       chartWidth={props.geometry.width()}
-      span={pointed() && (props.cursor.selection() ?? pointed()?.span)}
+      span={props.cursor.selection() ?? pointed()?.span}
       selecting={props.cursor.selection() !== undefined}
       rows={rows()}
     />
