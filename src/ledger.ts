@@ -21,6 +21,8 @@ export interface LedgerOptions {
   store: Pick<UsageStore, "add">;
   clock: Clock;
   log: Log;
+  /** Told of every flush: how long it took where it went through. */
+  observer?: { committed(durationMs: number): void; commitFailed(): void };
   /** How long a response waits for its count. */
   patienceMs?: number;
   /** Pause after a failed flush; it doubles up to `slowestRetryMs`. */
@@ -53,7 +55,16 @@ const newBatch = (): Batch => ({
  * timer to wait for when it is quiet, and batches grow by themselves when it is not.
  */
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, clock, log, patienceMs = 1000, firstRetryMs = 50, slowestRetryMs = 2000, closingMs = 5000 } = options;
+  const {
+    store,
+    clock,
+    log,
+    observer,
+    patienceMs = 1000,
+    firstRetryMs = 50,
+    slowestRetryMs = 2000,
+    closingMs = 5000,
+  } = options;
   const ledger = randomUUID();
   let flushNumber = 0;
   let gathering = newBatch();
@@ -101,9 +112,12 @@ export function createLedger(options: LedgerOptions): Ledger {
       const begun = performance.now();
       try {
         await store.add(counts, flush);
-        if (behind && performance.now() - begun < patienceMs) catchUp();
+        const tookMs = performance.now() - begun;
+        observer?.committed(tookMs);
+        if (behind && tookMs < patienceMs) catchUp();
         return;
       } catch (error) {
+        observer?.commitFailed();
         fallBehind(error instanceof Error ? error.message : String(error));
       }
       await pause(retryMs);
