@@ -41,8 +41,8 @@ const monotonic: Clock = () => performance.now();
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   const store = await openStore({ dataDir: config.dataDir, clock, log });
-  const ledger = createLedger({ store: store.usage, clock, log });
-  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: ledger.waiting });
+  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
+  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -70,12 +70,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await ledger.close();
         await store.close();
+        metrics.close();
         log.info("Stopped");
       },
     };
   } catch (error) {
     await ledger.close();
     await store.close();
+    metrics.close();
     throw error;
   }
 }

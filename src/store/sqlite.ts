@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { type SQL, sql } from "drizzle-orm";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
@@ -11,6 +11,8 @@ import { StorageError } from "./store.ts";
 /** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
 const writerBusyMs = 1000;
 const readerBusyMs = 100;
+/** Another process may be bringing the database up to date. */
+const openingBusyMs = 10_000;
 
 /** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
 export interface Engine {
@@ -30,9 +32,10 @@ export function openWriter(file: string, migrations: readonly Migration[] = read
   createPrivately(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
-    client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
+    client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     migrate(client, migrations);
     useWriteAheadLog(client);
+    client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
     client.run("PRAGMA foreign_keys = ON");
     client.run("PRAGMA temp_store = MEMORY");
@@ -58,7 +61,6 @@ function createPrivately(file: string): void {
   makeFolder(dirname(file));
   try {
     closeSync(openSync(file, "wx", 0o600));
-    chmodSync(file, 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
@@ -75,7 +77,7 @@ function makeFolder(folder: string): void {
 
 /** Two processes that switch a new database over at once refuse each other without waiting, whatever the busy timeout. */
 function useWriteAheadLog(client: Database): void {
-  const deadline = performance.now() + writerBusyMs;
+  const deadline = performance.now() + openingBusyMs;
   for (;;) {
     try {
       client.run("PRAGMA journal_mode = WAL");
