@@ -128,6 +128,25 @@ test("falling behind and catching up are logged once each, however often a flush
   await recorded;
 });
 
+test("storage that falls silent again after it was well holds a response no longer than before", async () => {
+  const { ledger, entries, nextFlush } = scriptedLedger({ patienceMs: 100 });
+  void ledger.record(receipt(1));
+  (await nextFlush(0)).fail("locked");
+  const retry = await nextFlush(1);
+  await ledger.record(receipt(1));
+  retry.commit();
+  // This one is never answered, and what comes meanwhile waits behind it.
+  await nextFlush(2);
+  const joined = ledger.record(receipt(1));
+  expect(await isSettled(joined)).toBe(false);
+  await joined;
+  expect(entries.map(({ level, reason }) => [level, reason])).toEqual([
+    ["warn", "locked"],
+    ["info", undefined],
+    ["warn", "no answer"],
+  ]);
+});
+
 test("how long the oldest count has waited is told by the clock", async () => {
   let now = 1000;
   const { ledger, nextFlush } = scriptedLedger({ clock: () => now });

@@ -84,6 +84,15 @@ function errorBody(code: ErrorCode): object {
   return { type: "error", error: { type, message, param: null, code } };
 }
 
+/** A request that is answered before the upstream is asked anything. */
+export class Refusal extends Error {
+  override name = "Refusal";
+
+  constructor(readonly code: ErrorCode) {
+    super(code);
+  }
+}
+
 export function errorResponse(code: ErrorCode): Response {
   const { status, headers } = kinds[code];
   return Response.json(errorBody(code), headers === undefined ? { status } : { status, headers });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { EngineStore } from "./engine-store.ts";
 import { prepareFindActiveKey } from "./keys.ts";
 import { prepareFindSession } from "./sessions.ts";
@@ -60,7 +61,7 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
     },
     settings: remote("settings", ["get", "set", "setIfAbsent"]),
     checkWritable: () => answerInTime(worker.call("checkWritable")),
-    backup: (target) => backupWith(startWorker(clock), file, target),
+    backup: (target) => backupDatabase({ file, target, clock }),
     async close() {
       reader.close();
       await answerInTime(worker.call("close")).catch(() => {});
@@ -94,11 +95,30 @@ async function* report(worker: StorageWorker, name: string, ...args: unknown[]):
   }
 }
 
-/** A Worker of its own copies the file, so that counting goes on meanwhile. */
-async function backupWith(worker: StorageWorker, file: string, target: string): Promise<void> {
+/** Breaks off, and leaves nothing behind, when the signal aborts. */
+export interface Backup {
+  file: string;
+  target: string;
+  clock: Clock;
+  signal?: AbortSignal;
+}
+
+/**
+ * Copies a database that may be in use. A Worker of its own does it, so that counting goes on meanwhile.
+ * @throws StorageError where `target` exists or cannot be written
+ */
+export async function backupDatabase({ file, target, clock, signal }: Backup): Promise<void> {
+  explained(claimBackup)(target);
+  const worker = startWorker(clock);
+  const breakOff = (): void => worker.stop();
+  signal?.addEventListener("abort", breakOff);
   try {
     await worker.call("backup", file, target);
+  } catch (error) {
+    if (signal?.aborted === true) removeUnfinishedBackup(target);
+    throw error;
   } finally {
+    signal?.removeEventListener("abort", breakOff);
     worker.stop();
   }
 }

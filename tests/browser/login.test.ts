@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, lanName, password, startConsole } from "./support/console-under-test.ts";
+
+// Bun (1.4.5) forgets the preloaded default after the first file.
+setDefaultTimeout(30_000);
 
 describe.skipIf(!hasBrowser)("login", () => {
   let console: ConsoleUnderTest;

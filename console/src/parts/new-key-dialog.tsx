@@ -77,12 +77,12 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <p ref={heading} tabindex="-1" class="lead">
         Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
       </p>
-      <CopyLine text={props.key.key} label="Copy the key" primary onCopied={() => setCopied(true)} />
+      <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>
         <summary>Try it</summary>
         <CopyLine
           text={`curl ${location.origin}/v1/models -H "Authorization: Bearer ${props.key.key}"`}
-          label="Copy the command"
+          what="the command"
         />
       </details>
       <div class="dialog-actions">
