@@ -40,7 +40,6 @@ const guards: Readonly<Record<string, string>> = {
   "x-frame-options": "DENY",
   // Addresses of the console hold key ids and filters.
   "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };
 

@@ -21,6 +21,8 @@ export interface LedgerOptions {
   store: Pick<UsageStore, "add">;
   clock: Clock;
   log: Log;
+  /** Told of every flush: how long it took where it went through. */
+  observer?: { committed(durationMs: number): void; commitFailed(): void };
   /** How long a response waits for its count. */
   patienceMs?: number;
   /** Pause after a failed flush; it doubles up to `slowestRetryMs`. */
@@ -53,7 +55,16 @@ const newBatch = (): Batch => ({
  * timer to wait for when it is quiet, and batches grow by themselves when it is not.
  */
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, clock, log, patienceMs = 1000, firstRetryMs = 50, slowestRetryMs = 2000, closingMs = 5000 } = options;
+  const {
+    store,
+    clock,
+    log,
+    observer,
+    patienceMs = 1000,
+    firstRetryMs = 50,
+    slowestRetryMs = 2000,
+    closingMs = 5000,
+  } = options;
   const ledger = randomUUID();
   let flushNumber = 0;
   let gathering = newBatch();
@@ -65,10 +76,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   let endPause = (): void => {};
 
   function add({ keyId, closedAt, inputTokens, outputTokens }: Receipt): void {
-    if (gathering.counts.size === 0) {
-      gathering.since = clock();
-      if (!behind) gathering.patience = setTimeout(() => fallBehind("no answer"), patienceMs);
-    }
+    if (gathering.counts.size === 0) gathering.since = clock();
     const minute = minuteOf(closedAt);
     const id = `${minute}:${keyId}`;
     const count = gathering.counts.get(id);
@@ -104,9 +112,12 @@ export function createLedger(options: LedgerOptions): Ledger {
       const begun = performance.now();
       try {
         await store.add(counts, flush);
-        if (behind && performance.now() - begun < patienceMs) catchUp();
+        const tookMs = performance.now() - begun;
+        observer?.committed(tookMs);
+        if (behind && tookMs < patienceMs) catchUp();
         return;
       } catch (error) {
+        observer?.commitFailed();
         fallBehind(error instanceof Error ? error.message : String(error));
       }
       await pause(retryMs);
@@ -133,6 +144,9 @@ export function createLedger(options: LedgerOptions): Ledger {
     behind = true;
     settle(writing);
     settle(gathering);
+    // Whoever joins this batch once storage is well again waits for its commit.
+    gathering.settled = Promise.withResolvers();
+    gathering.patience = undefined;
   }
 
   function catchUp(): void {
@@ -153,10 +167,11 @@ export function createLedger(options: LedgerOptions): Ledger {
   return {
     async record(receipt) {
       add(receipt);
-      const { settled } = gathering;
       loop ??= writeAll();
       // Nobody waits for a disk that is known to be sick.
-      if (!behind) await settled.promise;
+      if (behind) return;
+      gathering.patience ??= setTimeout(() => fallBehind("no answer"), patienceMs);
+      await gathering.settled.promise;
     },
     waiting,
     async close() {

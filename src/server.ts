@@ -41,8 +41,8 @@ const monotonic: Clock = () => performance.now();
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   const store = await openStore({ dataDir: config.dataDir, clock, log });
-  const ledger = createLedger({ store: store.usage, clock, log });
-  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: ledger.waiting });
+  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
+  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -55,7 +55,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       draining,
       stopping,
     });
-    log.info("Listening", { version: build.version, proxy: `${listeners.proxy.url}/v1`, console: listeners.admin.url });
+    log.info("Listening", {
+      proxy: `${listeners.proxy.url}/v1`,
+      console: listeners.admin.url,
+      backend: config.upstream.baseUrl,
+      version: build.version,
+    });
     return {
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
@@ -65,12 +70,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await ledger.close();
         await store.close();
+        metrics.close();
         log.info("Stopped");
       },
     };
   } catch (error) {
     await ledger.close();
     await store.close();
+    metrics.close();
     throw error;
   }
 }

@@ -24,26 +24,29 @@ export const api = treaty<App>(location.origin, {
   onResponse: (response) => noteServerTime(response.headers.get("date")),
 }).api;
 
-type Answer<T> = { data: T; error: null } | { data: null; error: { status: unknown; value: unknown } };
+/** Eden (1.4.9) calls a request that got no answer a 503 without a response, whatever its types say. */
+type Answer<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
+  response: Response | undefined;
+};
 
 /**
  * The body of an answer.
  * @throws ApiError for everything that is not a 2xx; a 401 also ends the session, which leads to the login page
  */
-export async function bodyOf<T>(call: Promise<Answer<T> & { response: Response }>): Promise<NonNullable<T>> {
-  const answer = await call.catch(() => {
-    throw new ApiError(0, "The server does not answer");
-  });
-  if (answer.error === null) return answer.data as NonNullable<T>;
-  const status = Number(answer.error.status);
-  if (status === 401) endSession();
-  throw new ApiError(status, messageOf(answer.error.value, status), retryAfter(answer.response));
+export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<NonNullable<T>> {
+  const { data, error, response } = await call.catch(() => noAnswer);
+  if (response === undefined) throw new ApiError(0, "The server does not answer");
+  if (error === null) return data as NonNullable<T>;
+  if (response.status === 401) endSession();
+  throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
 
+/** A body that breaks off is none. */
+const noAnswer = { data: null, error: { status: 0, value: undefined }, response: undefined };
+
 function messageOf(value: unknown, status: number): string {
-  if (typeof value === "object" && value !== null && "error" in value && typeof value.error === "string")
-    return value.error;
-  return status === 0 || Number.isNaN(status) ? "The server does not answer" : `The server answered ${status}`;
+  const told = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
+  return typeof told === "string" ? told : `The server answered ${status}`;
 }
 
 function retryAfter(response: Response): number {

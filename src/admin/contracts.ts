@@ -14,6 +14,7 @@ const refusals = <const Status extends number>(...statuses: Status[]): Refusals<
 const byHandler = [() => null, "json" as const];
 
 const open = { security: [] };
+const changing = { security: [{ session: [], csrf: [] }] };
 
 export const login = {
   parse: byHandler,
@@ -36,7 +37,7 @@ export const ingestGpuSamples = {
 
 export const logout = {
   response: { 200: schemas.okBody, ...refusals(401, 403) },
-  detail: { summary: "End the session" },
+  detail: { summary: "End the session", ...changing },
 };
 
 export const listKeys = {
@@ -48,19 +49,19 @@ export const createKey = {
   parse: byHandler,
   body: schemas.newKeyRequest,
   response: { 201: schemas.keyBody, ...refusals(400, 401, 403, 409, 413, 415) },
-  detail: { summary: "Create a key; the only answer that holds it in full" },
+  detail: { summary: "Create a key; the only answer that holds it in full", ...changing },
 };
 
 export const changeKey = {
   parse: byHandler,
   body: schemas.keyChangeRequest,
   response: { 200: schemas.keyBody, ...refusals(400, 401, 403, 404, 413, 415) },
-  detail: { summary: "Rename, activate or deactivate a key" },
+  detail: { summary: "Rename, activate or deactivate a key", ...changing },
 };
 
 export const deleteKey = {
   response: { 200: schemas.okBody, ...refusals(401, 403, 404) },
-  detail: { summary: "Delete a key; its usage stays" },
+  detail: { summary: "Delete a key; its usage stays", ...changing },
 };
 
 export const usageSummary = {

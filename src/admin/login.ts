@@ -17,7 +17,7 @@ export interface LoginDeps {
   log: Log;
 }
 
-export interface LoginAttempt {
+interface LoginAttempt {
   username: string;
   password: string;
 }
@@ -31,10 +31,12 @@ const tooManyAttempts = (waitMs: number) =>
   });
 
 /** @throws ApiError 400, 401, 429 */
-export function createLogin({ store, config, sessions, clock, log }: LoginDeps) {
+export type Login = (body: JsonObject, address: string) => Promise<LiveSession>;
+
+export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
   const turnstile = createTurnstile(verifications);
 
-  return async (body: JsonObject, address: string): Promise<LiveSession> => {
+  return async (body, address) => {
     const attempt = parseAttempt(body);
     const waitMs = await store.sessions.countLoginAttempt(attemptScope(address), clock());
     if (waitMs > 0) {

@@ -15,8 +15,7 @@ export function openApiDocument(app: AnyElysia): Record<string, unknown> {
   return {
     openapi: "3.1.2",
     info: { title: "Tollgate admin API", version: "1" },
-    // What changes something needs the token beside the session; the rest the session alone.
-    security: [{ session: [], csrf: [] }, { session: [] }],
+    security: [{ session: [] }],
     paths,
     components: { ...components, securitySchemes },
   };

@@ -4,6 +4,11 @@ import type { Store } from "../store/store.ts";
 import { generatePassword, hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
 import { randomHex } from "./secrets.ts";
 
+/** What the operator has to put right before the admin side can be served; the message is one sentence for them. */
+export class AdminSetupError extends Error {
+  override name = "AdminSetupError";
+}
+
 export interface PrepareAdmin {
   store: Pick<Store, "sessions" | "settings">;
   config: { username: string; password: string | undefined; secretKey: string | undefined };
@@ -15,10 +20,10 @@ export interface PrepareAdmin {
 
 /**
  * Makes sure that there is a password and a key to sign sessions with. Safe where several processes start at once.
- * @throws Error with one sentence for the operator
+ * @throws AdminSetupError
  */
 export async function prepareAdmin({ store, config, dataDir, print }: PrepareAdmin): Promise<{ signingKey: string }> {
-  const signingKey = config.secretKey ?? (await keptSecretKey(join(dataDir, "secret_key")));
+  const signingKey = config.secretKey ?? (await keptSecretKey(join(dataDir, "secret_key")).catch(explain));
   if (config.password !== undefined) await holdPassword(store, config.password);
   else await makeFirstPassword(store, config.username, print);
   return { signingKey };
@@ -74,8 +79,13 @@ ${rule}
 async function keptSecretKey(file: string): Promise<string> {
   const kept = (await readIfThere(file)) ?? (await makeSecretKey(file));
   const key = kept.trim();
-  if (key.length < 16) throw new Error(`${file} holds no usable key; delete it to have a new one made`);
+  if (key.length < 16) throw new AdminSetupError(`${file} holds no usable key; delete it to have a new one made`);
   return key;
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof Error) || !("code" in error)) throw error;
+  throw new AdminSetupError(`secret_key cannot be read or made (${String(error.code)})`, { cause: error });
 }
 
 /** Written whole under another name and then linked: another process sees no file or all of it, and the first link wins. */

@@ -1,8 +1,10 @@
 import { Elysia } from "elysia";
 import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
-import type { Store } from "../store/store.ts";
 import { findCredential } from "../credential.ts";
+import type { Log } from "../log.ts";
+import { metricsContentType } from "../metrics.ts";
+import { dayOf } from "../seoul.ts";
+import type { Store } from "../store/store.ts";
 import { acceptedBody, readJsonObject } from "./body.ts";
 import * as contracts from "./contracts.ts";
 import { readUnforgedBody } from "./csrf.ts";
@@ -15,11 +17,11 @@ import { openApiDocument } from "./openapi.ts";
 import { createOperations, type Operations, presentsMetricsToken } from "./operations.ts";
 import { refuseOtherRequests } from "./other-requests.ts";
 import { getOverview } from "./overview.ts";
-
 import { clearedCookie, createSessions, sessionCookie, type Sessions } from "./session.ts";
 import { bucketRange, firstDay, historyHead, powerPointBody, usageTotal } from "./usage.ts";
-import { metricsContentType } from "../metrics.ts";
-import { dayOf } from "../seoul.ts";
+
+// The functions that declare routes have no return types: what Elysia infers is what the console's client is made from.
+/* oxlint-disable typescript/explicit-function-return-type, typescript/explicit-module-boundary-types */
 
 export interface AdminDeps {
   store: Store;
@@ -43,15 +45,17 @@ export interface AdminDeps {
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
 }
 
-/** Everything on the admin side but the console's files. */
-// oxlint-disable-next-line typescript/explicit-module-boundary-types, typescript/explicit-function-return-type -- the inferred type is what the console's client is made from
-export function adminRoutes(deps: AdminDeps) {
-  const { store, clock } = deps;
-  const sessions = createSessions(deps);
-  const login = createLogin({ ...deps, sessions });
-  const operations = createOperations(deps);
+interface Parts extends AdminDeps {
+  sessions: Sessions;
+  operations: Operations;
+}
 
-  const open = new Elysia()
+/** Everything on the admin side but the console's files. */
+export function adminRoutes(deps: AdminDeps) {
+  const parts = { ...deps, sessions: createSessions(deps), operations: createOperations(deps) };
+  const gate = sessionGate(parts);
+
+  const app = new Elysia()
     .onError(({ error, set, path, status }) => {
       const refusal = refusalOf(error, deps.log, path);
       Object.assign(set.headers, refusal.headers);
@@ -61,6 +65,43 @@ export function adminRoutes(deps: AdminDeps) {
       set.headers["cache-control"] = "no-store";
       set.headers["x-content-type-options"] = "nosniff";
     })
+    .use(operationsRoutes(parts))
+    .use(openRoutes(parts))
+    .use(keyRoutes(parts, gate))
+    .use(usageRoutes(parts, gate))
+    .use(gpuRoutes(parts, gate));
+  const whole = app.use(consoleRoutes(parts, gate, () => openApiDocument(app)));
+  return whole.use(refuseOtherRequests(whole.routes));
+}
+
+/**
+ * Lets who has a session by, and for whatever changes something who has its CSRF token too, before anything else of the
+ * request is judged. An app uses it before its first route: Elysia (1.4.30) adds a hook to earlier routes as well where
+ * the app has hooks of that kind already.
+ */
+function sessionGate({ sessions }: Parts) {
+  return new Elysia()
+    .derive({ as: "scoped" }, async ({ request, cookie: { session: cookie } }) => {
+      const session = await sessions.find(cookie?.value);
+      if (session === undefined) throw authenticationRequired();
+      cookie?.set(sessionCookie(session));
+      return { session, json: await readUnforgedBody(request, session.csrfToken) };
+    })
+    .onTransform({ as: "scoped" }, ({ query }) => readIntegers(query));
+}
+
+type SessionGate = ReturnType<typeof sessionGate>;
+
+/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
+function readIntegers(query: Record<string, unknown>): void {
+  for (const name of ["days", "bucket_minutes"]) {
+    const text = query[name];
+    if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  }
+}
+
+function operationsRoutes({ operations, sessions, config, metricsText }: Parts) {
+  return new Elysia()
     .get("/healthz", () => ({ status: "ok" as const }), contracts.health)
     .get(
       "/readyz",
@@ -77,17 +118,25 @@ export function adminRoutes(deps: AdminDeps) {
     .get(
       "/metrics",
       async ({ request, cookie: { session: cookie } }) => {
-        const scraper = presentsMetricsToken(request.headers, deps.config.metricsToken);
+        const scraper = presentsMetricsToken(request.headers, config.metricsToken);
         if (!scraper && (await sessions.find(cookie?.value)) === undefined) throw authenticationRequired();
-        return new Response(await deps.metricsText(), { headers: { "content-type": metricsContentType } });
+        return new Response(await metricsText(), { headers: { "content-type": metricsContentType } });
       },
       contracts.metrics,
-    )
+    );
+}
+
+/** What needs no session. */
+function openRoutes(parts: Parts) {
+  const { store, clock, sessions, clientAddress, gpuSamplesReceived } = parts;
+  const login = createLogin(parts);
+
+  return new Elysia()
     .post(
       "/api/login",
       async ({ request, cookie: { session: cookie } }) => {
         const body = acceptedBody(await readJsonObject(request));
-        const session = await login(body, deps.clientAddress(request));
+        const session = await login(body, clientAddress(request));
         cookie?.set(sessionCookie(session));
         return { ok: true as const, username: session.username, csrf_token: session.csrfToken };
       },
@@ -110,44 +159,16 @@ export function adminRoutes(deps: AdminDeps) {
         if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
         const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
         await store.gpu.add({ keyId: key.id, recordedAt: clock(), readings });
-        deps.gpuSamplesReceived(readings.length, skipped);
+        gpuSamplesReceived(readings.length, skipped);
         return { ok: true as const };
       },
       contracts.ingestGpuSamples,
     );
-
-  const app = open.use(sessionRoutes({ ...deps, sessions, operations, document: () => openApiDocument(open) }));
-  return app.use(refuseOtherRequests(app.routes));
 }
 
-/**
- * The routes that need a session, and its CSRF token where they change something: both before anything else of the
- * request is judged. An app of their own, because Elysia 1.4 adds a later hook to earlier routes too where the app has
- * hooks of that kind already.
- */
-// oxlint-disable-next-line typescript/explicit-function-return-type -- see adminRoutes
-function sessionRoutes(
-  deps: AdminDeps & { sessions: Sessions; operations: Operations; document: () => Record<string, unknown> },
-) {
-  const { store, clock, log, sessions } = deps;
-
+function keyRoutes({ store, clock }: Parts, gate: SessionGate) {
   return new Elysia()
-    .derive(async ({ request, cookie: { session: cookie } }) => {
-      const session = await sessions.find(cookie?.value);
-      if (session === undefined) throw authenticationRequired();
-      cookie?.set(sessionCookie(session));
-      return { session, json: await readUnforgedBody(request, session.csrfToken) };
-    })
-    .onTransform(({ query }) => readIntegers(query))
-    .post(
-      "/api/logout",
-      async ({ session, cookie: { session: cookie } }) => {
-        await sessions.end(session);
-        cookie?.set(clearedCookie);
-        return { ok: true as const };
-      },
-      contracts.logout,
-    )
+    .use(gate)
     .get("/api/keys", async () => (await store.keys.list()).map(maskedKeyBody), contracts.listKeys)
     .post(
       "/api/keys",
@@ -175,7 +196,12 @@ function sessionRoutes(
         return { ok: true as const };
       },
       contracts.deleteKey,
-    )
+    );
+}
+
+function usageRoutes({ store, clock, log }: Parts, gate: SessionGate) {
+  return new Elysia()
+    .use(gate)
     .get(
       "/api/usage/summary",
       async () => {
@@ -196,7 +222,12 @@ function sessionRoutes(
       ({ query, request: { method } }) =>
         streamJson({ method, log }, [historyHead(query), store.usage.history(bucketRange(clock(), query)), "]}"]),
       contracts.usageHistory,
-    )
+    );
+}
+
+function gpuRoutes({ store, clock }: Parts, gate: SessionGate) {
+  return new Elysia()
+    .use(gate)
     .get("/api/gpu-stats", async () => (await store.gpu.latest()).map(gpuSampleBody), contracts.latestGpuSamples)
     .get(
       "/api/gpu-stats/power-history",
@@ -205,15 +236,21 @@ function sessionRoutes(
         return { ...query, points: points.map(powerPointBody) };
       },
       contracts.powerHistory,
-    )
-    .get("/api/overview", () => getOverview(deps), contracts.overview)
-    .get("/api/openapi.json", deps.document, contracts.openApi);
+    );
 }
 
-/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
-function readIntegers(query: Record<string, unknown>): void {
-  for (const name of ["days", "bucket_minutes"]) {
-    const text = query[name];
-    if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  }
+function consoleRoutes(parts: Parts, gate: SessionGate, document: () => Record<string, unknown>) {
+  return new Elysia()
+    .use(gate)
+    .post(
+      "/api/logout",
+      async ({ session, cookie: { session: cookie } }) => {
+        await parts.sessions.end(session);
+        cookie?.set(clearedCookie);
+        return { ok: true as const };
+      },
+      contracts.logout,
+    )
+    .get("/api/overview", () => getOverview(parts), contracts.overview)
+    .get("/api/openapi.json", document, contracts.openApi);
 }

@@ -1,9 +1,9 @@
 import {
   Kind,
   type Static,
-  type TSchema,
   type TInteger,
   type TNull,
+  type TSchema,
   type TUnion,
   type TUnsafe,
   Type as t,
@@ -13,7 +13,7 @@ import {
  * A request's shape for types and document alone. The route checks the body itself, because the contract fixes the
  * order and the words of each refusal, measures text in code points, and skips single GPU entries.
  */
-export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
+const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
   t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
 
 const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
@@ -60,13 +60,11 @@ export const usageTotal = t.Object({ ...usageSum, total_tokens: count });
 export type UsageTotal = Static<typeof usageTotal>;
 export const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
 export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
-export type DailyUsage = Static<typeof dailyUsage>;
 export const usageHistory = t.Object({
   days: t.Integer(),
   bucket_minutes: t.Integer(),
   points: t.Array(t.Object({ bucket_start: timestamp, ...usageOfKey })),
 });
-export type UsageHistory = Static<typeof usageHistory>;
 
 /** Optional for clients and yet never missing for handlers: Elysia fills the default in. */
 const integerParameter = (name: string, range: { minimum: number; maximum: number; default: number }) =>

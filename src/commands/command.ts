@@ -3,6 +3,7 @@ import type { Environment } from "../config.ts";
 /** What a command gets of the process that it runs in. */
 export interface CommandIo {
   env: Environment;
+  stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream;
   /** Aborts on the first SIGTERM or SIGINT; a second one ends the process at once. */
@@ -25,7 +26,8 @@ export class CommandError extends Error {
   constructor(
     message: string,
     readonly status: 1 | 2 = 1,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 }

@@ -1,14 +1,23 @@
-import { build } from "../version.ts";
+import { build, readableCommit } from "../version.ts";
 import { type Command, CommandError, type CommandIo } from "./command.ts";
+import * as backup from "./backup.ts";
+import * as demo from "./demo.ts";
 import * as pushGpu from "./push-gpu.ts";
+import * as resetPassword from "./reset-password.ts";
 import * as serve from "./serve.ts";
 
-const commands: Readonly<Record<string, Command>> = { serve, "push-gpu": pushGpu };
+const commands: Readonly<Record<string, Command>> = {
+  serve,
+  demo,
+  "push-gpu": pushGpu,
+  "reset-password": resetPassword,
+  backup,
+};
 
 /** Runs what the arguments name; `serve` where they name nothing. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
   const [first = "serve", ...rest] = args;
-  if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${build.commit})\n`);
+  if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${readableCommit()})\n`);
   if (first === "--help" || first === "-h" || first === "help") return print(io, overview());
   const named = Object.hasOwn(commands, first) ? commands[first] : undefined;
   // `tollgate --something` is meant for the default command.

@@ -50,8 +50,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     if (options.script) return print(io, pushGpuScript);
     return await push(options, io);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    throw new CommandError(error.message, 2);
+    throw error instanceof UsageError ? new CommandError(error.message, 2) : error;
   }
 }
 

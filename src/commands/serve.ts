@@ -1,9 +1,12 @@
 import { parseArgs } from "node:util";
-import { type Config, ConfigError, readConfig } from "../config.ts";
+import { AdminSetupError } from "../admin/prepare.ts";
+import type { Config } from "../config.ts";
 import { ListenError } from "../listen.ts";
 import { createLog } from "../log.ts";
-import { startServer } from "../server.ts";
+import { type Server, startServer } from "../server.ts";
+import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { refuseOtherStorage, settingsOf } from "./settings.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
@@ -23,11 +26,11 @@ or after SHUTDOWN_GRACE seconds; a second one ends it at once.
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   refuseArguments(args);
-  const config = readConfigOrComplain(io);
-  const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
-  const print = (text: string): void => void io.stdout.write(text);
-  const server = await startServer(config, { clock: Date.now, log, print }).catch(complainOfStart);
-  if (!io.signal.aborted) await new Promise((resolve) => io.signal.addEventListener("abort", resolve, { once: true }));
+  const config = settingsOf(io);
+  refuseOtherStorage(config);
+  if (config.processes !== 1) throw new CommandError("PROCESSES: this version runs one process; leave it unset", 2);
+  const server = await startOrExplain(config, io);
+  await untilStopped(io.signal);
   await server.stop();
   return 0;
 }
@@ -40,17 +43,21 @@ function refuseArguments(args: string[]): void {
   }
 }
 
-/** @throws CommandError with a line for each wrong variable */
-export function readConfigOrComplain(io: CommandIo): Config {
+/** @throws CommandError with one line where what is wrong is the operator's to put right */
+export async function startOrExplain(config: Config, io: CommandIo): Promise<Server> {
+  const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
+  const print = (text: string): void => void io.stdout.write(text);
   try {
-    return readConfig(io.env, io.stdout.isTTY === true);
+    return await startServer(config, { clock: Date.now, log, print });
   } catch (error) {
-    if (error instanceof ConfigError) throw new CommandError(error.message, 2);
+    if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
+    if (error instanceof StorageError || error instanceof AdminSetupError) {
+      throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
+    }
     throw error;
   }
 }
 
-function complainOfStart(error: unknown): never {
-  if (error instanceof ListenError) throw new CommandError(error.message);
-  throw error;
+export async function untilStopped(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }

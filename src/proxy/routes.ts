@@ -6,20 +6,18 @@ import { findText, findWholeBody, isRewritable } from "./body.ts";
 import { CallEnded, clientLeft } from "./call-ended.ts";
 import { applyCors, findPreflightAnswer } from "./cors.ts";
 import { type Delivery, deliver, type DeliverDeps } from "./deliver.ts";
-import { type ErrorCode, errorResponse } from "./errors.ts";
+import { type ErrorCode, errorResponse, Refusal } from "./errors.ts";
 import { beginExchange, type Exchange } from "./exchange.ts";
 import type { Forward, UpstreamCall } from "./forward.ts";
-import { findCredential } from "./gate.ts";
+import { type GateDeps, getKey } from "./gate.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery, isHost } from "./path.ts";
-import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
-export interface ProxyDeps extends DeliverDeps {
+export interface ProxyDeps extends DeliverDeps, GateDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
-  /** Undefined for an unknown and for an inactive key alike. */
-  findKey: (key: string) => { id: number } | undefined | Promise<{ id: number } | undefined>;
   forward: Forward;
   observer: Observer;
   clientAddress: (request: Request) => string | undefined;
@@ -27,7 +25,6 @@ export interface ProxyDeps extends DeliverDeps {
   holdOpen: (request: Request) => () => void;
   isStopping: () => boolean;
   monotonic: Clock;
-  log: Log;
 }
 
 export interface Proxy {
@@ -63,7 +60,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     );
   };
 
-  const answerFailure = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
+  const fail = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
     const response = code === undefined ? new Response(null, { status: 499 }) : errorResponse(code);
     exchange.status = response.status;
     exchange.finish(outcome, { code });
@@ -72,41 +69,31 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   /** The story of a request: path, key, body, upstream, answer. */
   const serve = async (request: Request, exchange: Exchange): Promise<Response> => {
-    const target = findPathAndQuery(request.url);
-    if (target === undefined || !isHost(request.headers.get("host"))) {
-      return answerFailure(exchange, "invalid_host", "refused");
-    }
-    if (!methods.has(request.method)) return answerFailure(exchange, "method_not_allowed", "refused");
-    if (wantsWebSocket(request)) return answerFailure(exchange, "upgrade_not_supported", "refused");
-    if (deps.isStopping()) return answerFailure(exchange, "shutting_down", "refused");
+    const target = getTarget(request);
+    if (deps.isStopping()) throw new Refusal("shutting_down");
 
-    const credential = findCredential(request.headers);
-    const key = credential === undefined ? undefined : await deps.findKey(credential);
-    if (key === undefined) return answerFailure(exchange, "invalid_api_key", "refused");
+    const key = await getKey(request.headers, deps);
     exchange.keyId = key.id;
 
     const path = withoutQuery(target);
-    const body = await readBody(request, path, config.rewrite);
-    if (body === undefined) return answerFailure(exchange, "body_too_large", "refused");
-
+    const { body, stream, usageAdded } = await readBody(request, path, config);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
     exchange.sent();
     const answer = await deps.forward({
       method: request.method,
       pathAndQuery: asked.target,
       headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body.body === request.body,
+        keepLength: body === request.body,
         clientAddress: deps.clientAddress(request),
         upstreamApiKey: config.upstream.apiKey,
       }),
-      body: body.body,
-      readTimeoutMs: body.stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
+      body,
+      readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
       client: request.signal,
     });
     exchange.answered();
-    const { method } = request;
     return deliver(
-      { answer, exchange, keyId: key.id, method, path, usageAdded: body.usageAdded, edit: asked.edit },
+      { answer, exchange, keyId: key.id, method: request.method, path, usageAdded, edit: asked.edit },
       deps,
     );
   };
@@ -128,11 +115,20 @@ export function createProxy(deps: ProxyDeps): Proxy {
       try {
         return withCors(request, await serve(request, exchange));
       } catch (error) {
-        return withCors(request, answerFailure(exchange, ...failureOf(error, request, deps.log)));
+        return withCors(request, fail(exchange, ...failureOf(error, request, deps.log)));
       }
     },
-    refuse: (request, code) => withCors(request, answerFailure(begin(request), code, "refused")),
+    refuse: (request, code) => withCors(request, fail(begin(request), code, "refused")),
   };
+}
+
+/** Path and query as they came. @throws Refusal for what is no request to an API */
+function getTarget(request: Request): string {
+  const target = findPathAndQuery(request.url);
+  if (target === undefined || !isHost(request.headers.get("host"))) throw new Refusal("invalid_host");
+  if (!methods.has(request.method)) throw new Refusal("method_not_allowed");
+  if (wantsWebSocket(request)) throw new Refusal("upgrade_not_supported");
+  return target;
 }
 
 /** Browsers and SDKs upgrade to WebSocket alone; an offer of HTTP/2 (Java's client makes it each time) may be ignored. */
@@ -149,22 +145,39 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamCall["body"];
 }
 
-/** Only a body that may need a rewrite is held; undefined where such a one is too large. */
-async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody | undefined> {
+/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large, or does not come */
+async function readBody(
+  request: Request,
+  path: string,
+  { rewrite, upstream }: ProxyDeps["config"],
+): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await findWholeBody(request);
-  if (bytes === undefined) return undefined;
+  const bytes = await getBodyInTime(request, upstream.nonStreamReadTimeoutMs);
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, rules);
+  const rewritten = rewriteRequest(path, text, rewrite);
   return { ...rewritten, body: rewritten.body ?? bytes };
+}
+
+/** The runtime's idle timer is off while a request runs, so a client that stops in the middle would hold it for ever. */
+async function getBodyInTime(request: Request, timeoutMs: number): Promise<Uint8Array<ArrayBuffer>> {
+  const tooLate = Promise.withResolvers<never>();
+  const timer = setTimeout(() => tooLate.reject(new Refusal("request_timeout")), timeoutMs);
+  try {
+    const bytes = await Promise.race([findWholeBody(request), tooLate.promise]);
+    if (bytes === undefined) throw new Refusal("body_too_large");
+    return bytes;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
   // A body that stops in the middle fails with the runtime's error, not with ours.
   const ended = error instanceof CallEnded || !request.signal.aborted ? error : clientLeft();
   if (ended instanceof CallEnded) return [ended.code, ended.outcome];
+  if (ended instanceof Refusal) return [ended.code, "refused"];
   log.error("A request failed inside Tollgate", { error: error instanceof Error ? error.stack : String(error) });
   return ["internal", "refused"];
 }

@@ -3,7 +3,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, 
 import { createEventStreamParser } from "./event-stream.ts";
 import { skipLeading } from "./json-bytes.ts";
 import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-usage.ts";
-import { noUsage, readUsage, type Usage } from "./usage.ts";
+import { noUsage, readUsage, type SeenUsage, type Usage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
 export interface UsageReader {
@@ -101,7 +101,7 @@ function createJsonReader(): UsageReader {
 }
 
 function createEventStreamReader(): UsageReader {
-  let usage = noUsage;
+  let usage: SeenUsage = noUsage;
   /** The event's data as long as it is a single piece, which it nearly always is. */
   let onlyPiece: Uint8Array | undefined;
   let scanner: UsageScanner | undefined;
@@ -129,7 +129,7 @@ function createEventStreamReader(): UsageReader {
     },
     end() {
       parser.end();
-      return usage;
+      return { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { EngineStore } from "./engine-store.ts";
 import { prepareFindActiveKey } from "./keys.ts";
 import { prepareFindSession } from "./sessions.ts";
@@ -9,8 +10,8 @@ import { toStorageError } from "./storage-error.ts";
 import { type Store, StorageError } from "./store.ts";
 import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts";
 
-/** A database that neither answers nor fails: a network disk that hangs, say. */
-const writeCheckTimeoutMs = 5000;
+/** For a database that neither answers nor fails: a network disk that hangs, say. */
+const answerTimeoutMs = 5000;
 
 export interface StoreOptions {
   /** Created where it does not exist. */
@@ -43,9 +44,6 @@ interface Parts {
 function storeOver({ file, worker, reader, clock }: Parts): Store {
   const remote = remoteOf(worker);
   const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
-  const checkWritable = async () => {
-    await worker.call("checkWritable");
-  };
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
@@ -62,11 +60,11 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
       find: explained(prepareFindSession(reader)),
     },
     settings: remote("settings", ["get", "set", "setIfAbsent"]),
-    checkWritable: () => withDeadline(checkWritable(), writeCheckTimeoutMs),
-    backup: (target) => backupWith(startWorker(clock), file, target),
+    checkWritable: () => answerInTime(worker.call("checkWritable")),
+    backup: (target) => backupDatabase({ file, target, clock }),
     async close() {
       reader.close();
-      await worker.call("close").catch(() => {});
+      await answerInTime(worker.call("close")).catch(() => {});
       worker.stop();
     },
   };
@@ -97,11 +95,30 @@ async function* report(worker: StorageWorker, name: string, ...args: unknown[]):
   }
 }
 
-/** A Worker of its own copies the file, so that counting goes on meanwhile. */
-async function backupWith(worker: StorageWorker, file: string, target: string): Promise<void> {
+/** Breaks off, and leaves nothing behind, when the signal aborts. */
+export interface Backup {
+  file: string;
+  target: string;
+  clock: Clock;
+  signal?: AbortSignal;
+}
+
+/**
+ * Copies a database that may be in use. A Worker of its own does it, so that counting goes on meanwhile.
+ * @throws StorageError where `target` exists or cannot be written
+ */
+export async function backupDatabase({ file, target, clock, signal }: Backup): Promise<void> {
+  explained(claimBackup)(target);
+  const worker = startWorker(clock);
+  const breakOff = (): void => worker.stop();
+  signal?.addEventListener("abort", breakOff);
   try {
     await worker.call("backup", file, target);
+  } catch (error) {
+    if (signal?.aborted === true) removeUnfinishedBackup(target);
+    throw error;
   } finally {
+    signal?.removeEventListener("abort", breakOff);
     worker.stop();
   }
 }
@@ -116,9 +133,9 @@ const explained =
     }
   };
 
-function withDeadline(work: Promise<void>, timeoutMs: number): Promise<void> {
+function answerInTime(work: Promise<unknown>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => reject(new StorageError("the database does not answer")), timeoutMs);
-  work.then(resolve, reject).finally(() => clearTimeout(timer));
+  const timer = setTimeout(() => reject(new StorageError("the database does not answer")), answerTimeoutMs);
+  work.then(() => resolve(), reject).finally(() => clearTimeout(timer));
   return promise;
 }

@@ -1,15 +1,18 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { type SQL, sql } from "drizzle-orm";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { migrate } from "./migrate.ts";
 import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
 import * as schema from "./schema.ts";
+import { StorageError } from "./store.ts";
 
 /** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
-const writerBusyMs = 2000;
+const writerBusyMs = 1000;
 const readerBusyMs = 100;
+/** Another process may be bringing the database up to date. */
+const openingBusyMs = 10_000;
 
 /** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
 export interface Engine {
@@ -29,9 +32,10 @@ export function openWriter(file: string, migrations: readonly Migration[] = read
   createPrivately(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
-    client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
+    client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     migrate(client, migrations);
     useWriteAheadLog(client);
+    client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
     client.run("PRAGMA foreign_keys = ON");
     client.run("PRAGMA temp_store = MEMORY");
@@ -54,18 +58,26 @@ export function openReader(file: string): Engine {
 
 /** Keys lie in it as they are: the file is for its owner alone. SQLite gives its log files the same mode. */
 function createPrivately(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   try {
     closeSync(openSync(file, "wx", 0o600));
-    chmodSync(file, 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }
 
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    throw new StorageError("the data folder is not a folder", { cause: error });
+  }
+}
+
 /** Two processes that switch a new database over at once refuse each other without waiting, whatever the busy timeout. */
 function useWriteAheadLog(client: Database): void {
-  const deadline = performance.now() + writerBusyMs;
+  const deadline = performance.now() + openingBusyMs;
   for (;;) {
     try {
       client.run("PRAGMA journal_mode = WAL");

@@ -12,15 +12,17 @@ import {
 import type { Engine } from "./sqlite.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
 
-/** Rows read in one go, a millisecond or two: flushes get their turn between two slices. */
+/** Rows read in one go, up to five milliseconds of work: flushes get their turn between two slices. */
 const rowsPerSlice = 1000;
 
 interface Row extends UsageSum {
   /** A day, or a bucket's first minute. */
   period: number;
   keyId: number;
-  keyName: string;
 }
+
+/** A key's name as JSON. */
+type KeyNames = (keyId: number) => string;
 
 /** The two reports that can be long: read in slices as they are asked for, so that neither side ever holds them whole. */
 export function createUsageReports(engine: Engine): Pick<UsageStore, "daily" | "history"> {
@@ -41,21 +43,24 @@ async function* joined(slices: AsyncIterable<string[]>): AsyncGenerator<Uint8Arr
   }
 }
 
-async function* daily({ rows, tables }: Engine, sinceDay: number): AsyncGenerator<string[]> {
+async function* daily(engine: Engine, sinceDay: number): AsyncGenerator<string[]> {
+  const { rows, tables } = engine;
   const { usageDay } = tables;
+  const names = createKeyNames(engine);
   let before = Number.MAX_SAFE_INTEGER;
   for (;;) {
     const within = sql`${usageDay.day} >= ${sinceDay} and ${usageDay.day} < ${before}`;
     const from = await startOfSlice(within);
     if (from === undefined) return;
     const found = await rows<Row>(
-      sql`select ${usageDay.day} as "period", ${usageDay.keyId} as "keyId", ${keyName(tables, usageDay.keyId)},
+      sql`select ${usageDay.day} as "period", ${usageDay.keyId} as "keyId",
         ${usageDay.requestCount} as "requestCount", ${usageDay.inputTokens} as "inputTokens",
         ${usageDay.outputTokens} as "outputTokens"
         from ${usageDay} where ${within} and ${usageDay.day} >= ${from}
         order by ${usageDay.day} desc, ${usageDay.keyId}`,
     );
-    yield found.map((row) => `{"date":"${dayFromNumber(row.period)}",${usageJson(row)}}`);
+    const nameOf = await names(found);
+    yield found.map((row) => `{"date":"${dayFromNumber(row.period)}",${usageJson(row, nameOf)}}`);
     before = from;
   }
 
@@ -72,23 +77,28 @@ async function* daily({ rows, tables }: Engine, sinceDay: number): AsyncGenerato
 }
 
 async function* history(engine: Engine, range: BucketRange): AsyncGenerator<string[]> {
+  const names = createKeyNames(engine);
   let bucket: Row[] = [];
   for await (const sums of summedSlices(engine, range)) {
+    const nameOf = await names(sums);
     const slice: string[] = [];
     for (const row of sums) {
       if (bucket[0] !== undefined && bucket[0].period !== row.period) {
-        slice.push(...pointsOf(bucket));
+        slice.push(...pointsOf(bucket, nameOf));
         bucket = [];
       }
       bucket.push(row);
     }
     yield slice;
   }
-  yield pointsOf(bucket);
+  yield pointsOf(bucket, await names(bucket));
 }
 
 /** One point for each key of a bucket, whose rows came from one slice or from several. */
-function pointsOf(bucket: readonly Row[]): string[] {
+function pointsOf(bucket: readonly Row[], nameOf: KeyNames): string[] {
+  const [first] = bucket;
+  if (first === undefined) return [];
+  const start = timestampOf(first.period * msPerMinute);
   const byKey = new Map<number, Row>();
   for (const row of bucket) {
     const sum = byKey.get(row.keyId);
@@ -96,7 +106,7 @@ function pointsOf(bucket: readonly Row[]): string[] {
   }
   return [...byKey.values()]
     .toSorted((a, b) => a.keyId - b.keyId)
-    .map((row) => `{"bucket_start":"${timestampOf(row.period * msPerMinute)}",${usageJson(row)}}`);
+    .map((row) => `{"bucket_start":"${start}",${usageJson(row, nameOf)}}`);
 }
 
 const plus = (sum: Row, row: Row): Row => ({
@@ -106,8 +116,8 @@ const plus = (sum: Row, row: Row): Row => ({
   outputTokens: sum.outputTokens + row.outputTokens,
 });
 
-const usageJson = (row: Row): string =>
-  `"key_id":${row.keyId},"key_name":${JSON.stringify(row.keyName)},"request_count":${row.requestCount},` +
+const usageJson = (row: Row, nameOf: KeyNames): string =>
+  `"key_id":${row.keyId},"key_name":${nameOf(row.keyId)},"request_count":${row.requestCount},` +
   `"input_tokens":${row.inputTokens},"output_tokens":${row.outputTokens}`;
 
 /** Rows summed by bucket and key, oldest first. A bucket may go on in the next slice. */
@@ -129,7 +139,7 @@ async function* summedSlices({ rows, tables }: Engine, { since, bucketMinutes }:
       // Whole minutes or hours, as many as fit; one of more keys than that comes alone.
       const end = edge === undefined ? to : Math.max(edge.period, start + 1);
       yield await rows<Row>(
-        sql`select ${bucket} as "period", ${table.keyId} as "keyId", ${keyName(tables, table.keyId)},
+        sql`select ${bucket} as "period", ${table.keyId} as "keyId",
           sum(${table.requestCount}) as "requestCount", sum(${table.inputTokens}) as "inputTokens",
           sum(${table.outputTokens}) as "outputTokens"
           from ${table} where ${period} >= ${start} and ${period} < ${end} group by 1, 2 order by 1, 2`,
@@ -165,8 +175,20 @@ export function stretches(fromMinute: number, toMinute: number, bucketMinutes: n
   return found;
 }
 
-/** A key's name, or the last one of a key that is gone. */
-function keyName({ keys, deletedKeys }: Engine["tables"], keyId: SQL.Aliased | { getSQL(): SQL }): SQL {
-  return sql`coalesce((select ${keys.name} from ${keys} where ${keys.id} = ${keyId}),
-    (select ${deletedKeys.name} from ${deletedKeys} where ${deletedKeys.id} = ${keyId}), '') as "keyName"`;
+/**
+ * Names are read once a report, not once a row, and again only for a key that was made meanwhile. A key that is gone has
+ * its last one.
+ */
+function createKeyNames({ rows, tables: { keys, deletedKeys } }: Engine): (rows: readonly Row[]) => Promise<KeyNames> {
+  let names = new Map<number, string>();
+  return async (found) => {
+    if (found.some(({ keyId }) => !names.has(keyId))) {
+      const known = await rows<{ id: number; name: string }>(
+        sql`select ${deletedKeys.id} as "id", ${deletedKeys.name} as "name" from ${deletedKeys}
+          union all select ${keys.id}, ${keys.name} from ${keys}`,
+      );
+      names = new Map(known.map(({ id, name }) => [id, JSON.stringify(name)]));
+    }
+    return (keyId) => names.get(keyId) ?? '""';
+  };
 }

@@ -71,15 +71,25 @@ export function startWorker(clock: Clock, onDeath: () => void = () => {}): Stora
  */
 export async function keepWorker(options: { file: string; clock: Clock; log: Log }): Promise<StorageWorker> {
   const { file, clock, log } = options;
-  let stopped = false;
   let restartMs = firstRestartMs;
   let restart: Timer | undefined;
-  let current = startWorker(clock, () => restartSoon());
-  await current.call("open", file).catch((error: unknown) => {
-    stopped = true;
-    current.stop();
-    throw error;
-  });
+  let stopped = false;
+  let current = await start();
+
+  async function start(): Promise<StorageWorker> {
+    let open = false;
+    const worker = startWorker(clock, () => {
+      if (open) restartSoon();
+    });
+    try {
+      await worker.call("open", file);
+      open = true;
+      return worker;
+    } catch (error) {
+      worker.stop();
+      throw error;
+    }
+  }
 
   function restartSoon(): void {
     if (stopped) return;
@@ -89,14 +99,12 @@ export async function keepWorker(options: { file: string; clock: Clock; log: Log
   }
 
   async function startAgain(): Promise<void> {
-    const next = startWorker(clock, () => restartSoon());
     try {
-      await next.call("open", file);
-      current = next;
+      current = await start();
       restartMs = firstRestartMs;
-      log.info("The storage thread runs again");
+      if (stopped) current.stop();
+      else log.info("The storage thread runs again");
     } catch (error) {
-      next.stop();
       log.error("The storage thread could not open the database", { reason: (error as Error).message });
       restartSoon();
     }

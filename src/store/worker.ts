@@ -1,12 +1,14 @@
+import { randomUUID } from "node:crypto";
 import { backup } from "./backup.ts";
 import { createEngineStore } from "./engine-store.ts";
 import { type Engine, openWriter } from "./sqlite.ts";
 import { toStorageError } from "./storage-error.ts";
+import { StorageError } from "./store.ts";
 
 /** What the main thread asks. Flat, and the arguments as one JSON text: Bun passes such messages on without walking them. */
 export interface Call {
   id: number;
-  /** `open`, `close`, `backup`, `next`, `leave`, `read:<report>`, or `<noun>.<method>` of the store. */
+  /** `open`, `close`, `backup`; `read`, `next` and `leave` for a report; or `<noun>.<method>` of the store. */
   method: string;
   /** A JSON array. */
   args: string;
@@ -31,8 +33,8 @@ declare const self: Worker;
 function serve(): void {
   let now = 0;
   let engine: Engine | undefined;
-  const reports = new Map<number, AsyncIterator<Uint8Array>>();
-  let nextReport = 1;
+  /** By an id that no other Worker uses: a report does not go on in one that was started since. */
+  const reports = new Map<string, AsyncIterator<Uint8Array>>();
 
   const methods: Record<string, Method> = {
     open: (file) => {
@@ -47,18 +49,18 @@ function serve(): void {
     backup: (file, target) => backup(String(file), String(target)),
     read: (report, ...args) => {
       const slices = methods[String(report)]?.(...args) as AsyncIterable<Uint8Array>;
-      const id = nextReport++;
+      const id = randomUUID();
       reports.set(id, slices[Symbol.asyncIterator]());
       return id;
     },
     next: async (id) => {
-      const slice = await reports.get(Number(id))?.next();
-      if (slice?.done === false) return slice.value;
-      reports.delete(Number(id));
-      return undefined;
+      const report = reports.get(String(id));
+      if (report === undefined) throw new StorageError("the report is no longer open");
+      const slice = await report.next();
+      return slice.done === true ? undefined : slice.value;
     },
     leave: (id) => {
-      reports.delete(Number(id));
+      reports.delete(String(id));
     },
   };
 

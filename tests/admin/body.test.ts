@@ -98,3 +98,33 @@ test("nothing of a stranger's body is judged before the stranger is refused", as
     }
   }
 });
+
+test("a client that leaves while it sends is no failure of ours", async () => {
+  const arrived = Promise.withResolvers<void>();
+  const watched = await startAdmin({
+    store: (real) => ({
+      ...real,
+      keys: {
+        ...real.keys,
+        findActive: async (presented) => {
+          arrived.resolve();
+          return real.keys.findActive(presented);
+        },
+      },
+    }),
+  });
+  const { key: presented } = await watched.createKey("host");
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: Number(new URL(watched.origin).port),
+    socket: { data: () => {} },
+  });
+  const head = ["POST /api/gpu-stats HTTP/1.1", "Host: a", `x-api-key: ${presented}`, "Content-Type: application/json"];
+  socket.write(`${head.join("\r\n")}\r\nContent-Length: 100\r\n\r\n{"gpus":`);
+  await arrived.promise;
+  socket.terminate();
+  expect((await watched.send("GET", "/healthz")).status).toBe(200);
+  await Bun.sleep(100);
+  expect(watched.logged.join("")).not.toContain("failed");
+  await watched.stop();
+});

@@ -9,7 +9,8 @@ const chunk = (text: string) => new TextEncoder().encode(text);
 
 /** Counts what was read of it, and whether it was let go. */
 function source(chunks: number, size = 1) {
-  const state = { read: 0, released: 0 };
+  const released = Promise.withResolvers<void>();
+  const state = { read: 0, released: 0, whenReleased: released.promise };
   async function* generate(): AsyncGenerator<Uint8Array> {
     try {
       for (; state.read < chunks;) {
@@ -18,6 +19,7 @@ function source(chunks: number, size = 1) {
       }
     } finally {
       state.released += 1;
+      released.resolve();
     }
   }
   return { state, chunks: generate() };
@@ -82,7 +84,7 @@ test("reads no further than its reader, and lets go when the reader leaves", asy
   }
   expect(state.read).toBeLessThan(1000);
   left.abort();
-  for (let round = 0; round < 100 && state.released === 0; round += 1) await Bun.sleep(20);
+  await state.whenReleased;
   expect(state.released).toBe(1);
   await server.stop(true);
 });

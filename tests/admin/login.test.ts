@@ -49,18 +49,20 @@ test.each([
 });
 
 test("an unknown user takes as long as a wrong password", async () => {
-  const timeOf = async (json: unknown) => {
-    const times: number[] = [];
-    for (let round = 0; round < 7; round += 1) {
-      const began = performance.now();
-      await attempt(json, `192.0.2.${round}`);
-      times.push(performance.now() - began);
-    }
-    return times.toSorted((left, right_) => left - right_)[3] ?? 0;
+  const timeOf = async (json: unknown, address: string) => {
+    const began = performance.now();
+    await attempt(json, address);
+    return performance.now() - began;
   };
-  await attempt(wrong);
-  const ratio = (await timeOf({ username: "nobody", password: "wrong" })) / (await timeOf(wrong));
-  expect(ratio).toBeWithin(0.4, 2.5);
+  // Taken in turns, and the fastest of each: a machine under load only ever adds time.
+  const fastest = { unknown: Infinity, wrong: Infinity };
+  for (let round = 0; round < 9; round += 1) {
+    fastest.wrong = Math.min(fastest.wrong, await timeOf(wrong, `192.0.2.${round}`));
+    const unknown = { username: "nobody", password: "wrong" };
+    fastest.unknown = Math.min(fastest.unknown, await timeOf(unknown, `192.0.2.${round}`));
+  }
+  // Without verification it would be a tenth.
+  expect(fastest.unknown / fastest.wrong).toBeWithin(0.4, 2.5);
 });
 
 describe("the limit of 10 a minute", () => {
@@ -121,7 +123,7 @@ test("a flood from many addresses is answered in full and verified in part", asy
   const statuses = (await Promise.all(flood)).map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([401, 429]));
   expect((await attempt(right, "203.0.113.99")).status).toBe(200);
-});
+}, 60_000);
 
 test("a password that is replaced while the old one is verified lets nobody in", async () => {
   const raced = await startAdmin({

@@ -55,6 +55,23 @@ test("each of its operations has a summary and answers", () => {
   }
 });
 
+test("its security is a session, and the CSRF token besides for what changes something", () => {
+  expect(document.security).toEqual([{ session: [] }]);
+  const secured = operations().flatMap(([name, { security }]) => (security === undefined ? [] : [[name, security]]));
+  expect(Object.fromEntries(secured)).toEqual({
+    "GET /healthz": [],
+    "GET /readyz": [],
+    "GET /metrics": [{ session: [] }, { metricsToken: [] }],
+    "POST /api/login": [],
+    "GET /api/me": [],
+    "POST /api/gpu-stats": [{ bearer: [] }, { xApiKey: [] }],
+    "POST /api/logout": [{ session: [], csrf: [] }],
+    "POST /api/keys": [{ session: [], csrf: [] }],
+    "PATCH /api/keys/{id}": [{ session: [], csrf: [] }],
+    "DELETE /api/keys/{id}": [{ session: [], csrf: [] }],
+  });
+});
+
 test("its query parameters are optional, with range and default", () => {
   const parameters = Object.fromEntries(operations())["GET /api/usage/daily"]?.["parameters"];
   expect(parameters).toEqual([

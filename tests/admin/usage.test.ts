@@ -279,7 +279,7 @@ test("for any traffic the buckets of any width, the days and the totals add up t
   await fc.assert(fc.asyncProperty(fc.array(receipt, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
     numRuns: 12,
   });
-});
+}, 60_000);
 
 test("the answers are the same wherever the process believes to be", async () => {
   const reports = await Promise.all(
@@ -298,4 +298,4 @@ test("the answers are the same wherever the process believes to be", async () =>
   expect(reports[0]?.answers.join("")).toContain("2026-05-02T00:00:00.000+09:00");
   expect(reports[1]?.answers).toEqual(reports[0]?.answers ?? []);
   expect(reports[2]?.answers).toEqual(reports[0]?.answers ?? []);
-});
+}, 60_000);

@@ -60,7 +60,11 @@ describe("usage reader", () => {
     for (let round = 0; round < 20_000; round++) {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
-      const expected = eventDataOf(stream).reduce((usage, data) => readUsage(findJson(data), usage), noUsage);
+      const { inputTokens, outputTokens } = eventDataOf(stream).reduce(
+        (usage, data) => readUsage(findJson(data), usage),
+        noUsage,
+      );
+      const expected = { inputTokens, outputTokens };
       expect({ round, ...(await usageOf(eventStream, cutAtRandom(stream, random))) }).toEqual({ round, ...expected });
     }
   });

@@ -45,7 +45,15 @@ const nothings: [name: string, value: unknown][] = [
 
 describe("usage", () => {
   test.each(readings)("is read from %s", (_, value, usage) => {
-    expect(readUsage(value, seen)).toEqual(usage);
+    expect(readUsage(value, seen)).toMatchObject(usage);
+  });
+
+  test("of a refusal takes the place of what message_start put there, zero as it is", () => {
+    const opened = readUsage({ message: { usage: { input_tokens: 20, output_tokens: 1 } } }, noUsage);
+    expect(readUsage({ usage: { output_tokens: 0 } }, opened)).toEqual({ inputTokens: 20, outputTokens: 0 });
+    expect(readUsage({ usage: { input_tokens: 0, output_tokens: 0 } }, opened)).toMatchObject({ outputTokens: 1 });
+    const counted = readUsage({ usage: { output_tokens: 9 } }, opened);
+    expect(readUsage({ usage: { output_tokens: 0 } }, counted)).toEqual({ inputTokens: 20, outputTokens: 9 });
   });
 
   test.each(nothings)("is left as it was seen by %s", (_, value) => {

@@ -34,7 +34,7 @@ export interface FinishedProgram {
 const mainFile = join(import.meta.dir, "../../src/main.ts");
 
 /** The program under test: the sources, or the compiled binary that TOLLGATE_BINARY names. */
-function commandLine(args: readonly string[]): string[] {
+export function commandLine(args: readonly string[]): string[] {
   const binary = process.env["TOLLGATE_BINARY"];
   return binary === undefined ? [process.execPath, mainFile, ...args] : [binary, ...args];
 }
@@ -48,11 +48,11 @@ function cleanEnvironment(environment: ProgramEnvironment, dataDir: string): Pro
 export async function runProgram(
   args: readonly string[],
   environment: ProgramEnvironment = {},
-  stdin = "",
+  { stdin = "", cwd }: { stdin?: string; cwd?: string } = {},
 ): Promise<FinishedProgram> {
   using folder = createTempFolder();
   const child = Bun.spawn(commandLine(args), {
-    cwd: folder.path,
+    cwd: cwd ?? folder.path,
     env: cleanEnvironment(environment, folder.path),
     stdin: Buffer.from(stdin),
     stdout: "pipe",

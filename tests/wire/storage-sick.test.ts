@@ -54,5 +54,7 @@ describe("while another program holds the database", () => {
       total_output_tokens: 204,
     });
     await gate.waitForLog(({ message }) => String(message).includes("again"));
+    expect(await metric("tollgate_storage_commit_failures_total")).toBeGreaterThan(0);
+    expect(await metric("tollgate_storage_commit_duration_seconds_count")).toBeGreaterThan(0);
   });
 });

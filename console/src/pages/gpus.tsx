@@ -56,6 +56,7 @@ export function GpusPage(): JSX.Element {
             value={sums() && (sums()?.hottestC === undefined ? "–" : `${count(sums()?.hottestC ?? 0)} °C`)}
           />
         </dl>
+        <h2 class="visually-hidden">Each GPU</h2>
         <div class="gpus">
           <For
             each={gpus.data}
@@ -73,7 +74,9 @@ export function GpusPage(): JSX.Element {
           </For>
         </div>
       </Show>
-      <EnergyPanel />
+      <Show when={gpus.data?.length !== 0}>
+        <EnergyPanel />
+      </Show>
       <Show when={adding()}>
         <GpuHostDialog onClose={() => setAdding(false)} />
       </Show>

@@ -147,33 +147,37 @@ function Backend(props: { overview: Overview | undefined }): JSX.Element {
 
 function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined }): JSX.Element {
   const most = (): number => props.ranked?.[0]?.total ?? 0;
+  const find = (id: number): RankedKey | undefined => props.ranked?.find(({ key }) => key.id === id);
+  // Rows go by id, as in the legend of the usage page.
+  const ids = (): number[] => (props.ranked ?? []).slice(0, listedKeys).map(({ key }) => key.id);
+  const rest = (): number => Math.max(0, (props.ranked?.length ?? 0) - listedKeys);
   return (
     <Show when={props.ranked} fallback={<SkeletonList />}>
-      {(ranked) => (
-        <ol class="list">
-          <For each={ranked().slice(0, listedKeys)} fallback={<Empty title="No key was used." />}>
-            {(one) => (
-              <li>
-                <A href={`/usage?key=${one.key.id}`} class="name">
-                  <span class={`swatch series-${one.colour}`} />
-                  {one.key.name}
-                </A>
-                <span class="value">{compact(one.total)}</span>
-                <span
-                  class={`share series-${one.colour}`}
-                  style={{ "--share": most() === 0 ? 0 : one.total / most() }}
-                />
-              </li>
-            )}
-          </For>
-          <Show when={ranked().length > listedKeys}>
-            <li class="faint">
-              <A href="/usage">and {count(ranked().length - listedKeys)} more</A>
-            </li>
-          </Show>
-        </ol>
-      )}
+      <ol class="list">
+        <For each={ids()} fallback={<Empty title="No key was used." />}>
+          {(id) => <Show when={find(id)}>{(one) => <BusyKey one={one()} most={most()} />}</Show>}
+        </For>
+        <Show when={rest() > 0}>
+          <li class="faint">
+            <A href="/usage">and {count(rest())} more</A>
+          </li>
+        </Show>
+      </ol>
     </Show>
+  );
+}
+
+function BusyKey(props: { one: RankedKey; most: number }): JSX.Element {
+  const share = (): number => (props.most === 0 ? 0 : props.one.total / props.most);
+  return (
+    <li>
+      <A href={`/usage?key=${props.one.key.id}`} class="name">
+        <span class={`swatch series-${props.one.colour}`} />
+        {props.one.key.name}
+      </A>
+      <span class="value">{compact(props.one.total)}</span>
+      <span class={`share series-${props.one.colour}`} style={{ "--share": share() }} />
+    </li>
   );
 }
 

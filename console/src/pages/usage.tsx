@@ -11,7 +11,7 @@ import { type RankedKey, rankKeys, UsageChart } from "../parts/usage-chart.tsx";
 import { DailyPanel } from "../parts/daily-panel.tsx";
 import { UsageLegend } from "../parts/usage-legend.tsx";
 import { now } from "../now.ts";
-import { useHistory, useSummary, useTotal } from "../resources.ts";
+import { useHistory, useKeys, useSummary, useTotal } from "../resources.ts";
 import { seoulMinute, spanLabel } from "../seoul-time.ts";
 import { bucketQuery, ranges, type Range, visibleSpan } from "../view.ts";
 
@@ -29,6 +29,10 @@ export function UsagePage(): JSX.Element {
   const hidden = createMemo(() => new Set((parameters.hide ?? "").split(",").filter(Boolean).map(Number)));
   const shows = (id: number, name: string): boolean =>
     (onlyKey() === undefined || id === onlyKey()) && name.toLowerCase().includes(filter().trim().toLowerCase());
+
+  const keys = useKeys();
+  const nameOf = (id: number): string =>
+    history.data?.history.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
 
   const summary = useSummary();
   const total = useTotal();
@@ -57,8 +61,8 @@ export function UsagePage(): JSX.Element {
 
   const exportCsv = (): void => {
     const name = `usage-${bucketName(bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}.csv`;
-    const keys = visible().map(({ key }) => key);
-    downloadCsv(name.replaceAll(":", ""), historyCsv(keys, span()));
+    const shown = visible().map(({ key }) => key);
+    downloadCsv(name.replaceAll(":", ""), historyCsv(shown, span()));
   };
 
   return (
@@ -86,7 +90,7 @@ export function UsagePage(): JSX.Element {
         <Show when={onlyKey()}>
           {(id) => (
             <button class="chip" type="button" onClick={() => setParameters({ key: undefined })}>
-              {history.data?.history.get(id())?.name ?? `Key ${id()}`}
+              {nameOf(id())}
               <Icon name="close" />
               <span class="visually-hidden">Show all keys</span>
             </button>

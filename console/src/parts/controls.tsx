@@ -74,3 +74,20 @@ export function Switch(props: { label: string; on: boolean; onChange: (on: boole
     />
   );
 }
+
+interface FieldIds {
+  id: string;
+  "aria-describedby": string;
+}
+
+/** A text field with its label above and a hint below, which is no part of its name. */
+export function Field(props: { label: string; hint: string; children: (ids: FieldIds) => JSX.Element }): JSX.Element {
+  const id = createUniqueId();
+  return (
+    <div class="field">
+      <label for={id}>{props.label}</label>
+      {props.children({ id, "aria-describedby": `${id}-hint` })}
+      <small id={`${id}-hint`}>{props.hint}</small>
+    </div>
+  );
+}

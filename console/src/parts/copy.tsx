@@ -3,8 +3,8 @@ import { Icon } from "./icon.tsx";
 
 interface CopyProps {
   text: string;
-  /** What is copied, for who cannot see it: `Copy the key`. */
-  label: string;
+  /** What is copied, for who cannot see it: `the key`. */
+  what: string;
   primary?: boolean;
   onCopied?: () => void;
 }
@@ -28,7 +28,6 @@ export function CopyButton(props: CopyProps): JSX.Element {
       class="button copy"
       classList={{ primary: props.primary ?? false }}
       type="button"
-      aria-label={props.label}
       onClick={() => void copy()}
     >
       <Icon name={outcome() === "copied" ? "check" : "copy"} />
@@ -36,6 +35,7 @@ export function CopyButton(props: CopyProps): JSX.Element {
         <Show when={outcome()} fallback="Copy">
           {outcome() === "copied" ? "Copied" : "Select and copy by hand"}
         </Show>
+        <span class="visually-hidden"> {props.what}</span>
       </span>
     </button>
   );

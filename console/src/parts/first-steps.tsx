@@ -20,10 +20,7 @@ export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean }): JSX.E
         <li>
           <h3>Send a request</h3>
           <p>Point a client at this address in place of the backend’s. The first answer is counted here.</p>
-          <CopyLine
-            text={`curl ${location.origin}/v1/models -H "Authorization: Bearer KEY"`}
-            label="Copy the command"
-          />
+          <CopyLine text={`curl ${location.origin}/v1/models -H "Authorization: Bearer KEY"`} what="the command" />
         </li>
         <li classList={{ done: props.hasGpus }}>
           <h3>Let a GPU host report</h3>

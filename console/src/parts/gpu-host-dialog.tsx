@@ -28,9 +28,9 @@ export function PusherCommands(props: { onLeave?: () => void }): JSX.Element {
         </A>{" "}
         in place of <code>KEY</code>.
       </p>
-      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} label="Copy the pusher command" />
+      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the pusher command" />
       <p>Where the program itself is not wanted, a shell script that needs only nvidia-smi and curl does the same:</p>
-      <CopyLine text="tollgate push-gpu --script > push-gpu.sh" label="Copy the script command" />
+      <CopyLine text="tollgate push-gpu --script > push-gpu.sh" what="the script command" />
     </div>
   );
 }

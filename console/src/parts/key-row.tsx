@@ -99,8 +99,10 @@ function RenameField(props: { name: string; onDone: (name: string) => void }): J
       aria-label={`New name of ${props.name}`}
       onBlur={(event) => finish(event.currentTarget.value)}
       onKeyDown={(event) => {
-        if (event.key === "Enter") finish(event.currentTarget.value);
-        if (event.key === "Escape") finish(props.name);
+        if (event.key !== "Enter" && event.key !== "Escape") return;
+        // The focus moves to the button during this very key press, which would press it.
+        event.preventDefault();
+        finish(event.key === "Enter" ? event.currentTarget.value : props.name);
       }}
     />
   );

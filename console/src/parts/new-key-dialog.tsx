@@ -2,6 +2,7 @@ import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { useKeyCreation } from "../key-changes.ts";
 import type { Key } from "../resources.ts";
 import { CopyLine } from "./copy.tsx";
+import { Field } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 
 /** First asks for a name, then shows the secret, once. */
@@ -37,18 +38,16 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
   return (
     <form onSubmit={create}>
-      <label class="field">
-        <span>Name</span>
-        <input ref={name} name="name" required maxlength="240" autocomplete="off" placeholder="billing service" />
-        <small>Who or what will use it. It can be changed later.</small>
-      </label>
+      <Field label="Name" hint="Who or what will use it. It can be changed later.">
+        {(ids) => (
+          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="billing service" />
+        )}
+      </Field>
       <details>
         <summary>Bring your own key</summary>
-        <label class="field">
-          <span>Key</span>
-          <input ref={key} name="key" class="mono" autocomplete="off" spellcheck={false} maxlength="512" />
-          <small>Up to 512 visible ASCII characters. Left empty, a random one is made.</small>
-        </label>
+        <Field label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+          {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
+        </Field>
       </details>
       <Show when={creation.error}>
         {(error) => (
@@ -78,12 +77,12 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <p ref={heading} tabindex="-1" class="lead">
         Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
       </p>
-      <CopyLine text={props.key.key} label="Copy the key" primary onCopied={() => setCopied(true)} />
+      <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>
         <summary>Try it</summary>
         <CopyLine
           text={`curl ${location.origin}/v1/models -H "Authorization: Bearer ${props.key.key}"`}
-          label="Copy the command"
+          what="the command"
         />
       </details>
       <div class="dialog-actions">

@@ -4,7 +4,8 @@ import { type History, type KeyHistory, type Metric, metricOf, metrics, steps, s
 import { assignColours } from "../palette.ts";
 import { minuteMs, spanLabel } from "../seoul-time.ts";
 import type { Span } from "../view.ts";
-import { Chart, type TooltipRow } from "./chart/chart.tsx";
+import { Chart } from "./chart/chart.tsx";
+import type { TooltipRow } from "./chart/tooltip.tsx";
 import type { Series } from "./chart/shapes.ts";
 
 /** One key of a legend. The colour is 0 where it is drawn as part of Other. */

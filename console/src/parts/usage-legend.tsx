@@ -1,7 +1,8 @@
-import { For, type JSX, Show } from "solid-js";
+import { createMemo, For, type JSX, Show } from "solid-js";
 import { count } from "../format.ts";
-import { sumsIn } from "../history.ts";
+import { type Sums, sumsIn } from "../history.ts";
 import type { Span } from "../view.ts";
+import { createGrowingSlice } from "./growing-slice.ts";
 import type { RankedKey } from "./usage-chart.tsx";
 
 interface UsageLegendProps {
@@ -13,6 +14,9 @@ interface UsageLegendProps {
 
 /** The chart's keys with their sums; each can be taken out of the chart, the figures and the CSV. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
+  const byId = createMemo(() => new Map(props.ranked.map((one) => [one.key.id, one])));
+  // Rows go by id: a refresh brings new objects, and rows made anew would take the focus away.
+  const slice = createGrowingSlice(() => props.ranked.map(({ key }) => key.id));
   const toggle = (id: number): void => {
     const ids = new Set(props.hidden);
     if (!ids.delete(id)) ids.add(id);
@@ -38,34 +42,30 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            <For each={props.ranked}>
-              {(one) => (
-                <tr classList={{ off: props.hidden.has(one.key.id) }}>
-                  <th scope="row">
-                    <label class="legend-key">
-                      <input
-                        type="checkbox"
-                        class={`series-${one.colour}`}
-                        checked={!props.hidden.has(one.key.id)}
-                        onChange={() => toggle(one.key.id)}
-                      />
-                      <span>{one.key.name}</span>
-                    </label>
-                  </th>
-                  <td class="number" data-label="Requests">
-                    {count(sumsIn(one.key, props.span).requests)}
-                  </td>
-                  <td class="number" data-label="Input">
-                    {count(sumsIn(one.key, props.span).input)}
-                  </td>
-                  <td class="number" data-label="Output">
-                    {count(sumsIn(one.key, props.span).output)}
-                  </td>
-                </tr>
+            <For each={slice.shown()}>
+              {(id) => (
+                <Show when={byId().get(id)}>
+                  {(one) => (
+                    <LegendRow
+                      one={one()}
+                      shown={!props.hidden.has(id)}
+                      sums={sumsIn(one().key, props.span)}
+                      onToggle={() => toggle(id)}
+                    />
+                  )}
+                </Show>
               )}
             </For>
           </tbody>
         </table>
+        <Show when={slice.rest() > 0}>
+          <p class="table-foot" ref={slice.growWhenSeen}>
+            <button class="link" type="button" onClick={slice.grow}>
+              Show more
+            </button>{" "}
+            ({slice.rest()} left)
+          </p>
+        </Show>
       </div>
       <Show when={props.hidden.size > 0}>
         <p class="table-foot">
@@ -76,5 +76,39 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
         </p>
       </Show>
     </Show>
+  );
+}
+
+interface LegendRowProps {
+  one: RankedKey;
+  shown: boolean;
+  sums: Sums;
+  onToggle: () => void;
+}
+
+function LegendRow(props: LegendRowProps): JSX.Element {
+  return (
+    <tr classList={{ off: !props.shown }}>
+      <th scope="row">
+        <label class="legend-key">
+          <input
+            type="checkbox"
+            class={`series-${props.one.colour}`}
+            checked={props.shown}
+            onChange={() => props.onToggle()}
+          />
+          <span>{props.one.key.name}</span>
+        </label>
+      </th>
+      <td class="number" data-label="Requests">
+        {count(props.sums.requests)}
+      </td>
+      <td class="number" data-label="Input">
+        {count(props.sums.input)}
+      </td>
+      <td class="number" data-label="Output">
+        {count(props.sums.output)}
+      </td>
+    </tr>
   );
 }

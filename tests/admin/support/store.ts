@@ -1,9 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createLog } from "../../../src/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { createTempFolder } from "../../support/temp-folder.ts";
 
 export interface TestStore {
   store: Store;
@@ -13,19 +11,19 @@ export interface TestStore {
 
 /** A real database in a folder of its own. */
 export async function openTestStore(time: { now: number } = { now: 1 }): Promise<TestStore> {
-  const dataDir = await mkdtemp(join(tmpdir(), "tollgate-admin-"));
+  const folder = createTempFolder();
   const clock = () => time.now;
   const store = await openStore({
-    dataDir,
+    dataDir: folder.path,
     clock,
     log: createLog({ level: "error", format: "json", clock, write: () => {} }),
   });
   return {
     store,
-    dataDir,
+    dataDir: folder.path,
     remove: async () => {
       await store.close();
-      await rm(dataDir, { recursive: true, force: true });
+      folder.remove();
     },
   };
 }

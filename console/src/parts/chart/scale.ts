@@ -42,3 +42,6 @@ export function timeTicks(span: Span, widthPx: number, gapPx = 80): TimeTick[] {
   }
   return ticks;
 }
+
+export const xOf = (at: number, span: Span, widthPx: number): number =>
+  ((at - span.from) / (span.to - span.from)) * widthPx;

@@ -1,0 +1,44 @@
+import { createMemo, For, type JSX, Show } from "solid-js";
+import { brokenLine, type Plot, type Series, stackedBars } from "./shapes.ts";
+
+interface MarksProps {
+  kind: "bars" | "line";
+  series: readonly Series[];
+  /** How many steps there are. */
+  length: number;
+  plot: Plot;
+}
+
+/** One path per series: thousands of rectangles would take longer to lay out than to draw. */
+export function Marks(props: MarksProps): JSX.Element {
+  return (
+    <Show when={props.kind === "bars"} fallback={<Lines series={props.series} plot={props.plot} />}>
+      <Bars {...props} />
+    </Show>
+  );
+}
+
+function Bars(props: Pick<MarksProps, "series" | "length" | "plot">): JSX.Element {
+  const paths = createMemo(() => stackedBars(props.series, props.length, props.plot));
+  return (
+    <For each={paths()}>
+      {(path, index) => <path class={`fill series-${props.series[index()]?.colour ?? 0}`} d={path} />}
+    </For>
+  );
+}
+
+function Lines(props: Pick<MarksProps, "series" | "plot">): JSX.Element {
+  return (
+    <For each={props.series}>
+      {({ values, colour }) => {
+        const shape = createMemo(() => brokenLine(values, props.plot));
+        return (
+          <>
+            <path class={`area series-${colour}`} d={shape().area} />
+            <path class={`line series-${colour}`} d={shape().line} />
+          </>
+        );
+      }}
+    </For>
+  );
+}

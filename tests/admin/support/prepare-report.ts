@@ -1,0 +1,18 @@
+import { prepareAdmin } from "../../../src/admin/prepare.ts";
+import { createLog } from "../../../src/log.ts";
+import { openStore } from "../../../src/store/open.ts";
+
+// One of several processes that start at once on a data folder: prints what it would sign with and what it showed.
+
+const dataDir = process.argv[2] ?? "";
+const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
+const store = await openStore({ dataDir, clock: Date.now, log });
+const printed: string[] = [];
+const { signingKey } = await prepareAdmin({
+  store,
+  dataDir,
+  config: { username: "admin", password: undefined, secretKey: undefined },
+  print: (text) => printed.push(text),
+});
+await store.close();
+process.stdout.write(JSON.stringify({ signingKey, printed }));

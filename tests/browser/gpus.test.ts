@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { reading, seed, seedKeys, usage } from "./support/seed.ts";
+
+// Bun (1.4.5) forgets the preloaded default after the first file.
+setDefaultTimeout(30_000);
+
+interface Power {
+  points: { recorded_at: string; power_draw_w: number }[];
+}
+
+const minuteMs = 60_000;
+const hour = (minute: number): number => Math.floor(minute / 60) * 60;
+
+describe.skipIf(!hasBrowser)("GPUs", () => {
+  let console: ConsoleUnderTest;
+  let key: string;
+  beforeAll(async () => {
+    console = await startConsole((dataDir) =>
+      seed(dataDir, async (store) => {
+        const [keyId = 0] = await seedKeys(store, ["trainer"]);
+        const now = Math.floor(Date.now() / minuteMs);
+        // Two hours of power and tokens, the last of them a while ago; then two GPUs that fell silent.
+        for (let minute = hour(now) - 180; minute < hour(now) - 60; minute++) {
+          const recordedAt = minute * minuteMs + 1000;
+          await store.gpu.add({ keyId, recordedAt, readings: [reading(8), reading(9, { powerDrawW: 600 })] });
+        }
+        const minutes = Array.from({ length: 120 }, (_, index) => hour(now) - 180 + index);
+        await store.usage.add(minutes.map((minute) => usage(keyId, minute, [1, 100, 500])));
+      }),
+    );
+    key = (await console.admin.createKey("pusher")).key;
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const push = async (gpus: unknown[]): Promise<void> => {
+    const answer = await fetch(`${console.program.adminUrl}/api/gpu-stats`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ gpus }),
+    });
+    expect(answer.status).toBe(200);
+  };
+  const gpu = (id: number) => ({
+    gpu_id: id,
+    name: "NVIDIA H200",
+    power_draw_w: 412,
+    temp_c: 61,
+    memory_used_mb: 71_885,
+    memory_total_mb: 143_771,
+    utilization_pct: 87,
+  });
+
+  test("energy stands beside tokens, from the same time, and the page says that it is an upper bound", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    const panel = page.getByRole("region", { name: "Energy beside tokens" });
+    await panel.locator("path.line").waitFor({ state: "attached" });
+    const { points } = await console.admin.expectOk<Power>(
+      "GET",
+      "/api/gpu-stats/power-history?days=1&bucket_minutes=1",
+    );
+    const wattHours = points.reduce((sum, point) => sum + point.power_draw_w / 60, 0);
+    expect(wattHours).toBe(1800);
+    // 1,800 Wh over 60,000 output tokens.
+    await panel.getByText("1.8 kWh", { exact: true }).waitFor();
+    await panel.getByText("30", { exact: true }).waitFor();
+    await panel.getByText("60K", { exact: true }).waitFor();
+    await panel.getByText(/Energy is an upper bound: every minute counts at its highest reading/).waitFor();
+  });
+
+  test("a GPU that fell silent is marked stale and left out of the live sums", async () => {
+    await push([gpu(0)]);
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    const stale = page.getByRole("article", { name: "GPU 9, NVIDIA H200" });
+    await stale.getByText(/^Stale · \d+ h ago$/).waitFor();
+    expect(await stale.evaluate((card) => getComputedStyle(card).borderStyle)).toBe("dashed");
+    await page.getByText("1 of 3 GPUs reporting").waitFor();
+    await page.locator(".figure", { hasText: "Power now" }).getByText("412 W", { exact: true }).waitFor();
+  });
+
+  test("a card tells utilisation, memory, power and temperature, and follows the next sample", async () => {
+    await push([gpu(0)]);
+    await using visit = await console.visit("/gpus");
+    const card = visit.page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+    for (const text of ["87%", "70.2 of 140.4 GiB", "412 W", "61 °C"])
+      await card.getByText(text, { exact: true }).waitFor();
+    expect(await card.getByRole("meter", { name: "Utilisation" }).getAttribute("value")).toBe("87");
+    await push([{ ...gpu(0), utilization_pct: 12 }]);
+    await card.getByText("12%", { exact: true }).waitFor();
+  });
+
+  test("what a GPU does not tell is a dash, not a zero", async () => {
+    await push([{ gpu_id: 3, name: "silent about itself" }]);
+    await using visit = await console.visit("/gpus");
+    const card = visit.page.getByRole("article", { name: "GPU 3, silent about itself" });
+    await card.getByText("Power").waitFor();
+    expect(await card.getByText("–", { exact: true }).count()).toBe(4);
+  });
+
+  test("sixty-four GPUs have a card each", async () => {
+    await push(Array.from({ length: 64 }, (_, id) => gpu(id + 100)));
+    await using visit = await console.visit("/gpus");
+    await visit.page.getByRole("article", { name: "GPU 163, NVIDIA H200" }).waitFor();
+  });
+
+  test("a host is added with the pusher's command or the shell script", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await page.getByRole("button", { name: "Add a GPU host" }).click();
+    const dialog = page.getByRole("dialog", { name: "Add a GPU host" });
+    await dialog.getByText(`tollgate push-gpu --url ${console.program.adminUrl} --key KEY`).waitFor();
+    await dialog.getByRole("button", { name: "Copy the script command" }).click();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("tollgate push-gpu --script > push-gpu.sh");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+});

@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+
+// Bun (1.4.5) forgets the preloaded default after the first file.
+setDefaultTimeout(30_000);
+
+describe.skipIf(!hasBrowser)("API keys", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const statusOf = async (key: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await fetch(`${console.program.url}/v1/models`, { headers })).status;
+  };
+  const rowOf = (page: Page, name: string) =>
+    page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
+  const focusedText = (page: Page): Promise<string | undefined> =>
+    page.evaluate(() => document.activeElement?.textContent?.trim());
+
+  test("an empty page leads to the first key, whose secret is shown once and opens /v1", async () => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.getByText("No API keys yet").waitFor();
+    await page.getByRole("button", { name: "Create the first key" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("billing service");
+    await page.keyboard.press("Enter");
+
+    const dialog = page.getByRole("dialog", { name: "Key for “billing service”" });
+    const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
+    expect(secret).toMatch(/^[0-9a-f]{32}$/);
+    expect(await statusOf(secret)).toBe(200);
+
+    // Neither a stray Escape nor a click beside it may lose what cannot be shown again.
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.mouse.click(5, 5);
+    expect(await dialog.isVisible()).toBe(true);
+
+    await dialog.getByRole("button", { name: "Copy the key" }).click();
+    await dialog.getByText("Copied").waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(secret);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+
+    await rowOf(page, "billing service")
+      .getByText(`${secret.slice(0, 4)}…${secret.slice(-4)}`)
+      .waitFor();
+    expect(await page.content()).not.toContain(secret);
+  });
+
+  test("where the clipboard is forbidden, the secret is copied by selection", async () => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+    await page.keyboard.press("n");
+    await page.getByRole("dialog").getByLabel("Name").fill("no clipboard");
+    await page.getByRole("button", { name: "Create key" }).click();
+    const copied = page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          document.addEventListener("copy", () => resolve(document.activeElement?.tagName), { once: true });
+        }),
+    );
+    await page.getByRole("button", { name: "Copy the key" }).click();
+    expect(await copied).toBe("TEXTAREA");
+    await page.getByText("Copied").waitFor();
+  });
+
+  test("a key that exists already is refused in the dialog, which keeps what was typed", async () => {
+    await console.admin.createKey("first", "an-own-key-of-some-length");
+    await using visit = await console.visit("/keys?new=1", { provokes: /status of 409/ });
+    const { page } = visit;
+    const name = page.getByRole("dialog").getByLabel("Name");
+    await name.fill("second");
+    await page.getByText("Bring your own key").click();
+    await page.getByLabel("Key", { exact: true }).fill("an-own-key-of-some-length");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("alert").getByText("Key already exists").waitFor();
+    expect(await name.inputValue()).toBe("second");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  test("a name is changed in place with Enter, and kept with Escape", async () => {
+    const { id } = await console.admin.createKey("old name");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.getByRole("button", { name: "Rename old name" }).click();
+    await page.getByLabel("New name of old name").fill("not this");
+    await page.keyboard.press("Escape");
+    await rowOf(page, "old name").waitFor();
+    await page.getByRole("button", { name: "Rename old name" }).click();
+    await page.getByLabel("New name of old name").fill("new name");
+    await page.keyboard.press("Enter");
+    await rowOf(page, "new name").waitFor();
+    await page.reload();
+    await rowOf(page, "new name").waitFor();
+    expect((await console.admin.listKeys()).find((key) => key.id === id)?.name).toBe("new name");
+  });
+
+  test("a switch turns before the server has answered, and the very next request is refused", async () => {
+    const { key } = await console.admin.createKey("switched");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/keys/*", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    const toggle = page.getByRole("switch", { name: "switched is active" });
+    await toggle.click();
+    await page.getByRole("switch", { name: "switched is active", checked: false }).waitFor();
+    const answered = page.waitForResponse("**/api/keys/*");
+    held.resolve();
+    await answered;
+    expect(await statusOf(key)).toBe(401);
+    await toggle.click();
+    await page.waitForResponse("**/api/keys/*");
+    expect(await statusOf(key)).toBe(200);
+  });
+
+  test("a change that the server refuses is taken back, with the reason", async () => {
+    await console.admin.createKey("stubborn");
+    await using visit = await console.visit("/keys", { provokes: /status of 503/ });
+    const { page } = visit;
+    await page.route("**/api/keys/*", (route) => route.fulfill({ status: 503, json: { error: "The disk is full" } }));
+    await page.getByRole("switch", { name: "stubborn is active" }).click();
+    await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
+    await page.getByRole("switch", { name: "stubborn is active", checked: true }).waitFor();
+  });
+
+  test("deleting names the key and what is lost, offers to deactivate instead, and has Cancel in focus", async () => {
+    const { id, key } = await console.admin.createKey("doomed");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    const remove = page.getByRole("button", { name: "Delete doomed" });
+    await remove.click();
+    const dialog = page.getByRole("dialog", { name: "Delete “doomed”?" });
+    expect(await dialog.textContent()).toContain("it cannot be brought back");
+    expect(await focusedText(page)).toBe("Cancel");
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Delete doomed");
+
+    await remove.click();
+    await dialog.getByRole("button", { name: "Deactivate instead" }).click();
+    await page.getByRole("switch", { name: "doomed is active", checked: false }).waitFor();
+
+    await remove.click();
+    expect(await dialog.getByRole("button", { name: "Deactivate instead" }).count()).toBe(0);
+    await dialog.getByRole("button", { name: "Delete key" }).click();
+    await page.getByText("“doomed” was deleted").waitFor();
+    expect(await rowOf(page, "doomed").count()).toBe(0);
+    expect(await statusOf(key)).toBe(401);
+    expect((await console.admin.listKeys()).some((listed) => listed.id === id)).toBe(false);
+  });
+
+  test("filter, state and sort live in the address, and nothing that matches offers to clear", async () => {
+    await console.admin.createKey("zebra 2");
+    await console.admin.createKey("zebra 10");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("ZEBRA");
+    await page.waitForURL("**/keys?q=ZEBRA");
+    await page.getByRole("button", { name: "Name", exact: true }).click();
+    await page.getByRole("columnheader", { name: "Name" }).and(page.locator("[aria-sort=ascending]")).waitFor();
+    expect(await page.getByRole("rowheader").allTextContents()).toEqual(["zebra 2", "zebra 10"]);
+    await page.reload();
+    expect(await page.getByRole("searchbox").inputValue()).toBe("ZEBRA");
+    await page.getByRole("radio", { name: "Inactive" }).check();
+    await page.getByText("No key matches.").waitFor();
+    await page.getByRole("button", { name: "Clear the filter" }).click();
+    await rowOf(page, "zebra 2").waitFor();
+  });
+
+  test("HTML in a name stays text, everywhere the name appears", async () => {
+    const name = `<img src=x onerror="document.title='hacked'"><b>bold</b>`;
+    await console.admin.createKey(name);
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await rowOf(page, name).waitFor();
+    await page.getByRole("button", { name: `Delete ${name}` }).click();
+    await page.getByRole("heading", { name: `Delete “${name}”?` }).waitFor();
+    expect(await page.locator("img, main b").count()).toBe(0);
+    expect(await page.title()).toBe("API keys · Tollgate");
+  });
+
+  test("a row leads to that key's usage", async () => {
+    const { id } = await console.admin.createKey("curious");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await rowOf(page, "curious").getByRole("link").click();
+    await page.waitForURL(`**/usage?key=${id}`);
+    await page.getByRole("button", { name: "curious" }).waitFor();
+  });
+
+  test("five hundred keys are all there, and found", async () => {
+    await Promise.all(Array.from({ length: 500 }, (_, index) => console.admin.createKey(`load ${index}`)));
+    await using visit = await console.visit("/keys?q=load");
+    const { page } = visit;
+    await page.getByText(/^500 of \d+ keys$/).waitFor();
+    await page.getByRole("searchbox").fill("load 499");
+    await rowOf(page, "load 499").waitFor();
+    await page.getByText(/^1 of \d+ keys$/).waitFor();
+  });
+
+  test("with the server gone, what was loaded stays, and Try again brings the rest", async () => {
+    await console.admin.createKey("still here");
+    await using visit = await console.visit("/keys?q=still", { provokes: /ERR_FAILED|Failed to load/ });
+    const { page } = visit;
+    await rowOf(page, "still here").waitFor();
+    await page.route("**/api/keys", (route) => route.abort());
+    await page.getByRole("button", { name: "Refresh" }).click();
+    const bar = page.getByRole("alert");
+    await bar.getByText(/The server does not answer\. Showing what was loaded/).waitFor();
+    expect(await rowOf(page, "still here").isVisible()).toBe(true);
+    await page.unroute("**/api/keys");
+    await bar.getByRole("button", { name: "Try again" }).click();
+    await bar.waitFor({ state: "detached" });
+  });
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { CDPSession, Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { seed, seedKeys, usage } from "./support/seed.ts";
+
+// Bun (1.4.5) forgets the preloaded default after the first file.
+setDefaultTimeout(60_000);
+
+const budgetMs = 300;
+const keyCount = 50;
+
+describe.skipIf(!hasBrowser)("with fifty keys and a year behind them", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole((dataDir) =>
+      seed(dataDir, async (store) => {
+        const ids = await seedKeys(
+          store,
+          Array.from({ length: keyCount }, (_, index) => `key ${index}`),
+        );
+        const now = Math.floor(Date.now() / 60_000);
+        const hours = Array.from({ length: 30 * 24 }, (_, index) => now - index * 60);
+        const days = Array.from({ length: 335 }, (_, index) => now - (index + 31) * 1440);
+        for (const id of ids) {
+          await store.usage.add([...hours, ...days].map((minute) => usage(id, minute, [id, id * 900, id * 300])));
+        }
+      }),
+    );
+  }, 120_000);
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  /** Processor time of the page's main thread, milliseconds: what it works, not what it waits on a loaded machine. */
+  async function mainThreadMs(session: CDPSession): Promise<number> {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1000;
+  }
+
+  async function measure(page: Page, act: () => Promise<unknown>): Promise<number> {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.enable", { timeDomain: "threadTicks" });
+    const before = await mainThreadMs(session);
+    await act();
+    // Drawn: two frames after the last change.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    return (await mainThreadMs(session)) - before;
+  }
+
+  test("a chart of 30 days draws within its budget", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await page.locator("path.fill").first().waitFor({ state: "attached" });
+    const ms = await measure(page, async () => {
+      await page.getByRole("radio", { name: "30 d" }).first().check();
+      await page.getByText("1-hour buckets").waitFor();
+      await page.locator(".chart:not(.loading) path.fill").nth(8).waitFor({ state: "attached" });
+    });
+    expect(ms).toBeLessThan(budgetMs);
+  });
+
+  test.each(["By day", "By day and key"])("a table of 365 days, %s, draws within its budget", async (lines) => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    const daily = page.getByRole("region", { name: "Daily" });
+    await daily.getByText("31 rows").waitFor();
+    await daily.getByRole("radio", { name: lines, exact: true }).check();
+    const ms = await measure(page, async () => {
+      await daily.getByRole("radio", { name: "365 d" }).check();
+      await daily.getByText(lines === "By day" ? /^36\d rows$/ : /^18,\d{3} rows$/).waitFor();
+    });
+    expect(ms).toBeLessThan(budgetMs);
+  });
+});

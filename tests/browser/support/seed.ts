@@ -1,0 +1,44 @@
+import { createLog } from "../../../src/log.ts";
+import { openStore } from "../../../src/store/open.ts";
+import type { GpuReading, Store, UsageCount } from "../../../src/store/store.ts";
+
+/** Fills a data folder before a program opens it: a history takes longer to make than a test may last. */
+export async function seed(dataDir: string, fill: (store: Store) => Promise<void>): Promise<void> {
+  const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
+  const store = await openStore({ dataDir, clock: Date.now, log });
+  await fill(store);
+  await store.close();
+}
+
+/** @returns their ids */
+export async function seedKeys(store: Store, names: readonly string[]): Promise<number[]> {
+  const ids: number[] = [];
+  for (const [index, name] of names.entries()) {
+    const key = await store.keys.create({ name, key: `seeded-key-${index}-0123456789abcdef`, createdAt: Date.now() });
+    if (key === "collision") throw new Error("A seeded key exists already");
+    ids.push(key.id);
+  }
+  return ids;
+}
+
+export function usage(keyId: number, minute: number, [requests, input, output]: [number, number, number]): UsageCount {
+  return {
+    keyId,
+    minute,
+    requestCount: requests,
+    inputTokens: input,
+    outputTokens: output,
+    lastClosedAt: minute * 60_000,
+  };
+}
+
+export const reading = (gpuId: number, fields: Partial<GpuReading> = {}): GpuReading => ({
+  gpuId,
+  name: "NVIDIA H200",
+  powerDrawW: 300,
+  tempC: 55,
+  memoryUsedMb: 70_000,
+  memoryTotalMb: 143_771,
+  utilizationPct: 40,
+  ...fields,
+});

@@ -1,0 +1,90 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { logIn } from "../support/admin-client.ts";
+import { type Program, runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+const password = "correct horse battery staple";
+let program: Program;
+beforeAll(async () => {
+  program = await startProgram({ ADMIN_PASSWORD: password });
+  await (await logIn(program.adminUrl, "admin", password)).createKey("Before the backup", "key-before-the-backup");
+});
+afterAll(() => program.stop());
+
+const backUp = (file: string, options = {}) => runProgram(["backup", file], { DATA_DIR: program.dataDir }, options);
+
+describe("tollgate backup", () => {
+  test("copies the database of a running server into a file that is whole by itself", async () => {
+    using folder = createTempFolder();
+    const file = folder.file("tollgate-backup.db");
+    const { status, stdout, stderr } = await backUp(file);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toBe(`Copied ${program.dataDir}/tollgate.db to ${file}\n`);
+    expect(readdirSync(folder.path)).toEqual(["tollgate-backup.db"]);
+    using copy = new Database(file, { readonly: true });
+    expect(copy.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+    expect(copy.query("SELECT name FROM keys").all()).toEqual([{ name: "Before the backup" }]);
+  });
+
+  test("makes a copy that only its owner may read, since it holds every key", async () => {
+    using folder = createTempFolder();
+    await backUp(folder.file("copy.db"));
+    expect(statSync(folder.file("copy.db")).mode & 0o777).toBe(0o600);
+  });
+
+  test("makes a copy that a server starts from, with its keys and its password", async () => {
+    using folder = createTempFolder();
+    await backUp(folder.file("tollgate.db"));
+    const restored = await startProgram({ DATA_DIR: folder.path });
+    const [key] = await (await logIn(restored.adminUrl, "admin", password)).listKeys();
+    expect(key?.name).toBe("Before the backup");
+    await restored.stop();
+  });
+
+  test("takes a file's name as one of the working folder", async () => {
+    using folder = createTempFolder();
+    expect((await backUp("here.db", { cwd: folder.path })).status).toBe(0);
+    expect(existsSync(folder.file("here.db"))).toBeTrue();
+  });
+
+  test("replaces no file, and leaves it as it is", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("kept"), "precious");
+    const { status, stderr } = await backUp(folder.file("kept"));
+    expect(status).toBe(1);
+    expect(stderr).toBe(`tollgate: "${folder.file("kept")}": the file exists already (EEXIST)\n`);
+    expect(await Bun.file(folder.file("kept")).text()).toBe("precious");
+  });
+
+  test("says that the folder of the file does not exist", async () => {
+    using folder = createTempFolder();
+    const { status, stderr } = await backUp(folder.file("no/such/copy.db"));
+    expect(status).toBe(1);
+    expect(stderr).toBe(`tollgate: "${folder.file("no/such/copy.db")}": the folder does not exist (ENOENT)\n`);
+  });
+
+  test("says where there is no database, and makes none", async () => {
+    using folder = createTempFolder();
+    const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], { DATA_DIR: folder.file("data") });
+    expect(status).toBe(1);
+    expect(stderr).toStartWith(`tollgate: there is no database "${folder.file("data/tollgate.db")}"; set DATA_DIR`);
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
+  test("leaves nothing where the database is damaged", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("tollgate.db"), "not a database, and longer than a header of SQLite is".repeat(100));
+    const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], { DATA_DIR: folder.path });
+    expect(status).toBe(1);
+    expect(stderr).toContain("the file is not a database of this program");
+    expect(readdirSync(folder.path)).toEqual(["tollgate.db"]);
+  });
+
+  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("called with %p is wrong usage", async (args) => {
+    const { status, stdout, stderr } = await runProgram(["backup", ...args], { DATA_DIR: program.dataDir });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toMatch(/^tollgate: backup takes [^\n]*\n$/);
+  });
+});

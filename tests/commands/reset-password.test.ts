@@ -1,0 +1,85 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { logIn } from "../support/admin-client.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+/** What the first start prints. */
+function firstPassword(stdout: string): string {
+  return /password {3}(\S+)/.exec(stdout)?.[1] ?? "";
+}
+
+describe("tollgate reset-password", () => {
+  test("sets a password that a running server obeys at once, and ends all sessions", async () => {
+    const program = await startProgram();
+    const before = firstPassword(program.stdout());
+    const session = await logIn(program.adminUrl, "admin", before);
+    const { status, stdout, stderr } = await runProgram(["reset-password"], { DATA_DIR: program.dataDir });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const [, username = "", after = ""] = /^username {3}(.*)\npassword {3}(.*)\n$/.exec(stdout) ?? [];
+    expect(username).toBe("admin");
+    expect((await session.request("GET", "/api/keys")).status).toBe(401);
+    await expect(logIn(program.adminUrl, "admin", before)).rejects.toThrow("401");
+    expect(await (await logIn(program.adminUrl, username, after)).listKeys()).toEqual([]);
+    await program.stop();
+  });
+
+  test("takes the password from standard input, and does not print it", async () => {
+    const program = await startProgram();
+    const password = "pass word with spaces ";
+    const { status, stdout, stderr } = await runProgram(
+      ["reset-password", "--password-stdin"],
+      { DATA_DIR: program.dataDir },
+      { stdin: `${password}\n` },
+    );
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "The password is set.\n", stderr: "" });
+    await logIn(program.adminUrl, "admin", password);
+    await program.stop();
+  });
+
+  test("sets the password of a server that is not running", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    await runProgram(["reset-password", "--password-stdin"], { DATA_DIR: folder.path }, { stdin: "stopped" });
+    const program = await startProgram({ DATA_DIR: folder.path });
+    await logIn(program.adminUrl, "admin", "stopped");
+    expect(program.stdout()).not.toContain("password");
+    await program.stop();
+  });
+
+  test("warns where ADMIN_PASSWORD will undo it", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    const environment = { DATA_DIR: folder.path, ADMIN_PASSWORD: "from the environment" };
+    const { status, stderr } = await runProgram(["reset-password"], environment);
+    expect(status).toBe(0);
+    expect(stderr).toBe("tollgate: ADMIN_PASSWORD is set, and will be the password again from the next start on\n");
+  });
+
+  test("refuses an empty password", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    const { status, stderr } = await runProgram(
+      ["reset-password", "--password-stdin"],
+      { DATA_DIR: folder.path },
+      { stdin: "\n" },
+    );
+    expect(status).toBe(2);
+    expect(stderr).toBe("tollgate: standard input holds no password\n");
+  });
+
+  test("says where there is no database, and makes none", async () => {
+    using folder = createTempFolder();
+    const { status, stderr } = await runProgram(["reset-password"], { DATA_DIR: folder.file("data") });
+    expect(status).toBe(1);
+    expect(stderr).toStartWith("tollgate: there is no database");
+    expect(existsSync(folder.file("data"))).toBeFalse();
+  });
+
+  test.each([[["hush"]], [["--password", "hush"]]])("called with %p is wrong usage, and not repeated", async (args) => {
+    const { status, stdout, stderr } = await runProgram(["reset-password", ...args]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toMatch(/^tollgate: reset-password takes [^\n]*\n$/);
+    expect(stderr).not.toContain("hush");
+  });
+});

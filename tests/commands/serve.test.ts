@@ -1,0 +1,108 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { logIn } from "../support/admin-client.ts";
+import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+/** How an operator is told of a mistake: nothing half started, one line, no stack trace. */
+function expectOneLine({ status, stderr }: FinishedProgram, line: string): void {
+  expect(stderr).toBe(`tollgate: ${line}\n`);
+  expect(status).toBe(1);
+}
+
+describe("the first start", () => {
+  test.each(["json", "pretty"])("shows the generated password once, in a log that is %s too", async (format) => {
+    using folder = createTempFolder();
+    const environment = { DATA_DIR: folder.path, LOG_FORMAT: format };
+    const first = await startProgram(environment);
+    const [, username = "", password = ""] = /username {3}(\S+)\n +password {3}(\S+)\n/.exec(first.stdout()) ?? [];
+    await logIn(first.adminUrl, username, password);
+    await first.stop();
+    expect(first.stdout().split(password)).toHaveLength(2);
+    expect(first.stderr()).toBe("");
+    const second = await startProgram(environment);
+    await logIn(second.adminUrl, username, password);
+    await second.stop();
+    expect(second.stdout()).not.toContain("password");
+  });
+
+  test("says in one entry where it listens and which backend it stands before", async () => {
+    const program = await startProgram({ ADMIN_PASSWORD: "x", PROXY_UPSTREAM_URL: "http://127.0.0.1:9/v1/" });
+    const { message, proxy, console, backend } = JSON.parse(program.stdout().split("\n")[0] ?? "");
+    expect({ message, proxy, console, backend }).toEqual({
+      message: "Listening",
+      proxy: `${program.url}/v1`,
+      console: program.url,
+      backend: "http://127.0.0.1:9",
+    });
+    await program.stop();
+  });
+
+  test("makes the data folder, for its owner alone", async () => {
+    using folder = createTempFolder();
+    const program = await startProgram({ DATA_DIR: folder.file("a/b"), HOME: folder.path });
+    await program.stop();
+    expect(readdirSync(folder.file("a/b"))).toContain("secret_key");
+    expect(statSync(folder.file("a/b")).mode & 0o777).toBe(0o700);
+    for (const name of ["secret_key", "tollgate.db"]) {
+      expect(statSync(folder.file(`a/b/${name}`)).mode & 0o777).toBe(0o600);
+    }
+  });
+});
+
+describe("a data folder that cannot be used", () => {
+  test("is told in one line where it is a file", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("data"), "");
+    const finished = await runProgram(["serve"], { DATA_DIR: folder.file("data") });
+    expectOneLine(finished, `DATA_DIR "${folder.file("data")}": the data folder is not a folder`);
+  });
+
+  test("is told in one line where it cannot be written", async () => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o500);
+    // The superuser may write anywhere but in the kernel's own file systems.
+    const path = process.getuid?.() === 0 ? "/proc/self/tollgate" : folder.file("data");
+    const finished = await runProgram(["serve"], { DATA_DIR: path });
+    expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": the (data )?folder [^\n]*\n$/);
+    expect(finished.status).toBe(1);
+  });
+
+  test("is told in one line where a newer version wrote it, and nothing is written", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    const file = folder.file("tollgate.db");
+    using database = new Database(file);
+    database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)");
+    const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
+    expect(finished.status).toBe(1);
+    expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": [^\n]*newer[^\n]*\n$/);
+  });
+
+  test("is told in one line where its secret_key is spoilt", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("secret_key"), "short\n");
+    const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
+    expect(finished.status).toBe(1);
+    expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": [^\n]*secret_key holds no usable key[^\n]*\n$/);
+    mkdirSync(folder.file("other/secret_key"), { recursive: true });
+    const unreadable = await runProgram(["serve"], { DATA_DIR: folder.file("other") });
+    expect(unreadable.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": secret_key cannot be read [^\n]*\n$/);
+  });
+});
+
+describe("what this version cannot do yet", () => {
+  test.each([
+    ["DATABASE_URL", { DATABASE_URL: "postgres://u:hush@db/t", SECRET_KEY: "0123456789abcdef" }],
+    ["PROCESSES", { PROCESSES: "2" }],
+    ["PROCESSES", { PROCESSES: "auto" }],
+  ] as [string, Record<string, string>][])("is refused in one line that names %s", async (name, environment) => {
+    using folder = createTempFolder();
+    const finished = await runProgram(["serve"], { DATA_DIR: folder.file("data"), ...environment });
+    expect(finished.status).toBe(2);
+    expect(finished.stderr).toMatch(new RegExp(`^tollgate: ${name}: this version [^\\n]*\\n$`));
+    expect(finished.stderr).not.toContain("hush");
+    expect(existsSync(folder.file("data"))).toBeFalse();
+  });
+});

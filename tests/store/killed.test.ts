@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { createTempFolder } from "../support/temp-folder.ts";
+import { type DailyRow, openTestStore, readReport } from "./test-store.ts";
+
+const rounds = 20;
+const concurrency = 16;
+const program = `${import.meta.dir}/counting-program.ts`;
+
+/** @returns how many receipts the program was told are recorded, before SIGKILL ended it */
+async function countUntilKilled(dataDir: string, acks: number): Promise<number> {
+  const child = Bun.spawn([process.execPath, program, dataDir, String(concurrency)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  let seen = 0;
+  for await (const bytes of child.stdout) {
+    seen += bytes.length;
+    if (seen >= acks) child.kill("SIGKILL");
+  }
+  expect(await child.exited).not.toBe(0);
+  return seen;
+}
+
+test("whatever was recorded is still counted after kill -9, twenty times over", async () => {
+  using folder = createTempFolder();
+  let acknowledged = 0;
+  for (let round = 1; round <= rounds; round++) {
+    acknowledged += await countUntilKilled(folder.path, 1 + round * 17);
+    await using opened = await openTestStore(Date.now, folder);
+    const total = await opened.store.usage.sumOfKeys();
+    expect(total.requestCount).toBeGreaterThanOrEqual(acknowledged);
+    expect(total.requestCount).toBeLessThanOrEqual(acknowledged + round * concurrency);
+    expect(total.inputTokens).toBe(total.requestCount * 3);
+    const minutes = await opened.store.usage.sumOfMinutes(0, 100_000_000);
+    const days = await readReport<DailyRow>(opened.store.usage.daily("2020-01-01"));
+    expect(minutes).toEqual(total);
+    expect(days.reduce((sum, day) => sum + day.request_count, 0)).toBe(total.requestCount);
+  }
+}, 120_000);

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
+
+const megabyte = 1024 * 1024;
+let backend: Simulator;
+let program: GateProgram;
+beforeAll(async () => {
+  backend = startSimulator({ keepBodyBytes: 0 });
+  program = await startGateProgram(backend.url);
+});
+afterAll(async () => {
+  await program.stop();
+  backend.stop();
+});
+
+describe("one process", () => {
+  test("stays flat against a client that stalls while the backend floods", async () => {
+    const client = await program.postStream("flood", { keepBody: false });
+    await client.head();
+    client.pause();
+    const before = program.rssBytes();
+    let peak = before;
+    for (let look = 0; look < 40; look++) {
+      await Bun.sleep(50);
+      peak = Math.max(peak, program.rssBytes());
+    }
+    client.reset();
+    expect(peak - before).toBeLessThan(48 * megabyte);
+    await until(() => backend.stats().open === 0);
+  }, 60_000);
+
+  test("passes a large answer through in constant memory", async () => {
+    const before = program.rssBytes();
+    const client = await connectRaw(program.url, { keepBody: false });
+    client.request("GET", "/v1/files/1", { "x-api-key": program.key, "x-simulate": "body=400MB" });
+    let peak = before;
+    const watch = setInterval(() => (peak = Math.max(peak, program.rssBytes())), 20);
+    expect(await client.ended()).toBe("complete");
+    clearInterval(watch);
+    expect(client.bodyBytes()).toBe(400 * megabyte);
+    expect(peak - before).toBeLessThan(100 * megabyte);
+    client.close();
+  }, 120_000);
+
+  test("passes a large upload through in constant memory, to a backend that is slow to read it", async () => {
+    backend.clear();
+    const before = program.rssBytes();
+    let peak = before;
+    const block = new Uint8Array(megabyte);
+    const blocks = 300;
+    let sent = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        peak = Math.max(peak, program.rssBytes());
+        if (sent++ === blocks) controller.close();
+        else controller.enqueue(block);
+      },
+    });
+    const response = await fetch(`${program.url}/v1/files`, {
+      method: "POST",
+      headers: { "x-api-key": program.key, "content-type": "application/octet-stream", "x-simulate": "pause-body=1s" },
+      body,
+    });
+    await response.body?.cancel();
+    expect((await backend.nextRequest()).bodyBytes).toBe(blocks * megabyte);
+    expect(peak - before).toBeLessThan(100 * megabyte);
+  }, 120_000);
+});
