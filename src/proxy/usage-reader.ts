@@ -33,6 +33,34 @@ export function createUsageReader(headers: BodyHeaders): UsageReader {
   return decoder === undefined ? blindReader : createDecodingReader(decoder, reader);
 }
 
+/**
+ * The usage of a whole answer. A short JSON text is parsed by the runtime, which takes a tenth of the time; the scanner
+ * is for what is long, comes in pieces or is compressed.
+ */
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders): Promise<Usage> {
+  const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
+  const document = isShortJson ? findJson(bytes) : undefined;
+  if (document !== undefined) return readUsage(document, noUsage);
+  const reader = createUsageReader(headers);
+  void reader.push(bytes);
+  return reader.end();
+}
+
+const maxParsedLength = 64 * 1024;
+
+function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
+  return mediaType(contentType) === "application/json" && encodingName(contentEncoding) === "identity";
+}
+
+/** Undefined where it is no JSON: half of one may tell its usage all the same. */
+function findJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+  } catch {
+    return undefined;
+  }
+}
+
 const blindReader: UsageReader = { push: () => undefined, end: () => noUsage };
 
 function createPlainReader(type: string): UsageReader | undefined {

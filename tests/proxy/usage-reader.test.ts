@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { createUsageReader, isPlainEventStream } from "../../src/proxy/usage-reader.ts";
+import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../src/proxy/usage-reader.ts";
 import { noUsage, readUsage, type Usage } from "../../src/proxy/usage.ts";
 import { answers } from "../fixtures/answers.ts";
 import { eventDataOf } from "../support/event-stream-reference.ts";
@@ -173,3 +173,23 @@ function findJson(text: string): unknown {
     return undefined;
   }
 }
+
+describe("a whole answer", () => {
+  test.each(answers)("of $server tells the same usage as in pieces", async ({ contentType, body, usage }) => {
+    expect(await readWholeUsage(utf8.encode(body), { contentType, contentEncoding: null })).toEqual(usage);
+  });
+
+  test("tells its usage where it is compressed, too long to parse, or no whole JSON", async () => {
+    const long = utf8.encode(`{"text":"${"x".repeat(100_000)}",${Buffer.from(chat).toString().slice(1)}`);
+    const half = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[');
+    expect(await readWholeUsage(gzipSync(chat), { ...json, contentEncoding: "gzip" })).toEqual(five);
+    expect(await readWholeUsage(long, json)).toEqual(five);
+    expect(await readWholeUsage(half, json)).toEqual(five);
+  });
+
+  test("that is no JSON at all, or empty, tells none", async () => {
+    for (const text of ["", "null", "[]", "not json"]) {
+      expect(await readWholeUsage(utf8.encode(text), json)).toEqual(noUsage);
+    }
+  });
+});
