@@ -123,6 +123,16 @@ describe("the binary", () => {
     expect(readdirSync(folder.path)).toContain("copy.db");
   });
 
+  test("tells a user who may not read the database so", async () => {
+    using others = createTempFolder();
+    chmodSync(others.path, 0o755);
+    await Bun.write(others.file("tollgate.db"), "");
+    chmodSync(others.file("tollgate.db"), 0o000);
+    const { stderr, exited } = run(["backup", "stolen.db"], { DATA_DIR: others.path });
+    expect(await exited).toBe(1);
+    expect(await new Response(stderr).text()).toStartWith("tollgate: this user may not use the database");
+  });
+
   test("knows its version and its commit, and helps with every command", async () => {
     expect(await output(["--version"])).toMatch(/^tollgate \d+\.\d+\.\d+ \([0-9a-f]{12}\)\n$/);
     for (const command of ["serve", "demo", "push-gpu", "reset-password", "backup"]) {
