@@ -44,7 +44,7 @@ export function KeysPage(): JSX.Element {
       title="API keys"
       queries={[keys]}
       actions={
-        <button class="button primary" type="button" data-shortcut="new" onClick={() => openNew(true)}>
+        <button class="button primary" type="button" title="New key (n)" onClick={() => openNew(true)}>
           <Icon name="plus" />
           New key
         </button>

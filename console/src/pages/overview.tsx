@@ -5,7 +5,8 @@ import { now } from "../now.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
-import { type RankedKey, rankKeys, UsageChart } from "../parts/usage-chart.tsx";
+import { UsageChart } from "../parts/usage-chart.tsx";
+import { type RankedKey, rankKeys } from "../ranking.ts";
 import { type Overview, useHistory, useOverview } from "../resources.ts";
 import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../view.ts";
 

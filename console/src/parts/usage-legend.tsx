@@ -1,9 +1,9 @@
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { count } from "../format.ts";
 import { type Sums, sumsIn } from "../history.ts";
+import type { RankedKey } from "../ranking.ts";
 import type { Span } from "../view.ts";
 import { createGrowingSlice } from "./growing-slice.ts";
-import type { RankedKey } from "./usage-chart.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
