@@ -44,6 +44,7 @@ export function HistoryPanel(props: HistoryPanelProps): JSX.Element {
         ranked={props.usage.ranked()}
         hidden={props.filters.hidden()}
         span={span()}
+        loading={props.usage.isLoading()}
         onHide={(ids) => props.filters.setHidden(ids)}
       />
     </Panel>
