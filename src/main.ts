@@ -3,13 +3,13 @@ import { raiseFetchLimit } from "./fetch-limit.ts";
 raiseFetchLimit();
 
 const stop = new AbortController();
-/** `npm run` hands on a signal that the terminal has sent to its children too: one Ctrl-C arrives twice. */
-const sameSignalMs = 250;
+/** `npm run` hands on a signal that the terminal has sent to its children too: one Ctrl-C arrives twice there. */
+const sameSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 250;
 let stoppedAt = 0;
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.on(signal, () => {
     if (!stop.signal.aborted) stoppedAt = performance.now();
-    else if (performance.now() - stoppedAt > sameSignalMs) process.exit(1);
+    else if (performance.now() - stoppedAt >= sameSignalMs) process.exit(1);
     stop.abort();
   });
 }

@@ -26,7 +26,8 @@ export class CommandError extends Error {
   constructor(
     message: string,
     readonly status: 1 | 2 = 1,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 }

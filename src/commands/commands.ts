@@ -1,12 +1,14 @@
 import { build, readableCommit } from "../version.ts";
 import { type Command, CommandError, type CommandIo } from "./command.ts";
 import * as backup from "./backup.ts";
+import * as demo from "./demo.ts";
 import * as pushGpu from "./push-gpu.ts";
 import * as resetPassword from "./reset-password.ts";
 import * as serve from "./serve.ts";
 
 const commands: Readonly<Record<string, Command>> = {
   serve,
+  demo,
   "push-gpu": pushGpu,
   "reset-password": resetPassword,
   backup,

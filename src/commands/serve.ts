@@ -50,7 +50,7 @@ export async function startOrExplain(config: Config, io: CommandIo): Promise<Ser
   try {
     return await startServer(config, { clock: Date.now, log, print });
   } catch (error) {
-    if (error instanceof ListenError) throw new CommandError(error.message);
+    if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
     if (error instanceof StorageError || error instanceof AdminSetupError) {
       throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
     }

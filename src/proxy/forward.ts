@@ -114,6 +114,8 @@ function fetchInit(call: UpstreamCall, signal: AbortSignal): BunFetchRequestInit
     timeout: false,
     // HTTP_PROXY and the like are meant for other programs of the operator's.
     proxy: false,
+    // A streamed body can be sent once only, so it must not meet a kept connection that the upstream is closing.
+    keepalive: !(call.body instanceof ReadableStream),
   };
 }
 

@@ -9,11 +9,11 @@ import {
 } from "../gpu-pusher/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-pusher/sample-receiver.ts";
 
-const main = new URL("../../src/main.ts", import.meta.url).pathname;
+const program = new URL("../../src/main.ts", import.meta.url).pathname;
 const key = "3f2a90d1c5e84b7f9c1b";
 
 const start = (host: GpuHost, args: string[], env: Record<string, string> = {}) =>
-  Bun.spawn([process.execPath, main, "push-gpu", ...args], {
+  Bun.spawn([process.execPath, program, "push-gpu", ...args], {
     env: { ...host.env, ...env },
     stdin: "ignore",
     stdout: "pipe",

@@ -34,7 +34,7 @@ export interface FinishedProgram {
 const mainFile = join(import.meta.dir, "../../src/main.ts");
 
 /** The program under test: the sources, or the compiled binary that TOLLGATE_BINARY names. */
-function commandLine(args: readonly string[]): string[] {
+export function commandLine(args: readonly string[]): string[] {
   const binary = process.env["TOLLGATE_BINARY"];
   return binary === undefined ? [process.execPath, mainFile, ...args] : [binary, ...args];
 }

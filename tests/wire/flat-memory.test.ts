@@ -1,41 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { logIn } from "../support/admin-client.ts";
-import { type Program, startProgram } from "../support/program.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { connectRaw } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
 const megabyte = 1024 * 1024;
 let backend: Simulator;
-let program: Program;
-let key: string;
+let program: GateProgram;
 beforeAll(async () => {
   backend = startSimulator({ keepBodyBytes: 0 });
-  program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password", LOG_LEVEL: "error" });
-  ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test"));
+  program = await startGateProgram(backend.url);
 });
 afterAll(async () => {
   await program.stop();
   backend.stop();
 });
 
-const streamed = JSON.stringify({
-  model: "m",
-  stream: true,
-  max_tokens: 3,
-  messages: [{ role: "user", content: "Hi" }],
-});
-
-async function post(script: string, options: { keepBody?: boolean } = {}): Promise<RawClient> {
-  const client = await connectRaw(program.url, options);
-  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, streamed);
-  return client;
-}
-
 describe("one process", () => {
   test("stays flat against a client that stalls while the backend floods", async () => {
-    const client = await post("flood", { keepBody: false });
+    const client = await program.postStream("flood", { keepBody: false });
     await client.head();
     client.pause();
     const before = program.rssBytes();
@@ -52,7 +35,7 @@ describe("one process", () => {
   test("passes a large answer through in constant memory", async () => {
     const before = program.rssBytes();
     const client = await connectRaw(program.url, { keepBody: false });
-    client.request("GET", "/v1/files/1", { "x-api-key": key, "x-simulate": "body=400MB" });
+    client.request("GET", "/v1/files/1", { "x-api-key": program.key, "x-simulate": "body=400MB" });
     let peak = before;
     const watch = setInterval(() => (peak = Math.max(peak, program.rssBytes())), 20);
     expect(await client.ended()).toBe("complete");
@@ -78,7 +61,7 @@ describe("one process", () => {
     });
     const response = await fetch(`${program.url}/v1/files`, {
       method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/octet-stream", "x-simulate": "pause-body=1s" },
+      headers: { "x-api-key": program.key, "content-type": "application/octet-stream", "x-simulate": "pause-body=1s" },
       body,
     });
     await response.body?.cancel();

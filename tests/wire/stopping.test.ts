@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { logIn } from "../support/admin-client.ts";
-import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
+import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
@@ -11,22 +11,11 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-interface Running {
-  program: Program;
-  key: string;
-}
+const start = (environment: ProgramEnvironment = {}): Promise<GateProgram> =>
+  startGateProgram(backend.url, environment);
 
-async function start(environment: ProgramEnvironment = {}): Promise<Running> {
-  const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password", ...environment });
-  const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-  return { program, key };
-}
-
-async function stream({ program, key }: Running, script: string): Promise<RawClient> {
-  const client = await connectRaw(program.url);
-  const body = { model: "m", stream: true, max_tokens: 6, messages: [{ role: "user", content: "Hi" }] };
-  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+async function stream(program: GateProgram, script: string): Promise<RawClient> {
+  const client = await program.postStream(script);
   await client.nextEvent();
   return client;
 }
@@ -44,11 +33,11 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
   test("lets a running stream finish, refuses new requests, and exits with 0", async () => {
     const running = await start();
     const client = await stream(running, "gap=1500ms@3");
-    const idle = await connectRaw(running.program.url);
+    const idle = await connectRaw(running.url);
     idle.request("GET", "/v1/models", { "x-api-key": running.key });
     await idle.ended();
-    const stopped = running.program.stop(signal);
-    await until(() => refusesConnections(running.program.url));
+    const stopped = running.stop(signal);
+    await until(() => refusesConnections(running.url));
     expect(await client.ended()).toBe("complete");
     expect(await client.text()).toEndWith("data: [DONE]\n\n");
     expect(await stopped).toBe(0);
@@ -58,7 +47,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     const running = await start({ SHUTDOWN_GRACE: "0.3" });
     backend.clear();
     const client = await stream(running, "gap=forever@2");
-    const stopped = running.program.stop(signal);
+    const stopped = running.stop(signal);
     expect(await client.ended()).not.toBe("complete");
     expect(await client.text()).toContain('"code":"shutting_down"');
     expect(await stopped).toBe(0);
@@ -68,9 +57,9 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
   test("sent twice ends the program at once", async () => {
     const running = await start({ SHUTDOWN_GRACE: "600" });
     const client = await stream(running, "gap=forever@2");
-    void running.program.stop(signal);
-    await until(() => refusesConnections(running.program.url));
-    expect(await running.program.stop(signal)).toBe(1);
+    void running.stop(signal);
+    await until(() => refusesConnections(running.url));
+    expect(await running.stop(signal)).toBe(1);
     expect(await client.ended()).not.toBe("complete");
   });
 });
@@ -78,9 +67,9 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
 describe("an idle program", () => {
   test("stops soon, though a client keeps its connection", async () => {
     const running = await start({ SHUTDOWN_GRACE: "600" });
-    const client = await connectRaw(running.program.url);
+    const client = await connectRaw(running.url);
     client.request("GET", "/v1/models", { "x-api-key": running.key });
     await client.ended();
-    expect(await running.program.stop()).toBe(0);
+    expect(await running.stop()).toBe(0);
   });
 });

@@ -89,6 +89,19 @@ describe("before its response", () => {
     expect(response.status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
   });
+
+  test("an upload, which could not be sent once more, goes over a connection of its own", async () => {
+    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
+    const connectionOf = async (method: string, path: string): Promise<number> => {
+      backend.clear();
+      await (await fetch(gate.url + path, { method, headers, body: '{"model":"m","input":"a"}' })).text();
+      return (await backend.waitFor(({ type }) => type === "request")).connection;
+    };
+    const kept = await connectionOf("POST", "/v1/embeddings");
+    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
+    expect(await connectionOf("PUT", "/v1/files/1")).not.toBe(kept);
+    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
+  });
 });
 
 describe("inside its response", () => {

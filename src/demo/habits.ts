@@ -1,0 +1,71 @@
+/** How one simulated client behaves. */
+export interface Habit {
+  /** What it asks next. */
+  turn: (turn: number) => Turn;
+  /** Conversations at once. */
+  parallel: number;
+  /** Between an answer and the next question: from, to. */
+  pauseMs: readonly [from: number, to: number];
+}
+
+export interface Turn {
+  path: string;
+  body: Readonly<Record<string, unknown>>;
+  /** It hangs up before the end. */
+  leavesAfterMs?: number;
+}
+
+export const demoModel = "tollgate-demo";
+
+const questions = [
+  "Summarise the minutes of this morning's meeting in three sentences.",
+  "Which of our suppliers deliver within two days?",
+  "Write a friendly reminder about an invoice that is due.",
+  "Explain the difference between latency and throughput to a new colleague.",
+  "Translate into Korean: the gate counts what passes.",
+];
+
+const paragraph = "A road, a gate, a keeper with a book, and a line in it for every cart that passes. ";
+
+const pick = <T>(list: readonly T[], turn: number): T | undefined => list[turn % list.length];
+/** Spreads lengths without making them look drawn by lot. */
+const between = (from: number, to: number, turn: number): number => from + ((turn * 7919) % (to - from));
+
+/** People who read what they get; one in five asks for the answer without the thinking. */
+export function chatTurn(turn: number): Turn {
+  const messages = [
+    { role: "system", content: `You are the assistant of an office. ${paragraph.repeat(20)}` },
+    { role: "user", content: pick(questions, turn) },
+  ];
+  const model = turn % 5 === 4 ? `${demoModel}-nonthinking` : demoModel;
+  const body = { model, stream: true, stream_options: { include_usage: true }, messages };
+  return { path: "/v1/chat/completions", body: { ...body, max_tokens: between(60, 260, turn) } };
+}
+
+/** Long contexts over the messages API, under another vendor's model name, at times with maximum effort. */
+export function codingTurn(turn: number): Turn {
+  const content = `Find out why the test fails.\n${paragraph.repeat(150 + 40 * (turn % 8))}`;
+  const effort = turn % 3 === 0 ? { output_config: { effort: "max" } } : {};
+  const body = { model: "claude-code", stream: true, messages: [{ role: "user", content }], ...effort };
+  return { path: "/v1/messages", body: { ...body, max_tokens: between(150, 450, turn) } };
+}
+
+/** Short answers, whole, without thinking. */
+export function supportTurn(turn: number): Turn {
+  const messages = [{ role: "user", content: `${paragraph.repeat(4)}${pick(questions, turn)}` }];
+  const body = { model: `${demoModel}-nonthinking`, messages, max_tokens: between(20, 80, turn) };
+  return { path: "/v1/chat/completions", body };
+}
+
+/** Batches of text to be indexed. */
+export function embeddingTurn(turn: number): Turn {
+  const input = Array.from({ length: 8 }, (_, index) => paragraph.repeat(1 + ((turn + index) % 6)));
+  return { path: "/v1/embeddings", body: { model: demoModel, input } };
+}
+
+/** People on trains: every other answer is not read to its end. */
+export function impatientTurn(turn: number): Turn {
+  const input = `${paragraph.repeat(8)}${pick(questions, turn)}`;
+  const body = { model: demoModel, stream: true, input, max_output_tokens: between(80, 240, turn) };
+  return { path: "/v1/responses", body, ...(turn % 2 === 0 && { leavesAfterMs: between(700, 2500, turn) }) };
+}

@@ -1,0 +1,89 @@
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../seoul.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
+import type { GpuReading, Store, UsageCount } from "../store/store.ts";
+import { requestsIn, type Traffic } from "./traffic.ts";
+
+export interface KeyTraffic {
+  keyId: number;
+  traffic: Traffic;
+}
+
+export interface History {
+  counts: UsageCount[];
+  power: { recordedAt: number; readings: GpuReading[] }[];
+}
+
+export const gpuCount = 4;
+
+const historyMinutes = 30 * minutesPerDay;
+/** What the cards write at full load. */
+const outputTokensPerMinute = 9000;
+
+/** Charts of the past are coarse: the further back, the fewer rows they need. Steps in minutes, by age in minutes. */
+const countSteps = [
+  { upToAge: 26 * minutesPerHour, step: 1 },
+  { upToAge: historyMinutes, step: 10 },
+];
+const powerSteps = [
+  { upToAge: 2 * minutesPerHour, step: 1 },
+  { upToAge: 26 * minutesPerHour, step: 2 },
+  { upToAge: 8 * minutesPerDay, step: 15 },
+  { upToAge: historyMinutes, step: 60 },
+];
+
+/** Thirty days that never were, up to the minute before `nowMs`; the same arguments give the same history. */
+export function inventHistory(keys: readonly KeyTraffic[], nowMs: number): History {
+  const now = minuteOf(nowMs);
+  const counts = momentsBefore(now, countSteps).flatMap(({ minute, step }) => countsIn(keys, now, minute, step));
+  return { counts, power: powerOf(keys, now) };
+}
+
+interface Moment {
+  minute: number;
+  step: number;
+}
+
+function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
+  const moments: Moment[] = [];
+  for (let minute = now - historyMinutes; minute < now;) {
+    const step = steps.find(({ upToAge }) => now - minute <= upToAge)?.step ?? 1;
+    moments.push({ minute, step });
+    minute += step;
+  }
+  return moments;
+}
+
+function countsIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): UsageCount[] {
+  return keys.flatMap(({ keyId, traffic }, index) => {
+    if (!wasThere(traffic, now - minute)) return [];
+    const requests = requestsIn(traffic, minute, step, index);
+    return requests.requestCount === 0 ? [] : [{ keyId, minute, lastClosedAt: minute * msPerMinute, ...requests }];
+  });
+}
+
+function wasThere({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boolean {
+  return ageMinutes <= from * minutesPerDay && ageMinutes > to * minutesPerDay;
+}
+
+function powerOf(keys: readonly KeyTraffic[], now: number): History["power"] {
+  let host = idleGpuHost(gpuCount);
+  return momentsBefore(now, powerSteps).map(({ minute, step }) => {
+    const recordedAt = minute * msPerMinute;
+    const written = countsIn(keys, now, minute, step).reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+    host = advanceGpuHost(host, Math.min(1, written / step / outputTokensPerMinute), recordedAt, step * msPerMinute);
+    return { recordedAt, readings: readGpus(host, recordedAt) };
+  });
+}
+
+/** @param gpuKeyId the key that pushed the samples */
+export async function writeHistory(
+  store: Pick<Store, "usage" | "gpu">,
+  { counts, power }: History,
+  gpuKeyId: number,
+): Promise<void> {
+  await Promise.all([
+    store.usage.add(counts),
+    // In the order of time, and without waiting in between: the store writes one after the other.
+    ...power.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })),
+  ]);
+}

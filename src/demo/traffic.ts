@@ -1,0 +1,63 @@
+import { minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
+
+/** What one key holder asks on an average day. */
+export interface Traffic {
+  /** At the busiest time of a working day. */
+  requestsPerMinute: number;
+  /** Per request, on average. */
+  inputTokens: number;
+  outputTokens: number;
+  hours: keyof typeof shapes;
+  /** From how many days ago to how many days ago. */
+  daysAgo: readonly [from: number, to: number];
+}
+
+/** By the hour of Seoul, 0 to 24: how much of the busiest time's traffic there is. */
+const shapes = {
+  office: (hour: number, weekend: boolean) =>
+    (weekend ? 0.12 : 1) * (0.04 + bell(hour, 10.5, 1.8) + bell(hour, 15.5, 2.4)),
+  evening: (hour: number) => 0.06 + bell(hour, 20.5, 2.6) + 0.3 * bell(hour, 8, 1.2),
+  night: (hour: number) => (hour >= 1 && hour < 4.5 ? 1 : 0.03),
+  always: (hour: number, weekend: boolean) => (weekend ? 0.6 : 0.8) + 0.25 * bell(hour, 14, 5),
+} as const;
+
+export interface Requests {
+  requestCount: number;
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/**
+ * What a key holder asked from one minute on; the same arguments give the same answer.
+ * @param minute since the epoch
+ * @param seed tells one holder's chances from another's
+ */
+export function requestsIn(traffic: Traffic, minute: number, minutes: number, seed: number): Requests {
+  const chance = (salt: number): number => noise(minute * 31 + seed * 7919 + salt);
+  const expected = traffic.requestsPerMinute * minutes * shareAt(traffic.hours, minute) * (0.6 + 0.8 * chance(1));
+  // Below one request, chance decides whether there is one at all.
+  const requestCount = Math.floor(expected + chance(2));
+  return {
+    requestCount,
+    inputTokens: Math.round(requestCount * traffic.inputTokens * (0.75 + 0.5 * chance(3))),
+    outputTokens: Math.round(requestCount * traffic.outputTokens * (0.75 + 0.5 * chance(4))),
+  };
+}
+
+function shareAt(hours: Traffic["hours"], minute: number): number {
+  const local = minute + offsetMinutes;
+  const weekday = (Math.floor(local / minutesPerDay) + 4) % 7;
+  return shapes[hours]((local % minutesPerDay) / minutesPerHour, weekday === 0 || weekday === 6);
+}
+
+function bell(hour: number, middle: number, width: number): number {
+  return Math.exp(-(((hour - middle) / width) ** 2));
+}
+
+/** 0 to 1, evenly spread, by the finalizer of MurmurHash3. */
+function noise(seed: number): number {
+  let hash = seed | 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+}

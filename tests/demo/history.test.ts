@@ -1,0 +1,51 @@
+import { describe, expect, test } from "bun:test";
+import { cast } from "../../src/demo/cast.ts";
+import { gpuCount, inventHistory, type KeyTraffic } from "../../src/demo/history.ts";
+import { minuteOf } from "../../src/seoul.ts";
+
+const now = Date.parse("2026-03-04T05:06:07Z");
+const keys: KeyTraffic[] = cast.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));
+const { counts, power } = inventHistory(keys, now);
+const dayMs = 24 * 60 * 60 * 1000;
+
+describe("inventHistory", () => {
+  test("gives the same history for the same moment", () => {
+    expect(inventHistory(keys, now)).toEqual({ counts, power });
+  });
+
+  test("covers thirty days, and nothing of the minute that runs", () => {
+    const minutes = counts.map(({ minute }) => minute);
+    expect(minuteOf(now) - Math.min(...minutes)).toBeWithin(29 * 24 * 60, 30 * 24 * 60 + 1);
+    expect(Math.max(...minutes)).toBeLessThan(minuteOf(now));
+    expect(counts.every(({ minute, lastClosedAt }) => minuteOf(lastClosedAt) === minute)).toBeTrue();
+  });
+
+  test("names a key and a minute once", () => {
+    expect(new Set(counts.map(({ minute, keyId }) => `${minute} ${keyId}`)).size).toBe(counts.length);
+  });
+
+  test("keeps each key to the days that it was there", () => {
+    for (const { keyId, traffic } of keys) {
+      const ages = counts
+        .filter((count) => count.keyId === keyId)
+        .map(({ lastClosedAt }) => (now - lastClosedAt) / dayMs);
+      expect(ages.length).toBeGreaterThan(100);
+      expect(Math.max(...ages)).toBeLessThanOrEqual(traffic.daysAgo[0] + 0.001);
+      expect(Math.min(...ages)).toBeGreaterThanOrEqual(traffic.daysAgo[1]);
+    }
+  });
+
+  test("stays small enough to be written in a moment", () => {
+    expect(counts.length).toBeLessThan(40_000);
+    expect(power.length).toBeLessThan(3000);
+  });
+
+  test("has power samples in the order of time, within what the cards can draw, and neither flat nor idle", () => {
+    const times = power.map(({ recordedAt }) => recordedAt);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    const draws = power.map(({ readings }) => readings.reduce((sum, one) => sum + (one.powerDrawW ?? 0), 0));
+    expect(power.every(({ readings }) => readings.length === gpuCount)).toBeTrue();
+    expect(Math.max(...draws)).toBeLessThan(gpuCount * 710);
+    expect(Math.max(...draws)).toBeGreaterThan(2 * Math.min(...draws));
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "bun:test";
+import { requestsIn, type Traffic } from "../../src/demo/traffic.ts";
+import { minuteOf, startOfDay } from "../../src/seoul.ts";
+
+const office: Traffic = {
+  requestsPerMinute: 10,
+  inputTokens: 1000,
+  outputTokens: 200,
+  hours: "office",
+  daysAgo: [30, 0],
+};
+const minute = (day: string, hour: number): number => minuteOf(startOfDay(day)) + hour * 60;
+const hourOf = (traffic: Traffic, from: number): number => requestsIn(traffic, from, 60, 1).requestCount;
+const monday = "2026-03-02";
+const sunday = "2026-03-01";
+
+describe("requestsIn", () => {
+  test("gives the same answer to the same question", () => {
+    expect(requestsIn(office, minute(monday, 10), 10, 3)).toEqual(requestsIn(office, minute(monday, 10), 10, 3));
+  });
+
+  test("tells key holders apart", () => {
+    expect(requestsIn(office, minute(monday, 10), 10, 3)).not.toEqual(requestsIn(office, minute(monday, 10), 10, 4));
+  });
+
+  test("follows the hours of a working day in Seoul, and rests at the weekend", () => {
+    expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(10 * hourOf(office, minute(monday, 3)));
+    expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(3 * hourOf(office, minute(sunday, 10)));
+    const nightly: Traffic = { ...office, hours: "night" };
+    expect(hourOf(nightly, minute(monday, 2))).toBeGreaterThan(10 * hourOf(nightly, minute(monday, 12)));
+  });
+
+  test("counts whole requests, and tokens that fit them", () => {
+    for (let from = minute(monday, 0); from < minute(monday, 24); from++) {
+      const { requestCount, inputTokens, outputTokens } = requestsIn(office, from, 1, 0);
+      expect(Number.isInteger(requestCount) && Number.isInteger(inputTokens)).toBeTrue();
+      expect(inputTokens).toBeWithin(requestCount * 750, requestCount * 1250 + 1);
+      expect(outputTokens).toBeWithin(requestCount * 150, requestCount * 250 + 1);
+    }
+  });
+});

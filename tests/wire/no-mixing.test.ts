@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { createRandom, type Random } from "../support/random.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator({ recordRequests: 0 });
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, LOG_LEVEL: "error" });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const requests = 2000;
+const atOnce = 40;
+
+/** After these an answer is whole. */
+const healthy = ["", "split=997", "gap=3ms@1", "connection-close", "slow-head=3ms", "early-hints", "http10"];
+/** After these it may be cut short, or there is none. */
+const faults = [
+  "reset-before-head",
+  "close-before-head",
+  "garbage",
+  "half-head",
+  "status=999",
+  "die@1",
+  "reset@1",
+  "die-mid-frame@1",
+  "reset-mid-frame@1",
+  "wrong-length=9",
+  "wrong-length=-9",
+  "early-answer",
+  "early-answer; connection-close",
+  "http10; die-mid-frame@1",
+];
+
+/** Bytes that tell whose they are wherever they are cut: the marker over and over. */
+const markedText = (marker: string, random: Random): string => `${marker}.`.repeat(1 + random.below(3000));
+
+interface Tally {
+  whole: number;
+  left: number;
+  /** Of these only some may have been counted. */
+  broken: number;
+}
+
+/** One upload that the backend echoes, marked in its head and in its body. */
+async function exchange(number: number, random: Random, tally: Tally): Promise<void> {
+  const marker = `m${number}`;
+  const sent = markedText(marker, random);
+  const isFaulty = random.below(3) === 0;
+  const script = random.pick(isFaulty ? faults : healthy);
+  const type = random.pick(["application/json", "text/plain"]);
+  const leaveAfterMs = random.below(5) === 0 ? random.below(10) : undefined;
+  const leaving = new AbortController();
+  if (leaveAfterMs !== undefined) setTimeout(() => leaving.abort(), leaveAfterMs);
+  try {
+    const response = await fetch(`${gate.url}/v1/echo/${marker}`, {
+      method: random.pick(["POST", "PUT"]),
+      headers: { "x-api-key": gate.key, "content-type": type, "x-simulate": `${script}; header=x-marker: ${marker}` },
+      body: sent,
+      signal: leaving.signal,
+    });
+    if (response.status === 502) {
+      expect(isFaulty).toBe(true);
+      expect(await response.text()).toContain("upstream_unreachable");
+      return;
+    }
+    expect([response.status, response.headers.get("x-marker")]).toEqual([200, marker]);
+    const received = await response.text();
+    if (script.startsWith("early-answer")) expect(received).toContain(`"/v1/echo/${marker}"`);
+    else if (isFaulty) expect(sent).toStartWith(received);
+    else expect(received).toBe(sent);
+    tally.whole++;
+  } catch (error) {
+    if (leaving.signal.aborted) tally.left++;
+    else if (isFaulty && error instanceof Error && "code" in error) tally.broken++;
+    else throw error;
+  }
+}
+
+test("no byte of one answer ever appears in another, whatever 2,000 requests in parallel run into", async () => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const random = createRandom(seed);
+  const tally: Tally = { whole: 0, left: 0, broken: 0 };
+  let next = 0;
+  const talk = async (): Promise<void> => {
+    while (next < requests) await exchange(next++, random, tally);
+  };
+  try {
+    await Promise.all(Array.from({ length: atOnce }, talk));
+  } catch (error) {
+    throw new Error(`With the seed ${seed}`, { cause: error });
+  }
+  expect(tally.whole).toBeGreaterThan(requests / 2);
+  await until(() => backend.stats().open === 0);
+  const { total_request_count: counted } = await gate.counted();
+  expect(counted).toBeWithin(tally.whole, tally.whole + tally.left + tally.broken + 1);
+}, 60_000);
