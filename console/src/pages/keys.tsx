@@ -2,7 +2,7 @@ import { useSearchParams } from "@solidjs/router";
 import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { plural } from "../format.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { createGrowingSlice } from "../parts/growing-slice.ts";
+import { createGrowingSlice, MoreRows } from "../parts/growing-slice.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { KeyRow } from "../parts/key-row.tsx";
@@ -132,14 +132,7 @@ function KeyTable(props: KeyTableProps): JSX.Element {
           </tbody>
         </table>
       </div>
-      <Show when={slice.rest() > 0}>
-        <p class="table-foot" ref={slice.growWhenSeen}>
-          <button class="link" type="button" onClick={slice.grow}>
-            Show more
-          </button>{" "}
-          ({slice.rest()} left)
-        </p>
-      </Show>
+      <MoreRows slice={slice} />
     </>
   );
 }

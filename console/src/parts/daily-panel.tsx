@@ -8,7 +8,7 @@ import { useDaily } from "../resources.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";
-import { createGrowingSlice } from "./growing-slice.ts";
+import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
@@ -114,14 +114,7 @@ function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }):
           </tfoot>
         </table>
       </div>
-      <Show when={slice.rest() > 0}>
-        <p class="table-foot" ref={slice.growWhenSeen}>
-          <button class="link" type="button" onClick={slice.grow}>
-            Show more
-          </button>{" "}
-          ({count(slice.rest())} left)
-        </p>
-      </Show>
+      <MoreRows slice={slice} />
     </>
   );
 }

@@ -4,7 +4,7 @@ import { type Sums, sumsIn } from "../history.ts";
 import type { RankedKey } from "../ranking.ts";
 import type { Span } from "../view.ts";
 import { rememberCount, rememberedCount } from "../settings.ts";
-import { createGrowingSlice } from "./growing-slice.ts";
+import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
 import { SkeletonRows } from "./page.tsx";
 
 interface UsageLegendProps {
@@ -68,14 +68,7 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
             </For>
           </tbody>
         </table>
-        <Show when={slice.rest() > 0}>
-          <p class="table-foot" ref={slice.growWhenSeen}>
-            <button class="link" type="button" onClick={slice.grow}>
-              Show more
-            </button>{" "}
-            ({slice.rest()} left)
-          </p>
-        </Show>
+        <MoreRows slice={slice} />
       </div>
       <Show when={props.hidden.size > 0}>
         <p class="table-foot">
