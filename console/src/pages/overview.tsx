@@ -45,7 +45,15 @@ export function OverviewPage(): JSX.Element {
         <Figure
           label="In flight now"
           value={overview.data && count(overview.data.in_flight)}
-          note={overview.data && `${compact(overview.data.last_minute.output_tokens / 60)} tokens/s in the last minute`}
+          note={
+            <Show when={overview.data}>
+              {(data) => (
+                <span title="Output tokens over the last whole minute">
+                  {compact(data().last_minute.output_tokens / 60)} tokens/s
+                </span>
+              )}
+            </Show>
+          }
         />
       </dl>
       <Show when={isNew()}>
