@@ -5,7 +5,8 @@ import { now } from "../now.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
-import { type RankedKey, rankKeys, UsageChart } from "../parts/usage-chart.tsx";
+import { UsageChart } from "../parts/usage-chart.tsx";
+import { type RankedKey, rankKeys } from "../ranking.ts";
 import { type Overview, useHistory, useOverview } from "../resources.ts";
 import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../view.ts";
 
@@ -44,7 +45,15 @@ export function OverviewPage(): JSX.Element {
         <Figure
           label="In flight now"
           value={overview.data && count(overview.data.in_flight)}
-          note={overview.data && `${compact(overview.data.last_minute.output_tokens / 60)} tokens/s in the last minute`}
+          note={
+            <Show when={overview.data}>
+              {(data) => (
+                <span title="Output tokens over the last whole minute">
+                  {compact(data().last_minute.output_tokens / 60)} tokens/s
+                </span>
+              )}
+            </Show>
+          }
         />
       </dl>
       <Show when={isNew()}>
