@@ -6,6 +6,7 @@ import { now } from "../now.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
 import { beginSession, safeDestination, session } from "../session.ts";
 
+/** Leads to `?next=` once there is a session. */
 export function LoginPage(): JSX.Element {
   const [parameters] = useSearchParams<{ next?: string }>();
   const navigate = useNavigate();

@@ -13,6 +13,7 @@ import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "
 const lastDay: View = { range: "24h", zoom: undefined };
 const listedKeys = 6;
 
+/** What an operator wants to know first; a new installation is shown its first steps instead of an empty chart. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverview();
   const asked = bucketQuery(lastDay, now(), 0);
