@@ -10,6 +10,7 @@ import { Empty, Figure, Page, Skeleton } from "../parts/page.tsx";
 import { useGpus } from "../resources.ts";
 import { rememberCount, rememberedCount } from "../settings.ts";
 
+/** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {
   const gpus = useGpus();
   createEffect(() => gpus.data && rememberCount("gpus", gpus.data.length));

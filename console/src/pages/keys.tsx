@@ -21,6 +21,7 @@ const stateOptions = [
 
 type Filters = { q?: string; state?: string; sort?: string; new?: string };
 
+/** `?new=1` opens the dialog for a new key, so that other pages and `n` can lead to it. */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<Filters>();
   const keys = useKeys();

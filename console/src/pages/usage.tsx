@@ -12,6 +12,7 @@ import { rangeOptions } from "../view.ts";
 
 const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));
 
+/** Today and all time, the history by key, and the days: one filter for all of them. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
   const usage = useUsageView(filters);

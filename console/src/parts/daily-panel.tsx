@@ -24,6 +24,7 @@ interface DailyPanelProps {
   onClear: () => void;
 }
 
+/** Days back from today, one line each or one for each key. */
 export function DailyPanel(props: DailyPanelProps): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
   const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";

@@ -22,6 +22,7 @@ interface UsageChartProps {
 
 const tooltipRows = 8;
 
+/** Stacked bars by key: those with a colour of their own, and Other on top. */
 export function UsageChart(props: UsageChartProps): JSX.Element {
   const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hidden.has(key.id)));
 
