@@ -67,7 +67,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     const client = await stream(running, "gap=forever@2");
     void running.stop(signal);
     await until(() => refusesConnections(running.url));
-    // One that comes within an instant is taken for the first, as it arrives twice from a terminal through npm.
+    // One that comes within a second is taken for the first, as it arrives twice from a terminal through npm.
     const again = setInterval(() => void running.stop(signal), 50);
     expect(await running.exited).toBe(1);
     clearInterval(again);
