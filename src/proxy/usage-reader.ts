@@ -3,7 +3,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, 
 import { createEventStreamParser } from "./event-stream.ts";
 import { skipLeading } from "./json-bytes.ts";
 import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-usage.ts";
-import { noUsage, readUsage, type SeenUsage, type Usage } from "./usage.ts";
+import { noUsage, readEventUsage, readUsage, type StreamUsage, type Usage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
 export interface UsageReader {
@@ -101,7 +101,7 @@ function createJsonReader(): UsageReader {
 }
 
 function createEventStreamReader(): UsageReader {
-  let usage: SeenUsage = noUsage;
+  let usage: StreamUsage = { ...noUsage, outputIsOpening: false };
   /** The event's data as long as it is a single piece, which it nearly always is. */
   let onlyPiece: Uint8Array | undefined;
   let scanner: UsageScanner | undefined;
@@ -116,7 +116,7 @@ function createEventStreamReader(): UsageReader {
     },
     dispatch() {
       if (scanner === undefined && onlyPiece !== undefined && mayHoldUsage(onlyPiece)) scanner = scannerOf(onlyPiece);
-      if (scanner !== undefined) usage = readUsage(scanner.document(), usage);
+      if (scanner !== undefined) usage = readEventUsage(scanner.document(), usage);
       onlyPiece = undefined;
       scanner = undefined;
     },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../src/proxy/usage-reader.ts";
-import { noUsage, readUsage, type Usage } from "../../src/proxy/usage.ts";
+import { noUsage, readEventUsage, type Usage } from "../../src/proxy/usage.ts";
 import { answers } from "../fixtures/answers.ts";
 import { eventDataOf } from "../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../support/random.ts";
@@ -61,8 +61,8 @@ describe("usage reader", () => {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
       const { inputTokens, outputTokens } = eventDataOf(stream).reduce(
-        (usage, data) => readUsage(findJson(data), usage),
-        noUsage,
+        (usage, data) => readEventUsage(findJson(data), usage),
+        { ...noUsage, outputIsOpening: false },
       );
       const expected = { inputTokens, outputTokens };
       expect({ round, ...(await usageOf(eventStream, cutAtRandom(stream, random))) }).toEqual({ round, ...expected });
