@@ -62,6 +62,15 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     expect(await running.stop(signal)).toBe(1);
     expect(await client.ended()).not.toBe("complete");
   });
+
+  test("that a terminal sends and npm repeats is one signal", async () => {
+    const running = await start({ SHUTDOWN_GRACE: "600", npm_lifecycle_event: "demo" });
+    const client = await stream(running, "gap=1500ms@3");
+    void running.stop(signal);
+    await until(() => refusesConnections(running.url));
+    expect(await running.stop(signal)).toBe(0);
+    expect(await client.ended()).toBe("complete");
+  });
 });
 
 describe("an idle program", () => {
