@@ -34,7 +34,7 @@ const { values: options } = parseArgs({
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
-const warmUps = 3;
+const warmUps = 1;
 const restMs = 60_000;
 
 async function main(): Promise<void> {
@@ -122,6 +122,9 @@ function conditions(): string {
     "Absolute numbers are this machine's."
   );
 }
+
+// What was started is killed as this process exits, which a signal alone would not let it do.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 await main().catch((error: unknown) => {
   if (!(error instanceof WrongCount)) throw error;
