@@ -148,7 +148,7 @@ async function readBody(request: Request, path: string, rules: RewriteRules): Pr
 }
 
 /** For 128 MiB over a slow line; a client that stops in the middle shall not keep its connection for ever. */
-const heldBodyMs = 15 * 60_000;
+const heldBodyMs = 60 * 60_000;
 
 /** @throws Refusal where the body does not come in time */
 async function inTime<T>(body: Promise<T>, timeoutMs: number): Promise<T> {
