@@ -40,7 +40,8 @@ export function createSums(): Sums {
     },
     remove(process) {
       running.delete(process);
-      folding = folding.then(() => fold(process));
+      // Where they do not add up, as after an upgrade between two processes, they stay beside each other.
+      folding = folding.then(() => fold(process)).catch(() => {});
       return folding;
     },
     async metricsText() {
