@@ -1,4 +1,3 @@
-import { sha256Hex } from "../admin/secrets.ts";
 import { listenError } from "../listen.ts";
 
 /**
@@ -9,7 +8,8 @@ import { listenError } from "../listen.ts";
 export function claimPort(host: string, port: number): Disposable {
   try {
     // A name that the kernel holds as long as this process lives, and in the same network namespace as the port.
-    const name = Bun.listen({ unix: `\0tollgate-${sha256Hex(`${host} ${port}`)}`, socket: { data() {} } });
+    const hash = new Bun.CryptoHasher("sha256").update(`${host} ${port}`).digest("hex");
+    const name = Bun.listen({ unix: `\0tollgate-${hash}`, socket: { data() {} } });
     try {
       Bun.listen({ hostname: host, port, exclusive: true, socket: { data() {} } }).stop(true);
     } catch (error) {
