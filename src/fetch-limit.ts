@@ -1,3 +1,5 @@
+import { ownCommandLine } from "./command-line.ts";
+
 /** The most that Bun 1.4.5 takes. */
 const mostRequests = "65535";
 
@@ -7,9 +9,7 @@ const mostRequests = "65535";
  */
 export function raiseFetchLimit(): void {
   if (process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] !== undefined || process.execve === undefined) return;
-  // A compiled program names itself in argv[1] by a path inside the binary, which is no argument.
-  const args = Bun.isStandaloneExecutable ? process.argv.slice(2) : process.argv.slice(1);
-  process.execve(process.execPath, [process.execPath, ...process.execArgv, ...args], {
+  process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), {
     ...process.env,
     BUN_CONFIG_MAX_HTTP_REQUESTS: mostRequests,
   });

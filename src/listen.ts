@@ -81,7 +81,7 @@ function serve({ host, port, shared, connections, fetch, refuse }: ListenOptions
         refuse !== undefined && isBelowV1(request) ? refuse(request, "invalid_path") : fetch(request),
     });
   } catch (error) {
-    throw new ListenError(listenProblem(error, host, port));
+    throw listenError(error, host, port);
   }
 }
 
@@ -103,6 +103,11 @@ function guardedRoutes(
 /** Bun has already taken the dot segments out of a URL: one that ends up below `/v1/` past the guard began elsewhere. */
 function isBelowV1(request: Request): boolean {
   return /^(?:https?:\/\/[^/]*)?\/v1\//.test(request.url);
+}
+
+/** One line for the operator. */
+export function listenError(error: unknown, host: string, port: number): ListenError {
+  return new ListenError(listenProblem(error, host, port));
 }
 
 function listenProblem(error: unknown, host: string, port: number): string {

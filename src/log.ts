@@ -10,16 +10,18 @@ export interface LogOptions {
   format: "pretty" | "json";
   clock: Clock;
   write: (line: string) => void;
+  /** In every entry. */
+  always?: LogFields;
 }
 
 /** One line per entry. Fields hold what a stranger may have sent, so they are always quoted: a log must not move a terminal's cursor. */
-export function createLog({ level, format, clock, write }: LogOptions): Log {
+export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
   const line = format === "json" ? jsonLine : prettyLine;
   const entry =
     (of: LogLevel): Log["info"] =>
     (message, fields = {}) => {
       if (logLevels.indexOf(of) >= logLevels.indexOf(level))
-        write(line(new Date(clock()).toISOString(), of, message, fields));
+        write(line(new Date(clock()).toISOString(), of, message, { ...always, ...fields }));
     };
   return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
 }

@@ -45,6 +45,12 @@ export async function summedMetricsText(snapshots: MetricsSnapshot[]): Promise<s
   return AggregatorRegistry.aggregate(snapshots).metrics();
 }
 
+/** One snapshot for several, of what lasts longer than the process that counted it: gauges, which tell of now, are left out. */
+export async function lastingCounts(snapshots: MetricsSnapshot[]): Promise<MetricsSnapshot> {
+  const lasting = ({ type }: { type: unknown }): boolean => type !== "gauge";
+  return AggregatorRegistry.aggregate(snapshots.map((snapshot) => snapshot.filter(lasting))).getMetricsAsJSON();
+}
+
 /** Each server has its own, so that two in one process do not count for each other. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
@@ -55,6 +61,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     aggregator: "first",
     registers: [registry],
   }).set({ version: options.version, commit: options.commit }, 1);
+  new Gauge({
+    name: "tollgate_processes",
+    help: "Processes that share the port, as far as they answer",
+    registers: [registry],
+  }).set(1);
   const gpuSamples = createCounter(registry, {
     name: "tollgate_gpu_samples_total",
     help: "GPU samples received: stored, or skipped because they were out of bounds",

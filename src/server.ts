@@ -12,6 +12,7 @@ import { connectTo, createConnectWatch } from "./proxy/connect-watch.ts";
 import { createForward } from "./proxy/forward.ts";
 import type { Observer } from "./proxy/observer.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
+import type { GroupFigures, OwnFigures } from "./processes/group.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
@@ -30,6 +31,8 @@ export interface ServerOptions {
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
+  /** Only where other processes share the ports: takes this one's figures, and gives those of all. */
+  join?: ((own: OwnFigures) => GroupFigures) | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -43,6 +46,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const store = await openStore({ dataDir: config.dataDir, clock, log });
   const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
+  const inFlight = createInFlight();
+  const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
+  const figures = options.join?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -51,11 +57,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       store,
       ledger,
       metrics,
-      inFlight: createInFlight(),
+      inFlight,
+      figures,
       draining,
       stopping,
     });
-    log.info("Listening", {
+    // Of several processes none announces the address that their parent announces for them all.
+    const announce = options.join === undefined ? log.info : log.debug;
+    announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
       backend: config.upstream.baseUrl,
@@ -86,7 +95,9 @@ interface Parts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
-  inFlight: InFlight;
+  inFlight: Observer;
+  /** Of all processes that share the ports. */
+  figures: GroupFigures;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -102,7 +113,7 @@ interface Listeners {
 async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const at = { host: config.host, port: config.port, shared: false };
+  const at = { host: config.host, port: config.port, shared: parts.join !== undefined };
   if (config.adminPort === undefined) {
     const admin = await adminDepsOf(config, parts, connections);
     const listener = listen({ ...at, connections, refuse: proxy.refuse, fetch: createApp({ proxy, admin }).fetch });
@@ -150,7 +161,7 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, inFlight }: Parts,
+  { store, clock, log, print, metrics, figures }: Parts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -172,9 +183,9 @@ async function adminDepsOf(
         socketAddress: connections.peerAddress(request) ?? "",
         trustedHops: config.trustProxy,
       }),
-    metricsText: metrics.text,
+    metricsText: figures.metricsText,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
-    inFlight: inFlight.count,
+    inFlight: figures.inFlight,
     probeUpstream: probeOf(config.upstream),
   };
 }

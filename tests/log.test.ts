@@ -21,6 +21,11 @@ describe("createLog", () => {
     });
   });
 
+  test("writes what belongs to every entry into each", () => {
+    const text = logged({ always: { pid: 7 } }, (log) => log.info("request", { status: 200 }));
+    expect(JSON.parse(text)).toMatchObject({ message: "request", pid: 7, status: 200 });
+  });
+
   test("leaves out what is below its level", () => {
     const text = logged({ level: "warn" }, (log) => {
       log.debug("a");

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { createMetrics, type Metrics, metricsContentType, summedMetricsText } from "../src/metrics.ts";
+import { createMetrics, lastingCounts, type Metrics, metricsContentType, summedMetricsText } from "../src/metrics.ts";
 import type { RequestRecord } from "../src/proxy/observer.ts";
 
 const opened: Metrics[] = [];
@@ -228,6 +228,20 @@ test("what several processes counted can be summed, after it was sent as JSON", 
   expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
   expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(4);
   expect(valueOf(text, 'tollgate_build_info{version="1.2.3",commit="abc1234"}')).toBe(1);
+});
+
+test("what lasts of several processes goes into further sums without their gauges", async () => {
+  const [one, other] = [open({ perKey: true }), open({ perKey: true })];
+  finish(one, record());
+  finish(other, record(), record());
+  const lasting = await lastingCounts(structuredClone(await Promise.all([one, other].map((each) => each.snapshot()))));
+  const text = await summedMetricsText(structuredClone([lasting, await one.snapshot()]));
+  const labels = 'endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(4);
+  expect(valueOf(text, `tollgate_request_duration_seconds_count{${labels},streamed="true"}`)).toBe(4);
+  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(4);
+  expect(valueOf(text, "tollgate_processes")).toBe(1);
+  expect(await summedMetricsText([lasting])).not.toContain(" gauge");
 });
 
 test("the text follows the exposition format, and its content type says so", async () => {

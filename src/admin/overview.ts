@@ -11,14 +11,14 @@ export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "gpu">;
   clock: Clock;
   operations: Pick<Operations, "upstream">;
-  inFlight: () => number;
+  inFlight: () => Promise<number>;
 }
 
 export async function getOverview({ store, clock, operations, inFlight }: OverviewDeps): Promise<OverviewBody> {
   const now = clock();
   const minute = minuteOf(now);
   const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
-  const [today, yesterday, lastMinute, activeKeys, samples, upstream] = await Promise.all([
+  const [today, yesterday, lastMinute, activeKeys, samples, upstream, runningRequests] = await Promise.all([
     store.usage.sumOfDay(dayOf(now)),
     // Its last minute is a whole one, as today's is about to be.
     store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
@@ -26,6 +26,7 @@ export async function getOverview({ store, clock, operations, inFlight }: Overvi
     store.keys.countActive(),
     store.gpu.latest(),
     operations.upstream(),
+    inFlight(),
   ]);
   const gpus = samples.map((sample) => gpuNow(sample, now));
   return {
@@ -34,7 +35,7 @@ export async function getOverview({ store, clock, operations, inFlight }: Overvi
     yesterday: usageTotal(yesterday),
     last_minute: usageTotal(lastMinute),
     active_keys: activeKeys,
-    in_flight: inFlight(),
+    in_flight: runningRequests,
     gpus,
     power_draw_w: livePower(gpus),
     upstream: { ok: upstream.ok, checked_at: timestampOf(upstream.checkedAt) },

@@ -40,7 +40,7 @@ export interface AdminDeps {
   /** One POST of GPU samples went through. */
   gpuSamplesReceived: (stored: number, skipped: number) => void;
   /** Requests under `/v1` that have not ended. */
-  inFlight: () => number;
+  inFlight: () => Promise<number>;
   /** Whether the backend answers; may reject. Asked once every few seconds, and aborted by `signal`. */
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
 }

@@ -5,6 +5,7 @@ import * as demo from "./demo.ts";
 import * as pushGpu from "./push-gpu.ts";
 import * as resetPassword from "./reset-password.ts";
 import * as serve from "./serve.ts";
+import * as serveProcess from "./serve-process.ts";
 
 const commands: Readonly<Record<string, Command>> = {
   serve,
@@ -14,12 +15,16 @@ const commands: Readonly<Record<string, Command>> = {
   backup,
 };
 
+/** Not for people, so in no list. */
+const internal: Readonly<Record<string, Command>> = { [serve.serveProcessCommand]: serveProcess };
+
 /** Runs what the arguments name; `serve` where they name nothing. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
   const [first = "serve", ...rest] = args;
   if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${readableCommit()})\n`);
   if (first === "--help" || first === "-h" || first === "help") return print(io, overview());
-  const named = Object.hasOwn(commands, first) ? commands[first] : undefined;
+  const all = { ...commands, ...internal };
+  const named = Object.hasOwn(all, first) ? all[first] : undefined;
   // `tollgate --something` is meant for the default command.
   const command = named ?? (first.startsWith("-") ? commands["serve"] : undefined);
   if (command === undefined)

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
-import { createBackoff } from "../gpu-pusher/backoff.ts";
+import { createBackoff } from "../backoff.ts";
 import type { SampleSet } from "../gpu-pusher/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-pusher/gpu-tool.ts";
 import { createNewest } from "../gpu-pusher/newest.ts";

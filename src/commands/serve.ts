@@ -1,12 +1,19 @@
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { AdminSetupError } from "../admin/prepare.ts";
+import { ownCommandLine } from "../command-line.ts";
 import type { Config } from "../config.ts";
 import { ListenError } from "../listen.ts";
-import { createLog } from "../log.ts";
+import { createLog, type LogOptions } from "../log.ts";
+import type { Member } from "../processes/member.ts";
+import { superviseProcesses } from "../processes/supervise.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { refuseOtherStorage, settingsOf } from "./settings.ts";
+
+/** Runs one of several processes: see serve-process.ts. */
+export const serveProcessCommand = "serve-process";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
@@ -28,7 +35,8 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   refuseArguments(args);
   const config = settingsOf(io);
   refuseOtherStorage(config);
-  if (config.processes !== 1) throw new CommandError("PROCESSES: this version runs one process; leave it unset", 2);
+  const count = countProcesses(config.processes);
+  if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startOrExplain(config, io);
   await untilStopped(io.signal);
   await server.stop();
@@ -43,19 +51,41 @@ function refuseArguments(args: string[]): void {
   }
 }
 
+/** Only Linux spreads connections among the processes that listen on one port. */
+function countProcesses(processes: Config["processes"]): number {
+  const spreads = process.platform === "linux";
+  if (processes === "auto") return spreads ? availableParallelism() : 1;
+  if (processes > 1 && !spreads) throw new CommandError("PROCESSES: more than one takes Linux; leave it unset", 2);
+  return processes;
+}
+
+async function serveWithProcesses(config: Config, count: number, io: CommandIo): Promise<number> {
+  const { env, signal } = io;
+  const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
+  const command = ownCommandLine([serveProcessCommand]);
+  return superviseProcesses({ config, count, command, env, log, signal }).catch((error) => explain(error, config));
+}
+
 /** @throws CommandError with one line where what is wrong is the operator's to put right */
-export async function startOrExplain(config: Config, io: CommandIo): Promise<Server> {
-  const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
+export async function startOrExplain(config: Config, io: CommandIo, member?: Member): Promise<Server> {
+  const always = member === undefined ? {} : { pid: process.pid };
+  const log = createLog({ ...logOptions(config, io), always });
   const print = (text: string): void => void io.stdout.write(text);
-  try {
-    return await startServer(config, { clock: Date.now, log, print });
-  } catch (error) {
-    if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
-    if (error instanceof StorageError || error instanceof AdminSetupError) {
-      throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
-    }
-    throw error;
+  return startServer(config, { clock: Date.now, log, print, join: member?.join }).catch((error) =>
+    explain(error, config),
+  );
+}
+
+function logOptions(config: Config, io: CommandIo): LogOptions {
+  return { ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) };
+}
+
+function explain(error: unknown, config: Config): never {
+  if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
+  if (error instanceof StorageError || error instanceof AdminSetupError) {
+    throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
   }
+  throw error;
 }
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import { wait } from "../gpu-pusher/wait.ts";
+import { wait } from "../wait.ts";
 import type { Habit, Turn } from "./habits.ts";
 
 export interface Talk {

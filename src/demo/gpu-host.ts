@@ -1,4 +1,4 @@
-import { wait } from "../gpu-pusher/wait.ts";
+import { wait } from "../wait.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import type { GpuReading } from "../store/store.ts";
 import { gpuCount } from "./history.ts";

@@ -6,7 +6,7 @@ import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiEnding } from "./nvidia
 import { rocmSmiArguments, rocmSmiReadings } from "./rocm-smi.ts";
 import { runTool, ToolError } from "./run-tool.ts";
 import { createSampleSets } from "./sample-sets.ts";
-import { wait } from "./wait.ts";
+import { wait } from "../wait.ts";
 
 export interface ToolRunOptions {
   env: Environment;

@@ -1,11 +1,11 @@
 import type { Clock } from "../clock.ts";
-import type { Backoff } from "./backoff.ts";
+import type { Backoff } from "../backoff.ts";
 import type { SampleSet } from "./gpu-entry.ts";
 import type { Newest } from "./newest.ts";
 import type { PostAnswer, Server } from "./post-answer.ts";
 import { answerOf, failureOf } from "./post-answer.ts";
 import type { SayChange } from "./say-change.ts";
-import { wait } from "./wait.ts";
+import { wait } from "../wait.ts";
 
 /** Holds the connection, the server's look-up and its write; a sample is stale long before. */
 const requestDeadlineMs = 10_000;

@@ -1,9 +1,9 @@
-import type { Backoff } from "./backoff.ts";
+import type { Backoff } from "../backoff.ts";
 import { findGpuEntry, type GpuReading, type SampleSet } from "./gpu-entry.ts";
 import type { GpuTool, ToolWatchOptions } from "./gpu-tool.ts";
 import { ToolError } from "./run-tool.ts";
 import type { SayChange } from "./say-change.ts";
-import { wait } from "./wait.ts";
+import { wait } from "../wait.ts";
 
 export interface ReadGpusOptions extends Omit<ToolWatchOptions, "onReadings"> {
   tool: GpuTool;

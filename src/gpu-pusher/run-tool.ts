@@ -1,5 +1,5 @@
 import type { Environment } from "../config.ts";
-import { wait } from "./wait.ts";
+import { wait } from "../wait.ts";
 
 /** The tool gave no readings; the message says why, in words for the operator. */
 export class ToolError extends Error {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { rename } from "node:fs/promises";
-import { createBackoff } from "../../src/gpu-pusher/backoff.ts";
+import { createBackoff } from "../../src/backoff.ts";
 import type { SampleSet } from "../../src/gpu-pusher/gpu-entry.ts";
 import { findGpuTool } from "../../src/gpu-pusher/gpu-tool.ts";
 import { readGpus } from "../../src/gpu-pusher/read-gpus.ts";

@@ -83,7 +83,7 @@ export async function startAdmin({
         trustedHops,
       }),
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
-    inFlight: () => 3,
+    inFlight: async () => 3,
     gpuSamplesReceived: () => {},
     probeUpstream: async () => ({ ok: true }),
     ...overrides,

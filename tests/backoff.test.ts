@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createBackoff } from "../../src/gpu-pusher/backoff.ts";
+import { createBackoff } from "../src/backoff.ts";
 
 test("waits double up to the cap", () => {
   const backoff = createBackoff(1000, 30_000, () => 1);

@@ -1,0 +1,24 @@
+import { joinParent } from "../processes/member.ts";
+import { CommandError, type CommandIo } from "./command.ts";
+import { startOrExplain, untilStopped } from "./serve.ts";
+import { settingsOf } from "./settings.ts";
+
+export const summary = "one of the processes that `serve` starts where PROCESSES asks for several";
+
+export const help = `tollgate serve-process
+
+${summary}
+`;
+
+/** Serves until the parent, or a signal to this process alone, ends it. */
+export async function run(_args: string[], io: CommandIo): Promise<number> {
+  const member = joinParent();
+  if (member === undefined) throw new CommandError("serve-process is started by serve; set PROCESSES instead", 2);
+  const server = await startOrExplain(settingsOf(io), io, member);
+  member.listening(server);
+  await untilStopped(AbortSignal.any([io.signal, member.stopped]));
+  member.draining();
+  await server.stop();
+  await member.leave();
+  return 0;
+}
