@@ -16,6 +16,8 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
   ["ENOTDIR", "the data folder is not a folder"],
   ["EEXIST", "the file exists already"],
   ["ENOENT", "the folder does not exist"],
+  ["ERR_POSTGRES_CONNECTION_REFUSED", "PostgreSQL cannot be reached"],
+  ["ERR_POSTGRES_CONNECTION", "the connection to PostgreSQL was lost"],
 ];
 
 /** Any failure of the engine as one sentence. Messages of a StorageError are kept. */

@@ -1,8 +1,8 @@
-import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { Clock } from "../clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { UsageCount, UsageStore, UsageSum } from "./store.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
@@ -74,7 +74,7 @@ function prepareIsNewFlush({ db, tables: { usageFlushes } }: Engine) {
 }
 
 /** A handful of constant statements, however many keys and minutes: all rows arrive as one JSON parameter. */
-function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Promise<void> {
+function prepareCounting({ db, tables, jsonRows, lockRows }: Engine): (rows: string) => Promise<void> {
   const { keys, usageMinute, usageHour, usageDay } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
@@ -88,6 +88,11 @@ function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Pr
       .onConflictDoUpdate({ target, set: addedTo(table) })
       .prepare();
 
+  const countedKeys = db
+    .select({ id: keys.id })
+    .from(keys)
+    .where(inArray(keys.id, sql`(select ${column(1)} from ${rows})`))
+    .orderBy(asc(keys.id));
   const statements = [
     countPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
     countPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
@@ -96,6 +101,8 @@ function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Pr
       [usageDay.day, usageDay.keyId] as never,
       sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
     ),
+    // An update takes its rows in any order.
+    ...(lockRows === undefined ? [] : [lockRows(countedKeys).prepare()]),
     db
       .update(keys)
       .set({
@@ -141,9 +148,9 @@ function preparePruning({ db, tables: { usageMinute } }: Engine): (beforeMinute:
 function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
   const sumOf = (table: CounterTable | typeof keys) => ({
-    requestCount: sql<number>`coalesce(sum(${table.requestCount}), 0)`,
-    inputTokens: sql<number>`coalesce(sum(${table.inputTokens}), 0)`,
-    outputTokens: sql<number>`coalesce(sum(${table.outputTokens}), 0)`,
+    requestCount: sql`coalesce(sum(${table.requestCount}), 0)`.mapWith(Number),
+    inputTokens: sql`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
+    outputTokens: sql`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
   });
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     only(
