@@ -73,8 +73,7 @@ export function createForward(deps: ForwardDeps): Forward {
         return deps.fetch(url, { ...init, keepalive: false });
       });
       pooled = true;
-      // A status that no Response can be made with is not HTTP (RFC 9110 section 15).
-      if (response.status < 200 || response.status > 599) throw new Error("The upstream's status is out of range.");
+      if (!isReadable(response)) throw new Error("The upstream's answer is not HTTP that was asked for.");
       return { response, deadline, signal: aborter.signal, abort, release };
     } catch (error) {
       const ended = callEndedBy(error, aborter.signal);
@@ -86,6 +85,16 @@ export function createForward(deps: ForwardDeps): Forward {
       unwatch();
     }
   };
+}
+
+/**
+ * No Response can be made with a status out of range (RFC 9110 section 15). Bun undoes the chunks and leaves any other
+ * transfer coding in the bytes, while its name ends at this hop (1.4.5).
+ */
+function isReadable({ status, headers }: Response): boolean {
+  if (status < 200 || status > 599) return false;
+  const coding = headers.get("transfer-encoding");
+  return coding === null || coding.toLowerCase() === "chunked";
 }
 
 /** A last check right before the call: whatever a client sends, only the configured origin's `/v1/` is ever asked. */

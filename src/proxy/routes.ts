@@ -14,7 +14,7 @@ import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery, isHost } from "./path.ts";
-import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps, GateDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
@@ -76,7 +76,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     exchange.keyId = key.id;
 
     const path = withoutQuery(target);
-    const { body, stream, usageAdded } = await readBody(request, path, config.rewrite);
+    const { body, stream, usageAdded } = await readBody(request, path, config);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
     exchange.sent();
     const answer = await deps.forward({
@@ -145,16 +145,32 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamCall["body"];
 }
 
-/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large */
-async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody> {
+/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large, or does not come */
+async function readBody(
+  request: Request,
+  path: string,
+  { rewrite, upstream }: ProxyDeps["config"],
+): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await findWholeBody(request);
-  if (bytes === undefined) throw new Refusal("body_too_large");
+  const bytes = await getBodyInTime(request, upstream.nonStreamReadTimeoutMs);
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, rules);
+  const rewritten = rewriteRequest(path, text, rewrite);
   return { ...rewritten, body: rewritten.body ?? bytes };
+}
+
+/** The runtime's idle timer is off while a request runs, so a client that stops in the middle would hold it for ever. */
+async function getBodyInTime(request: Request, timeoutMs: number): Promise<Uint8Array<ArrayBuffer>> {
+  const tooLate = Promise.withResolvers<never>();
+  const timer = setTimeout(() => tooLate.reject(new Refusal("request_timeout")), timeoutMs);
+  try {
+    const bytes = await Promise.race([findWholeBody(request), tooLate.promise]);
+    if (bytes === undefined) throw new Refusal("body_too_large");
+    return bytes;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {

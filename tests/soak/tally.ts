@@ -1,0 +1,68 @@
+import type { AdminClient } from "../support/admin-client.ts";
+
+/** What was used: by clients that saw the end of an answer, by the simulator, or as the program counted it. */
+export interface Sum {
+  requests: number;
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/** By the name of a key. */
+export type Tally = Map<string, Sum>;
+
+export function add(tally: Tally, name: string, sum: Sum): void {
+  const { requests, inputTokens, outputTokens } = tally.get(name) ?? { requests: 0, inputTokens: 0, outputTokens: 0 };
+  tally.set(name, {
+    requests: requests + sum.requests,
+    inputTokens: inputTokens + sum.inputTokens,
+    outputTokens: outputTokens + sum.outputTokens,
+  });
+}
+
+interface Row {
+  key_name: string;
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+}
+
+/** What the program counted, as the console would read it: from the keys, the days and the minutes. */
+export async function readCounters(admin: AdminClient): Promise<Record<"keys" | "days" | "minutes", Tally>> {
+  const keys: Tally = new Map();
+  for (const key of await admin.listKeys()) {
+    add(keys, key.name, {
+      requests: key.total_request_count,
+      inputTokens: key.total_input_tokens,
+      outputTokens: key.total_output_tokens,
+    });
+  }
+  const days = await admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
+  const history = await admin.expectOk<{ points: Row[] }>("GET", "/api/usage/history?days=30&bucket_minutes=1");
+  return { keys, days: tallyOf(days), minutes: tallyOf(history.points) };
+}
+
+function tallyOf(rows: Row[]): Tally {
+  const tally: Tally = new Map();
+  for (const row of rows) {
+    add(tally, row.key_name, {
+      requests: row.request_count,
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+    });
+  }
+  return tally;
+}
+
+/** One line for each name that two tallies do not agree on; names that used nothing are as good as absent. */
+export function differences(left: Tally, right: Tally): string[] {
+  const names = new Set([...left.keys(), ...right.keys()]);
+  return [...names].flatMap((name) => {
+    const [one, other] = [left, right].map((tally) => shown(tally.get(name)));
+    return one === other ? [] : [`${name}: ${one} against ${other}`];
+  });
+}
+
+function shown(sum: Sum | undefined): string {
+  const { requests, inputTokens, outputTokens } = sum ?? { requests: 0, inputTokens: 0, outputTokens: 0 };
+  return `${requests} requests, ${inputTokens} input, ${outputTokens} output`;
+}
