@@ -6,7 +6,7 @@ import { createLog } from "../log.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { refuseOtherStorage, settingsOf } from "./settings.ts";
+import { settingsOf, storageName } from "./settings.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
@@ -18,6 +18,8 @@ variables or a .env file in the working folder; these matter first:
   PROXY_UPSTREAM_URL   the backend (http://127.0.0.1:8000)
   HOST, PORT           where to listen (127.0.0.1, 8080)
   DATA_DIR             the folder that holds the database (./data)
+  DATABASE_URL         postgres://…: all data lives there instead, for any number of instances;
+                       SECRET_KEY must then be set, to the same value everywhere
   ADMIN_PASSWORD       the console's password; without it the first start makes one and prints it
 
 The README lists all of them. SIGTERM or SIGINT ends the program once running responses have ended,
@@ -27,7 +29,6 @@ or after SHUTDOWN_GRACE seconds; a second one ends it at once.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   refuseArguments(args);
   const config = settingsOf(io);
-  refuseOtherStorage(config);
   if (config.processes !== 1) throw new CommandError("PROCESSES: this version runs one process; leave it unset", 2);
   const server = await startOrExplain(config, io);
   await untilStopped(io.signal);
@@ -52,7 +53,7 @@ export async function startOrExplain(config: Config, io: CommandIo): Promise<Ser
   } catch (error) {
     if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
     if (error instanceof StorageError || error instanceof AdminSetupError) {
-      throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
+      throw new CommandError(`${storageName(config)}: ${error.message}`);
     }
     throw error;
   }

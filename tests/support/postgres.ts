@@ -5,17 +5,20 @@ import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 
 /** A PostgreSQL of the tests' own, on loopback, in a temporary folder. It ends with the test process. */
-export interface Postgres {
-  /** An empty database, dropped with the server. */
+export interface Postgres extends AsyncDisposable {
+  /** An empty database. @returns its address */
   createDatabase(): Promise<string>;
-  /** Ends its connections first. */
-  dropDatabase(url: string): Promise<void>;
+  /** Ends every connection of a client. */
+  cutConnections(): Promise<void>;
   /** Runs statements as the superuser, in the database `postgres` unless another's address is given. */
   run(statement: string, url?: string): Promise<Record<string, unknown>[]>;
   /** Waits until it is down; connections are cut. */
   stop(): Promise<void>;
   /** Waits until it answers. */
   start(): Promise<void>;
+  /** It keeps its connections and says nothing, as behind a network that swallows everything. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
 }
 
 const bin = findBin();
@@ -33,6 +36,12 @@ let shared: Promise<Postgres> | undefined;
 
 /** One server for all tests of this process. Tests that stop it start one of their own. */
 export const sharedPostgres = (): Promise<Postgres> => (shared ??= startPostgres());
+
+/** A database for a test that does not mind which engine it has; undefined: SQLite. TOLLGATE_TEST_ENGINE=postgres decides. */
+export async function databaseUrlForTest(): Promise<string | undefined> {
+  if (process.env["TOLLGATE_TEST_ENGINE"] !== "postgres") return undefined;
+  return (await sharedPostgres()).createDatabase();
+}
 
 /** @param settings of the server, such as `fsync=on` */
 export async function startPostgres(settings: readonly string[] = ["fsync=off"]): Promise<Postgres> {
@@ -60,6 +69,12 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings];
 
   const pgCtl = (...args: string[]) => runToEnd([...asOwner, `${bin}/pg_ctl`, "-D", data, "-w", ...args]);
+  /** The server and each process of its own that serves a connection. */
+  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
+    const server = Number((await Bun.file(`${data}/postmaster.pid`).text()).split("\n", 1)[0]);
+    const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
+    for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
+  };
   const stopAtOnce = (): void => {
     Bun.spawnSync([...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"], { cwd: "/" });
     folder.remove();
@@ -87,11 +102,19 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
       await run(`create database ${name}`);
       return urlOf(name);
     },
-    async dropDatabase(url) {
-      await run(`drop database ${new URL(url).pathname.slice(1)} with (force)`);
+    async cutConnections() {
+      await run(
+        "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+      );
     },
     stop: () => pgCtl("-m", "fast", "stop"),
     start,
+    freeze: () => signalAll("SIGSTOP"),
+    thaw: () => signalAll("SIGCONT"),
+    async [Symbol.asyncDispose]() {
+      process.off("exit", stopAtOnce);
+      stopAtOnce();
+    },
   };
 }
 

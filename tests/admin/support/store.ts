@@ -1,6 +1,7 @@
 import { createLog } from "../../../src/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { databaseUrlForTest } from "../../support/postgres.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
 export interface TestStore {
@@ -15,6 +16,7 @@ export async function openTestStore(time: { now: number } = { now: 1 }): Promise
   const clock = () => time.now;
   const store = await openStore({
     dataDir: folder.path,
+    databaseUrl: await databaseUrlForTest(),
     clock,
     log: createLog({ level: "error", format: "json", clock, write: () => {} }),
   });
