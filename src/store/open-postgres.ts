@@ -4,7 +4,7 @@ import { prepareFindActiveKey } from "./keys.ts";
 import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
 import { isMoveUnfinished } from "./move-marker.ts";
 import { migratePostgres } from "./postgres-migrate.ts";
-import { createPostgresPool, type PostgresPool } from "./postgres-pool.ts";
+import { createPostgresPool, isConnectionLost, type PostgresPool } from "./postgres-pool.ts";
 import { postgresEngine } from "./postgres.ts";
 import { prepareFindSession } from "./sessions.ts";
 import { type Store, StorageError } from "./store.ts";
@@ -18,6 +18,8 @@ const statementTimeoutMs = 1500;
 /** No response waits for a flush longer than the ledger's patience; one with the counts of a long outage takes its time. */
 const flushTimeoutMs = 5000;
 const flushTimeoutPerCountMs = 0.2;
+/** Each connection of a pool may turn out to be one that was cut. */
+const mostCuts = 5;
 
 export interface PostgresStoreOptions {
   url: string;
@@ -68,22 +70,24 @@ function storeOver(url: string, clock: Clock): Store {
         clock,
         // PostgreSQL takes no null character in a text, so no key has one.
         ask: async (key, timeoutMs) =>
-          key.includes("\0") ? undefined : lookups.within(timeoutMs, async () => findActive(key)),
+          key.includes("\0") ? undefined : lookups.within(timeoutMs, () => againIfCut(async () => findActive(key))),
       }),
     },
     usage: {
       ...answeredInTime(rest, store.usage),
       add: (counts, flush) =>
-        counting.within(flushTimeoutMs + counts.length * flushTimeoutPerCountMs, () =>
-          countingStore.usage.add(counts, flush),
-        ),
+        counting.within(flushTimeoutMs + counts.length * flushTimeoutPerCountMs, () => {
+          const add = () => countingStore.usage.add(counts, flush);
+          // By its number a flush is known again, should it have come through before the connection was lost.
+          return flush === undefined ? add() : againIfCut(add);
+        }),
       daily: (sinceDay) => slicesInTime(rest, store.usage.daily(sinceDay)),
       history: (range) => slicesInTime(rest, store.usage.history(range)),
     },
     gpu: answeredInTime(rest, store.gpu),
     sessions: {
       ...answeredInTime(rest, store.sessions),
-      find: (idHash, now) => lookups.within(answerTimeoutMs, async () => findSession(idHash, now)),
+      find: (idHash, now) => lookups.within(answerTimeoutMs, () => againIfCut(async () => findSession(idHash, now))),
     },
     settings: answeredInTime(rest, store.settings),
     checkWritable: () => rest.within(answerTimeoutMs, store.checkWritable),
@@ -94,6 +98,17 @@ function storeOver(url: string, clock: Clock): Store {
       await Promise.all([lookups, counting, rest].map((pool) => pool.close()));
     },
   };
+}
+
+/** What may be done twice is simply done again where its connection was cut. */
+async function againIfCut<T>(work: () => Promise<T>): Promise<T> {
+  for (let again = 1; ; again++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConnectionLost(error) || again > mostCuts) throw error;
+    }
+  }
 }
 
 type Methods = Record<string, (...args: never[]) => unknown>;

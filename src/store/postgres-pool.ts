@@ -102,8 +102,23 @@ function databaseIn(url: string): { database?: string } {
   return name === "" ? {} : { database: decodeURIComponent(name) };
 }
 
+/** The server ended the connection, or it broke: whether the work was done is unknown. */
+export function isConnectionLost(error: unknown): boolean {
+  // SQLSTATE 57P01 to 57P03: shut down by an administrator, after a crash, or still starting.
+  return sqlStateOf(error).startsWith("57P0") || codeOf(error) === "ERR_POSTGRES_CONNECTION_CLOSED";
+}
+
+function codeOf(error: unknown): string {
+  const cause = causeOf(error);
+  return cause instanceof SQL.PostgresError ? cause.code : "";
+}
+
 /** Bun keeps the server's five-character code here; empty where the failure is not the server's. */
 export function sqlStateOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const cause = causeOf(error);
   return cause instanceof SQL.PostgresError && typeof cause.errno === "string" ? cause.errno : "";
 }
+
+/** Drizzle wraps what the driver throws. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof Error && error.cause instanceof Error ? error.cause : error;
