@@ -7,6 +7,8 @@ import { createTempFolder } from "../../support/temp-folder.ts";
 export interface TestStore {
   store: Store;
   dataDir: string;
+  /** Undefined: SQLite. */
+  databaseUrl: string | undefined;
   remove: () => Promise<void>;
 }
 
@@ -14,15 +16,17 @@ export interface TestStore {
 export async function openTestStore(time: { now: number } = { now: 1 }): Promise<TestStore> {
   const folder = createTempFolder();
   const clock = () => time.now;
+  const databaseUrl = await databaseUrlForTest();
   const store = await openStore({
     dataDir: folder.path,
-    databaseUrl: await databaseUrlForTest(),
+    databaseUrl,
     clock,
     log: createLog({ level: "error", format: "json", clock, write: () => {} }),
   });
   return {
     store,
     dataDir: folder.path,
+    databaseUrl,
     remove: async () => {
       await store.close();
       folder.remove();
