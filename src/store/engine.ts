@@ -18,8 +18,6 @@ export interface Engine {
   transaction: <T>(work: () => Promise<T>) => Promise<T>;
   /** Until the transaction ends, nobody else comes past the same name. */
   passAlone: (name: string) => Promise<void>;
-  /** Makes a select lock its rows, in its order; undefined where a transaction has them all anyway. */
-  lockRows: (<Select>(select: Select) => Select) | undefined;
   close: () => void;
 }
 

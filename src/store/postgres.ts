@@ -24,10 +24,6 @@ export function postgresEngine({ client, transaction, close }: PostgresPool): En
     async passAlone(name) {
       await db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, ${lockSpace}))`);
     },
-    lockRows: (select) => {
-      (select as { for(strength: "update"): unknown }).for("update");
-      return select;
-    },
     close: () => void close(),
   };
 }

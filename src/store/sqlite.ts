@@ -100,7 +100,6 @@ function engineOver(client: Database, readOnly: boolean): Engine {
     find: (query, values) => query.get(values),
     // A transaction has the whole database to itself.
     passAlone: async () => {},
-    lockRows: undefined,
     transaction: async (work) => {
       client.run("BEGIN IMMEDIATE");
       try {

@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Clock } from "../clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
@@ -74,7 +74,7 @@ function prepareIsNewFlush({ db, tables: { usageFlushes } }: Engine) {
 }
 
 /** A handful of constant statements, however many keys and minutes: all rows arrive as one JSON parameter. */
-function prepareCounting({ db, tables, jsonRows, lockRows }: Engine): (rows: string) => Promise<void> {
+function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Promise<void> {
   const { keys, usageMinute, usageHour, usageDay } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
@@ -88,11 +88,6 @@ function prepareCounting({ db, tables, jsonRows, lockRows }: Engine): (rows: str
       .onConflictDoUpdate({ target, set: addedTo(table) })
       .prepare();
 
-  const countedKeys = db
-    .select({ id: keys.id })
-    .from(keys)
-    .where(inArray(keys.id, sql`(select ${column(1)} from ${rows})`))
-    .orderBy(asc(keys.id));
   const statements = [
     countPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
     countPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
@@ -101,8 +96,7 @@ function prepareCounting({ db, tables, jsonRows, lockRows }: Engine): (rows: str
       [usageDay.day, usageDay.keyId] as never,
       sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
     ),
-    // An update takes its rows in any order.
-    ...(lockRows === undefined ? [] : [lockRows(countedKeys).prepare()]),
+    // An update takes its rows in any order, but who counts for the same keys has been kept waiting at their days by now.
     db
       .update(keys)
       .set({

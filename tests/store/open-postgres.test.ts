@@ -90,15 +90,15 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     const minute = Math.floor(clock() / 60_000);
     await Promise.all(
       stores.map(async ({ usage }, instance) => {
-        const counts = ids.map((keyId) => usageCount({ keyId, minute }));
-        // In another order each, as they come in.
-        for (let n = 0; n < 30; n++) {
-          const order = instance % 2 === 0 ? counts : counts.toReversed();
-          await usage.add(order, { ledger: `ledger ${instance}`, number: n + 1 });
+        for (let n = 0; n < 60; n++) {
+          // Half of the keys, and in another order each time, as they come in.
+          const mixed = ids.toSorted((a, b) => ((a * 7919 + n + instance) % 101) - ((b * 7919 + n + instance) % 101));
+          const counts = mixed.slice(0, 25).map((keyId) => usageCount({ keyId, minute: minute - (n % 3) }));
+          await usage.add(counts, { ledger: `ledger ${instance}`, number: n + 1 });
         }
       }),
     );
-    expect(await first.usage.sumOfKeys()).toMatchObject({ requestCount: 4 * 30 * 50 });
+    expect(await first.usage.sumOfKeys()).toMatchObject({ requestCount: 4 * 60 * 25 });
     const [row] = await (
       await sharedPostgres()
     ).run("select deadlocks from pg_stat_database where datname = current_database()", url);
