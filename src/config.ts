@@ -128,6 +128,9 @@ const variables = {
   },
 } satisfies Record<string, Variable<TSchema>>;
 
+/** All there are, so that no document leaves one out. */
+export const variableNames: readonly string[] = Object.keys(variables);
+
 type Variables = typeof variables;
 type Settings = Static<TObject<{ [Name in keyof Variables]: Variables[Name]["schema"] }>>;
 

@@ -91,8 +91,8 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   async function writeAll(): Promise<void> {
-    // Receipts that came in the same turn of the event loop go together.
-    await Promise.resolve();
+    // Receipts that came in the same turn of the event loop go together: waking the thread that writes costs more than counting.
+    await new Promise(setImmediate);
     while (gathering.counts.size > 0 && !givenUp.signal.aborted) {
       writing = gathering;
       gathering = newBatch();

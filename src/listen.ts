@@ -26,14 +26,17 @@ export interface Listener {
 export interface Connections {
   /** The address at the other end. */
   peerAddress(request: Request): string | undefined;
+  /** How long a connection may be silent, or take over a request head: bytes that trickle in win no time (Bun 1.4.5). */
+  idleSeconds: number;
   /** Takes a request out of the idle timer. @returns puts its connection back */
   holdOpen(request: Request): () => void;
   attach(server: Bun.Server<undefined>): void;
 }
 
-export function createConnections(): Connections {
+export function createConnections(idleSeconds = defaultIdleSeconds): Connections {
   let server: Bun.Server<undefined> | undefined;
   return {
+    idleSeconds,
     peerAddress: (request) => server?.requestIP(request)?.address,
     holdOpen(request) {
       server?.timeout(request, 0);
@@ -52,7 +55,7 @@ export class ListenError extends Error {
 }
 
 /** Closes connections that are silent between requests or in the middle of a request head. */
-const idleSeconds = 75;
+const defaultIdleSeconds = 75;
 
 /** @throws ListenError */
 export function listen(options: ListenOptions): Listener {
@@ -61,13 +64,13 @@ export function listen(options: ListenOptions): Listener {
   return { url: server.url.origin, drain: () => server.stop(), cut: () => server.stop(true) };
 }
 
-function serve({ host, port, shared, fetch, refuse }: ListenOptions): Bun.Server<undefined> {
+function serve({ host, port, shared, connections, fetch, refuse }: ListenOptions): Bun.Server<undefined> {
   try {
     return Bun.serve({
       hostname: host,
       port,
       reusePort: shared,
-      idleTimeout: idleSeconds,
+      idleTimeout: connections.idleSeconds,
       // Bodies that are not rewritten have no limit; those that are have one of their own.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // Bun's error page would tell strangers about the program.

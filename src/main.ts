@@ -4,7 +4,7 @@ raiseFetchLimit();
 
 const stop = new AbortController();
 /** `npm run` hands on a signal that the terminal has sent to its children too: one Ctrl-C arrives twice there. */
-const sameSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 250;
+const sameSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
 let stoppedAt = 0;
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.on(signal, () => {

@@ -15,3 +15,11 @@ export function writeSetting(name: string, value: string | undefined): void {
     // Not remembered; it still holds until the page is closed.
   }
 }
+
+/** How many there were the last time: what loads keeps their room, and moves nothing when it has come. */
+export function rememberedCount(name: string, otherwise: number): number {
+  const count = Number(readSetting(`count.${name}`));
+  return Number.isInteger(count) && count > 0 ? count : otherwise;
+}
+
+export const rememberCount = (name: string, count: number): void => writeSetting(`count.${name}`, String(count));

@@ -72,3 +72,11 @@ export function visibleSpan(view: View, now: number, bucketMinutes: number): Spa
   }
   return { from: floorToStep(now - ranges[view.range].spanMs, bucketMs), to: floorToStep(now, bucketMs) + bucketMs };
 }
+
+export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>
+  a.days === b.days && a.bucketMinutes === b.bucketMinutes;
+
+export const sameSpan = (a: Span, b: Span): boolean => a.from === b.from && a.to === b.to;
+
+/** For a choice of ranges. */
+export const rangeOptions = Object.entries(ranges).map(([value, { label }]) => ({ value: value as Range, label }));

@@ -23,7 +23,7 @@ variables or a .env file in the working folder; these matter first:
   ADMIN_PASSWORD       the console's password; without it the first start makes one and prints it
 
 The README lists all of them. SIGTERM or SIGINT ends the program once running responses have ended,
-or after SHUTDOWN_GRACE seconds; a second one ends it at once.
+or after SHUTDOWN_GRACE seconds; another one, a second later or more, ends it at once.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { type Config, ConfigError, type Environment, readConfig } from "../config.ts";
 import { databaseFile } from "../store/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -20,8 +20,16 @@ export function storageName({ databaseUrl, dataDir }: Config): string {
 /** The database of a data folder that was served before. @throws CommandError where there is none */
 export function existingDatabase({ dataDir }: Config): string {
   const file = databaseFile(dataDir);
-  if (existsSync(file)) return file;
-  throw new CommandError(
-    `there is no database ${JSON.stringify(file)}; set DATA_DIR to the folder that \`tollgate serve\` uses`,
-  );
+  try {
+    accessSync(file, constants.R_OK | constants.W_OK);
+    return file;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR") {
+      throw new CommandError(`this user may not use the database ${JSON.stringify(file)} (${code})`);
+    }
+    throw new CommandError(
+      `there is no database ${JSON.stringify(file)}; set DATA_DIR to the folder that \`tollgate serve\` uses`,
+    );
+  }
 }

@@ -15,7 +15,7 @@ export interface Traffic {
 /** By the hour of Seoul, 0 to 24: how much of the busiest time's traffic there is. */
 const shapes = {
   office: (hour: number, weekend: boolean) =>
-    (weekend ? 0.12 : 1) * (0.04 + bell(hour, 10.5, 1.8) + bell(hour, 15.5, 2.4)),
+    (weekend ? 0.3 : 1) * (0.04 + bell(hour, 10.5, 1.8) + bell(hour, 15.5, 2.4)),
   evening: (hour: number) => 0.06 + bell(hour, 20.5, 2.6) + 0.3 * bell(hour, 8, 1.2),
   night: (hour: number) => (hour >= 1 && hour < 4.5 ? 1 : 0.03),
   always: (hour: number, weekend: boolean) => (weekend ? 0.6 : 0.8) + 0.25 * bell(hour, 14, 5),

@@ -8,8 +8,8 @@ import { clientResponseHeaders } from "./headers.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, readWhole, relayStream } from "./relay.ts";
 import { createStreamUsageFilter, type UsageAdded } from "./stream-usage.ts";
-import type { Usage } from "./usage.ts";
-import { createUsageReader, isPlainEventStream } from "./usage-reader.ts";
+import { noUsage, type Usage } from "./usage.ts";
+import { createUsageReader, isPlainEventStream, readWholeUsage } from "./usage-reader.ts";
 
 export interface DeliverDeps {
   /** Commits one counted response; the client sees no end before. Never rejects. */
@@ -43,23 +43,21 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
   exchange.status = response.status;
 
   if (method === "HEAD" || response.body === null) {
-    await settle(delivery, deps, { inputTokens: 0, outputTokens: 0 }, undefined);
+    await settle(delivery, deps, noUsage, undefined);
     return new Response(null, init);
   }
   const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  const reader = createUsageReader(kind);
   // Nothing can be put into a compressed one, so it is relayed like any other body.
   const isEventStream = isPlainEventStream(kind);
   const edit = response.status === 200 ? delivery.edit : undefined;
   if (edit !== undefined || (!isEventStream && isShort(response))) {
     const bytes = await readWhole(answer).catch(async (error: unknown) => {
       const ended = callEndedBy(error, answer.signal);
-      await settle(delivery, deps, await reader.end(), ended);
+      await settle(delivery, deps, noUsage, ended);
       throw ended;
     });
     exchange.firstByte();
-    void reader.push(bytes);
-    await settle(delivery, deps, await reader.end(), undefined);
+    await settle(delivery, deps, await readWholeUsage(bytes, kind), undefined);
     headers.delete("content-length");
     return new Response(edit?.(findText(bytes) ?? "") ?? bytes, init);
   }
@@ -67,7 +65,7 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
   headers.delete("content-length");
   exchange.streamed = true;
   const meter = createMeter({
-    reader,
+    reader: createUsageReader(kind),
     filter: isEventStream ? createStreamUsageFilter(delivery.usageAdded) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
     settle: (usage, cause) => settle(delivery, deps, usage, cause),

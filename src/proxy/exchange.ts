@@ -13,6 +13,8 @@ export interface Exchange {
   /** The upstream's response head came. */
   answered(): void;
   firstByte(): void;
+  /** Called once it is over. */
+  whenFinished(callback: () => void): void;
   /** Only the first call counts. */
   finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
 }
@@ -24,6 +26,7 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
   let upstreamMs: number | undefined;
   let firstByteMs: number | undefined;
   let finished = false;
+  let afterwards = (): void => {};
   observer.started();
   const exchange: Exchange = {
     keyId: undefined,
@@ -39,9 +42,13 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
     firstByte() {
       firstByteMs ??= monotonic() - begunAt;
     },
+    whenFinished(callback) {
+      afterwards = callback;
+    },
     finish(outcome, details) {
       if (finished) return;
       finished = true;
+      afterwards();
       observer.finished({
         method,
         path,

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { CallEnded, callEndedBy, clientLeft, stopped, timedOut } from "./call-ended.ts";
 import type { ConnectWatch } from "./connect-watch.ts";
 import { createReadDeadline, type ReadDeadline } from "./read-deadline.ts";
+import { createUpload } from "./upload.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -64,9 +65,10 @@ export function createForward(deps: ForwardDeps): Forward {
       deadline.clear();
     };
     const begunAt = deps.monotonic();
+    const upload = call.body instanceof ReadableStream ? createUpload(call.body, deadline) : undefined;
     deadline.beginWait();
     try {
-      const init = fetchInit(call, aborter.signal);
+      const init = fetchInit(upload === undefined ? call : { ...call, body: upload.body }, aborter.signal);
       const response = await deps.fetch(url, init).catch((error: unknown) => {
         const stale = pooled && isStaleConnection(error, call, deps.monotonic() - begunAt) && !aborter.signal.aborted;
         if (!stale) throw error;
@@ -81,6 +83,7 @@ export function createForward(deps: ForwardDeps): Forward {
       release();
       throw ended;
     } finally {
+      upload?.leaveDeadline();
       deadline.endWait();
       unwatch();
     }

@@ -14,7 +14,7 @@ import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery, isHost } from "./path.ts";
-import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
+import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps, GateDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
@@ -44,20 +44,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const { config } = deps;
 
   const begin = (request: Request): Exchange => {
-    const release = deps.holdOpen(request);
-    const observer: Observer = {
-      started: deps.observer.started,
-      finished(record) {
-        release();
-        deps.observer.finished(record);
-      },
-    };
-    return beginExchange(
-      observer,
-      deps.monotonic,
-      request.method,
-      withoutQuery(findPathAndQuery(request.url) ?? request.url),
-    );
+    const path = withoutQuery(findPathAndQuery(request.url) ?? request.url);
+    return beginExchange(deps.observer, deps.monotonic, request.method, path);
   };
 
   const fail = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
@@ -76,8 +64,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
     exchange.keyId = key.id;
 
     const path = withoutQuery(target);
-    const { body, stream, usageAdded } = await readBody(request, path, config);
+    const { body, stream, usageAdded } = await readBody(request, path, config.rewrite);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
+    // Only now: a client that stops in the middle of a body that is held shall not keep its connection for ever.
+    exchange.whenFinished(deps.holdOpen(request));
     exchange.sent();
     const answer = await deps.forward({
       method: request.method,
@@ -145,32 +135,16 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamCall["body"];
 }
 
-/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large, or does not come */
-async function readBody(
-  request: Request,
-  path: string,
-  { rewrite, upstream }: ProxyDeps["config"],
-): Promise<OutgoingBody> {
+/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large */
+async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await getBodyInTime(request, upstream.nonStreamReadTimeoutMs);
+  const bytes = await findWholeBody(request);
+  if (bytes === undefined) throw new Refusal("body_too_large");
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, rewrite);
+  const rewritten = rewriteRequest(path, text, rules);
   return { ...rewritten, body: rewritten.body ?? bytes };
-}
-
-/** The runtime's idle timer is off while a request runs, so a client that stops in the middle would hold it for ever. */
-async function getBodyInTime(request: Request, timeoutMs: number): Promise<Uint8Array<ArrayBuffer>> {
-  const tooLate = Promise.withResolvers<never>();
-  const timer = setTimeout(() => tooLate.reject(new Refusal("request_timeout")), timeoutMs);
-  try {
-    const bytes = await Promise.race([findWholeBody(request), tooLate.promise]);
-    if (bytes === undefined) throw new Refusal("body_too_large");
-    return bytes;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {

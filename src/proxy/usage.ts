@@ -6,12 +6,6 @@ export interface Usage {
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
 
-/** Usage while a stream is being read. */
-export interface SeenUsage extends Usage {
-  /** The output is the number that a Messages stream opens with, before there is any: a first real one may be zero. */
-  outputIsOpening?: boolean;
-}
-
 /** Where an answer or an event keeps its `usage`: on top, or in a Messages `message`, or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;
 
@@ -23,30 +17,46 @@ export const usageNames = {
 
 /**
  * What one parsed answer or event adds to what was seen before. A count that is there replaces an earlier one; null,
- * nonsense and zero never do: servers send them before the real value and, after an error, behind it. The one number
- * that a zero replaces is the output in `message_start`, a placeholder, unless the input is said to be zero as well: a
- * refusal ends with no output, an error with zeros for everything.
+ * nonsense and zero never do: servers send them before the real value and, after an error, behind it.
  */
-export function readUsage(value: unknown, seen: SeenUsage): SeenUsage {
+export function readUsage(value: unknown, seen: Usage): Usage {
   if (!isObject(value)) return seen;
   let usage = readCounts(value.usage, seen);
   for (const holder of usageHolders) {
     const held = value[holder];
-    if (!isObject(held)) continue;
-    usage = readCounts(held.usage, usage);
-    if (holder === "message" && isObject(held.usage)) usage = { ...usage, outputIsOpening: true };
+    if (isObject(held)) usage = readCounts(held.usage, usage);
   }
   return usage;
 }
 
-function readCounts(counts: unknown, seen: SeenUsage): SeenUsage {
+/** Usage while a stream is being read. */
+export interface StreamUsage extends Usage {
+  /** The output is the placeholder that a Messages stream opens with. */
+  outputIsOpening: boolean;
+}
+
+/**
+ * Like `readUsage`, for the events of a stream in their order. The placeholder in `message_start` is the one output that
+ * a zero replaces, unless the input is said to be zero as well: a refusal ends with no output, an error with zeros for
+ * everything.
+ */
+export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
+  if (!isObject(event)) return seen;
+  const { inputTokens, outputTokens } = readUsage(event, seen);
+  if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true };
+  const { outputIsOpening } = seen;
+  if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening };
+  const isNone = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
+  if (isNone) return { inputTokens, outputTokens: 0, outputIsOpening: false };
+  return { inputTokens, outputTokens, outputIsOpening: findCount(event.usage, usageNames.outputTokens) === undefined };
+}
+
+function readCounts(counts: unknown, seen: Usage): Usage {
   if (!isObject(counts)) return seen;
-  const inputTokens = findCount(counts, usageNames.inputTokens) ?? seen.inputTokens;
-  const outputTokens = findCount(counts, usageNames.outputTokens);
-  if (outputTokens !== undefined) return { inputTokens, outputTokens };
-  const isNone = counts.output_tokens === 0 && counts.input_tokens !== 0;
-  if (seen.outputIsOpening === true && isNone) return { inputTokens, outputTokens: 0 };
-  return { ...seen, inputTokens };
+  return {
+    inputTokens: findCount(counts, usageNames.inputTokens) ?? seen.inputTokens,
+    outputTokens: findCount(counts, usageNames.outputTokens) ?? seen.outputTokens,
+  };
 }
 
 function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {

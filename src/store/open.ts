@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
@@ -53,6 +54,7 @@ interface Parts {
 
 function storeOver({ file, worker, reader, clock }: Parts): Store {
   const remote = remoteOf(worker);
+  const inode = findInode(file);
   const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
   return {
     keys: {
@@ -70,7 +72,11 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
       find: explained(prepareFindSession(reader)),
     },
     settings: remote("settings", ["get", "set", "setIfAbsent"]),
-    checkWritable: () => answerInTime(worker.call("checkWritable")),
+    async checkWritable() {
+      // SQLite goes on writing to a file that has no name any more (WAL, 3.54).
+      if (findInode(file) !== inode) throw new StorageError("the database file was moved, deleted or replaced");
+      await answerInTime(worker.call("checkWritable"));
+    },
     backup: (target) => backupDatabase({ file, target, clock }),
     async close() {
       reader.close();
@@ -79,6 +85,8 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
     },
   };
 }
+
+const findInode = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 /** The methods of a noun as calls to the Worker, which runs the same interface over its engine. */
 const remoteOf =

@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 async function build(): Promise<string> {
-  const builder = Bun.spawn([join(repository, ".ci/build")], { stdout: "ignore", stderr: "pipe" });
+  const builder = Bun.spawn(["npm", "run", "build"], { cwd: repository, stdout: "ignore", stderr: "pipe" });
   const complaints = await new Response(builder.stderr).text();
   if ((await builder.exited) !== 0) throw new Error(complaints);
   return join(repository, "dist/tollgate");
@@ -121,6 +121,16 @@ describe("the binary", () => {
   test("copies its live database", async () => {
     expect(await output(["backup", "copy.db"])).toBe("Copied data/tollgate.db to copy.db\n");
     expect(readdirSync(folder.path)).toContain("copy.db");
+  });
+
+  test("tells a user who may not read the database so", async () => {
+    using others = createTempFolder();
+    chmodSync(others.path, 0o755);
+    await Bun.write(others.file("tollgate.db"), "");
+    chmodSync(others.file("tollgate.db"), 0o000);
+    const { stderr, exited } = run(["backup", "stolen.db"], { DATA_DIR: others.path });
+    expect(await exited).toBe(1);
+    expect(await new Response(stderr).text()).toStartWith("tollgate: this user may not use the database");
   });
 
   test("knows its version and its commit, and helps with every command", async () => {

@@ -110,6 +110,31 @@ describe.skipIf(!hasBrowser)("every page", () => {
     expect(await page.locator("html").getAttribute("data-theme")).toBeNull();
   });
 
+  test.each(["/", "/keys", "/usage", "/gpus"])("%s moves next to nothing while it loads", async (path) => {
+    await using visit = await console.visit(path);
+    const { page } = visit;
+    await loaded(page);
+    await page.addInitScript(() => {
+      const shifts = { total: 0 };
+      Reflect.set(globalThis, "shifts", shifts);
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) shifts.total += Number(Reflect.get(entry, "value"));
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    // Answers one after another, as from far away.
+    let answers = 0;
+    await page.route("**/api/**", async (route) => {
+      await Bun.sleep(50 * ++answers);
+      await route.continue();
+    });
+    await page.reload();
+    await loaded(page);
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    const total = await page.evaluate((): number => Reflect.get(globalThis, "shifts").total);
+    // A tenth of what web vitals call good.
+    expect(total).toBeLessThan(0.01);
+  });
+
   test("shortcuts lead from page to page, and `?` lists them", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;

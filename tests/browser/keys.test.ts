@@ -118,8 +118,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     held.resolve();
     await answered;
     expect(await statusOf(key)).toBe(401);
-    await toggle.click();
-    await page.waitForResponse("**/api/keys/*");
+    await Promise.all([page.waitForResponse("**/api/keys/*"), toggle.click()]);
     expect(await statusOf(key)).toBe(200);
   });
 

@@ -26,7 +26,10 @@ async function fill(store: Store): Promise<void> {
   await store.keys.delete(4);
   for (let n = 0; n < 20; n++) {
     const reading = { name: "GPU", tempC: null, memoryUsedMb: 1, memoryTotalMb: 2, utilizationPct: 3 };
-    const readings = [0.1 + n, null].map((powerDrawW, gpuId) => ({ ...reading, gpuId, powerDrawW }));
+    const readings = [
+      { ...reading, gpuId: 0, powerDrawW: 0.1 + n },
+      { ...reading, gpuId: 1, powerDrawW: null },
+    ];
     await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, readings });
   }
   await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { createUsageReader, isPlainEventStream } from "../../src/proxy/usage-reader.ts";
-import { noUsage, readUsage, type Usage } from "../../src/proxy/usage.ts";
+import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../src/proxy/usage-reader.ts";
+import { noUsage, readEventUsage, type Usage } from "../../src/proxy/usage.ts";
 import { answers } from "../fixtures/answers.ts";
 import { eventDataOf } from "../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../support/random.ts";
@@ -61,8 +61,8 @@ describe("usage reader", () => {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
       const { inputTokens, outputTokens } = eventDataOf(stream).reduce(
-        (usage, data) => readUsage(findJson(data), usage),
-        noUsage,
+        (usage, data) => readEventUsage(findJson(data), usage),
+        { ...noUsage, outputIsOpening: false },
       );
       const expected = { inputTokens, outputTokens };
       expect({ round, ...(await usageOf(eventStream, cutAtRandom(stream, random))) }).toEqual({ round, ...expected });
@@ -173,3 +173,23 @@ function findJson(text: string): unknown {
     return undefined;
   }
 }
+
+describe("a whole answer", () => {
+  test.each(answers)("of $server tells the same usage as in pieces", async ({ contentType, body, usage }) => {
+    expect(await readWholeUsage(utf8.encode(body), { contentType, contentEncoding: null })).toEqual(usage);
+  });
+
+  test("tells its usage where it is compressed, too long to parse, or no whole JSON", async () => {
+    const long = utf8.encode(`{"text":"${"x".repeat(100_000)}",${Buffer.from(chat).toString().slice(1)}`);
+    const half = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[');
+    expect(await readWholeUsage(gzipSync(chat), { ...json, contentEncoding: "gzip" })).toEqual(five);
+    expect(await readWholeUsage(long, json)).toEqual(five);
+    expect(await readWholeUsage(half, json)).toEqual(five);
+  });
+
+  test("that is no JSON at all, or empty, tells none", async () => {
+    for (const text of ["", "null", "[]", "not json"]) {
+      expect(await readWholeUsage(utf8.encode(text), json)).toEqual(noUsage);
+    }
+  });
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { noUsage, readUsage, type Usage } from "../../src/proxy/usage.ts";
+import { noUsage, readEventUsage, readUsage, type StreamUsage, type Usage } from "../../src/proxy/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };
 
@@ -45,15 +45,7 @@ const nothings: [name: string, value: unknown][] = [
 
 describe("usage", () => {
   test.each(readings)("is read from %s", (_, value, usage) => {
-    expect(readUsage(value, seen)).toMatchObject(usage);
-  });
-
-  test("of a refusal takes the place of what message_start put there, zero as it is", () => {
-    const opened = readUsage({ message: { usage: { input_tokens: 20, output_tokens: 1 } } }, noUsage);
-    expect(readUsage({ usage: { output_tokens: 0 } }, opened)).toEqual({ inputTokens: 20, outputTokens: 0 });
-    expect(readUsage({ usage: { input_tokens: 0, output_tokens: 0 } }, opened)).toMatchObject({ outputTokens: 1 });
-    const counted = readUsage({ usage: { output_tokens: 9 } }, opened);
-    expect(readUsage({ usage: { output_tokens: 0 } }, counted)).toEqual({ inputTokens: 20, outputTokens: 9 });
+    expect(readUsage(value, seen)).toEqual(usage);
   });
 
   test.each(nothings)("is left as it was seen by %s", (_, value) => {
@@ -63,5 +55,37 @@ describe("usage", () => {
 
   test("takes the largest count that is exact", () => {
     expect(readUsage({ usage: { prompt_tokens: Number.MAX_SAFE_INTEGER } }, seen).inputTokens).toBe(2 ** 53 - 1);
+  });
+});
+
+describe("usage in a stream", () => {
+  const usageAfter = (...events: object[]): Usage => {
+    const start = { ...noUsage, outputIsOpening: false };
+    const { inputTokens, outputTokens } = events.reduce<StreamUsage>(
+      (usage, event) => readEventUsage(event, usage),
+      start,
+    );
+    return { inputTokens, outputTokens };
+  };
+  const opening = { message: { usage: { input_tokens: 20, output_tokens: 1 } } };
+
+  test("of a refusal is what its end says, and that is no output", () => {
+    expect(usageAfter(opening, { usage: { output_tokens: 0 } })).toEqual({ inputTokens: 20, outputTokens: 0 });
+  });
+
+  test("of an error that ends in zeros is what was seen before", () => {
+    const zeros = { usage: { input_tokens: 0, output_tokens: 0 } };
+    expect(usageAfter(opening, zeros)).toEqual({ inputTokens: 20, outputTokens: 1 });
+    expect(usageAfter(opening, { usage: { output_tokens: 9 } }, zeros)).toEqual({ inputTokens: 20, outputTokens: 9 });
+  });
+
+  test("keeps an output that was counted, whatever zero comes behind it", () => {
+    const events = [{ usage: { output_tokens: 9 } }, { usage: { output_tokens: 0 } }];
+    expect(usageAfter(opening, ...events)).toEqual({ inputTokens: 20, outputTokens: 9 });
+    const chat = { usage: { prompt_tokens: 5, completion_tokens: 2 } };
+    expect(usageAfter(chat, { usage: { prompt_tokens: 0, completion_tokens: 0 } })).toEqual({
+      inputTokens: 5,
+      outputTokens: 2,
+    });
   });
 });

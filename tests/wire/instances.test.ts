@@ -124,7 +124,6 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       environment["DATABASE_URL"],
     );
     const requests = Number(counted?.["requests"]);
-    console.log({ seen, requests });
     expect(seen.requests).toBeGreaterThan(kills * 50);
     expect(requests).toBeGreaterThanOrEqual(seen.requests);
     // Those that an instance held when it was killed may have been counted without their end being seen.

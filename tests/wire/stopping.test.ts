@@ -62,6 +62,15 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     expect(await running.stop(signal)).toBe(1);
     expect(await client.ended()).not.toBe("complete");
   });
+
+  test("that a terminal sends and npm repeats is one signal", async () => {
+    const running = await start({ SHUTDOWN_GRACE: "600", npm_lifecycle_event: "demo" });
+    const client = await stream(running, "gap=1500ms@3");
+    void running.stop(signal);
+    await until(() => refusesConnections(running.url));
+    expect(await running.stop(signal)).toBe(0);
+    expect(await client.ended()).toBe("complete");
+  });
 });
 
 describe("an idle program", () => {
@@ -71,5 +80,53 @@ describe("an idle program", () => {
     client.request("GET", "/v1/models", { "x-api-key": running.key });
     await client.ended();
     expect(await running.stop()).toBe(0);
+  });
+});
+
+describe("SIGTERM while", () => {
+  test("a request waits for its answer lets the answer come, counted", async () => {
+    const program = await start({ LOG_LEVEL: "info" });
+    backend.clear();
+    const client = await connectRaw(program.url);
+    const headers = {
+      "x-api-key": program.key,
+      "Content-Type": "application/json",
+      "x-simulate": "slow-head=700ms; usage=3,4",
+    };
+    const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+    await backend.nextRequest();
+    const stopped = program.stop();
+    expect((await client.head()).status).toBe(200);
+    expect(await client.ended()).toBe("complete");
+    client.close();
+    expect(await stopped).toBe(0);
+    expect(program.stdout()).toContain('"outputTokens":4');
+  });
+
+  test("a client is still sending its body lets it go on, and its answer come", async () => {
+    const program = await start();
+    const client = await connectRaw(program.url);
+    backend.clear();
+    const head = `PUT /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${program.key}\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\n`;
+    client.send(`${head}abc`);
+    await backend.waitFor(({ type }) => type === "head");
+    const stopped = program.stop();
+    await until(() => refusesConnections(program.url));
+    client.send("def");
+    expect(await client.text()).toBe("abcdef");
+    client.close();
+    expect(await stopped).toBe(0);
+  });
+
+  test("a client has sent half a head waits for it no longer than the grace", async () => {
+    const program = await start({ SHUTDOWN_GRACE: "0.5" });
+    const client = await connectRaw(program.url);
+    client.send("GET /v1/models HTTP/1.1\r\nHost: h\r\nX-Half: ");
+    await Bun.sleep(50);
+    const begun = performance.now();
+    expect(await program.stop()).toBe(0);
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    await client.closed();
   });
 });

@@ -1,6 +1,8 @@
 import { Database } from "bun:sqlite";
+import { closeSync, openSync, renameSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { until } from "../support/until.ts";
@@ -56,5 +58,80 @@ describe("while another program holds the database", () => {
     await gate.waitForLog(({ message }) => String(message).includes("again"));
     expect(await metric("tollgate_storage_commit_failures_total")).toBeGreaterThan(0);
     expect(await metric("tollgate_storage_commit_duration_seconds_count")).toBeGreaterThan(0);
+  });
+});
+
+describe("when the database is moved away from under the program", () => {
+  test("requests are served, keys are known, and /readyz says that counts have no home", async () => {
+    using folder = createTempFolder();
+    await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
+    const readiness = async (): Promise<number> => (await fetch(`${gate.adminUrl}/readyz`)).status;
+    expect(await readiness()).toBe(200);
+    renameSync(folder.file("tollgate.db"), folder.file("moved.db"));
+    await until(async () => (await readiness()) === 503);
+    expect((await ask(gate)).status).toBe(200);
+    expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
+    renameSync(folder.file("moved.db"), folder.file("tollgate.db"));
+    await until(async () => (await readiness()) === 200);
+    expect(await gate.counted()).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
+  });
+});
+
+/** A database with one key and one count, closed again. */
+async function makeDatabase(path: string): Promise<string> {
+  await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: path });
+  await (await ask(gate)).text();
+  return gate.key;
+}
+
+function overwrite(file: string, from: number, to: number): void {
+  const descriptor = openSync(file, "r+");
+  writeSync(descriptor, Buffer.alloc(to - from, 0x5a), 0, to - from, from);
+  closeSync(descriptor);
+}
+
+describe("a start with a database that", () => {
+  test.each<[string, (file: string) => void, string]>([
+    ["has lost its head", (file) => overwrite(file, 0, 100), "not a database of this program"],
+    ["has lost all its pages but the first", (file) => overwrite(file, 4096, statSync(file).size), "is damaged"],
+    ["is something else", (file) => writeFileSync(file, "notes\n".repeat(1000)), "not a database of this program"],
+  ])("%s ends with one line that says so", async (_, damage, words) => {
+    using folder = createTempFolder();
+    await makeDatabase(folder.path);
+    damage(folder.file("tollgate.db"));
+    const failure = await startProgram({ DATA_DIR: folder.path }).catch((error: Error) => error.message);
+    expect(failure).toContain("ended with 1");
+    expect(failure).toContain(words);
+    expect(String(failure).trimEnd().split("\n")).toHaveLength(2);
+  });
+
+  test.each(["/proc/tollgate", "/dev/null/tollgate"])("can never be made (%s) ends with one line", async (dataDir) => {
+    const failure = await startProgram({ DATA_DIR: dataDir }).catch((error: Error) => error.message);
+    expect(failure).toContain(`tollgate: DATA_DIR "${dataDir}"`);
+    expect(failure).not.toContain("    at ");
+  });
+});
+
+describe("a page that was damaged", () => {
+  test("in the counters stops neither keys nor answers, and the operator is told", async () => {
+    using folder = createTempFolder();
+    const key = await makeDatabase(folder.path);
+    const file = folder.file("tollgate.db");
+    const database = new Database(file);
+    const { page } = database
+      .query<{ page: number }, []>("SELECT rootpage AS page FROM sqlite_schema WHERE name = 'usage_day'")
+      .get() ?? { page: 0 };
+    database.close();
+    overwrite(file, (page - 1) * 4096, page * 4096);
+    const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, DATA_DIR: folder.path });
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] });
+    for (let turn = 0; turn < 3; turn++) {
+      const response = await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body });
+      expect(response.status).toBe(200);
+    }
+    expect(program.stdout()).toContain("the database is damaged; restore a backup");
+    expect((await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
+    await program.stop("SIGKILL");
   });
 });

@@ -1,4 +1,4 @@
-import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { count, gibibytes, plural, watts } from "../format.ts";
 import { sumGpus } from "../gpu-state.ts";
 import { now } from "../now.ts";
@@ -8,9 +8,12 @@ import { GpuHostDialog, PusherCommands } from "../parts/gpu-host-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Empty, Figure, Page, Skeleton } from "../parts/page.tsx";
 import { useGpus } from "../resources.ts";
+import { rememberCount, rememberedCount } from "../settings.ts";
 
+/** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {
   const gpus = useGpus();
+  createEffect(() => gpus.data && rememberCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
   const sums = createMemo(() => gpus.data && sumGpus(gpus.data, now()));
 
@@ -58,18 +61,7 @@ export function GpusPage(): JSX.Element {
         </dl>
         <h2 class="visually-hidden">Each GPU</h2>
         <div class="gpus">
-          <For
-            each={gpus.data}
-            fallback={
-              <For each={[1, 2, 3, 4]}>
-                {() => (
-                  <div class="gpu">
-                    <Skeleton />
-                  </div>
-                )}
-              </For>
-            }
-          >
+          <For each={gpus.data} fallback={<SkeletonCards />}>
             {(gpu) => <GpuCard gpu={gpu} />}
           </For>
         </div>
@@ -83,5 +75,15 @@ export function GpusPage(): JSX.Element {
     </Page>
   );
 }
+
+const SkeletonCards = (): JSX.Element => (
+  <For each={Array.from({ length: rememberedCount("gpus", 4) })}>
+    {() => (
+      <div class="gpu" aria-hidden="true">
+        <Skeleton />
+      </div>
+    )}
+  </For>
+);
 
 const percent = (value: number | undefined): string => (value === undefined ? "–" : `${Math.round(value)}%`);

@@ -1,15 +1,15 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { plural } from "../format.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { createGrowingSlice } from "../parts/growing-slice.ts";
+import { createGrowingSlice, MoreRows } from "../parts/growing-slice.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { KeyRow } from "../parts/key-row.tsx";
 import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
 import { Empty, Page, SkeletonRows } from "../parts/page.tsx";
 import { type Key, useKeys } from "../resources.ts";
-import { nextSort, readSort, type SortColumn, sortKeys, sortText } from "../sort.ts";
+import { nextSort, readSort, type Sort, type SortColumn, sortKeys, sortText } from "../sort.ts";
 
 const states = ["all", "active", "inactive"] as const;
 type State = (typeof states)[number];
@@ -21,6 +21,7 @@ const stateOptions = [
 
 type Filters = { q?: string; state?: string; sort?: string; new?: string };
 
+/** `?new=1` opens the dialog for a new key, so that other pages and `n` can lead to it. */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<Filters>();
   const keys = useKeys();
@@ -36,7 +37,6 @@ export function KeysPage(): JSX.Element {
       sort(),
     ),
   );
-  const slice = createGrowingSlice(matching);
   const openNew = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
 
   return (
@@ -44,7 +44,7 @@ export function KeysPage(): JSX.Element {
       title="API keys"
       queries={[keys]}
       actions={
-        <button class="button primary" type="button" data-shortcut="new" onClick={() => openNew(true)}>
+        <button class="button primary" type="button" title="New key (n)" onClick={() => openNew(true)}>
           <Icon name="plus" />
           New key
         </button>
@@ -72,32 +72,9 @@ export function KeysPage(): JSX.Element {
           </Show>
         </div>
         <section class="panel" aria-label="API keys">
-          <Switch>
-            <Match when={keys.data === undefined || matching().length > 0}>
-              <div class="table-scroll">
-                <table class="cards-on-phone keys">
-                  <caption class="visually-hidden">API keys</caption>
-                  <KeyTableHead
-                    sort={parameters.sort}
-                    onSort={(text) => setParameters({ sort: text }, { replace: true })}
-                  />
-                  <tbody>
-                    <Show when={keys.data} fallback={<SkeletonRows columns={8} />}>
-                      <For each={slice.shown()}>{(key) => <KeyRow key={key} onDelete={() => setDeleting(key)} />}</For>
-                    </Show>
-                  </tbody>
-                </table>
-              </div>
-              <Show when={slice.rest() > 0}>
-                <p class="table-foot" ref={slice.growWhenSeen}>
-                  <button class="link" type="button" onClick={slice.grow}>
-                    Show more
-                  </button>{" "}
-                  ({slice.rest()} left)
-                </p>
-              </Show>
-            </Match>
-            <Match when={isFiltered()}>
+          <Show
+            when={keys.data === undefined || matching().length > 0}
+            fallback={
               <Empty title="No key matches.">
                 <button
                   class="button"
@@ -107,8 +84,15 @@ export function KeysPage(): JSX.Element {
                   Clear the filter
                 </button>
               </Empty>
-            </Match>
-          </Switch>
+            }
+          >
+            <KeyTable
+              keys={keys.data === undefined ? undefined : matching()}
+              sort={sort()}
+              onSort={(next) => setParameters({ sort: sortText(next) }, { replace: true })}
+              onDelete={setDeleting}
+            />
+          </Show>
         </section>
       </Show>
 
@@ -126,15 +110,42 @@ const matches = (key: Key, filter: string, state: State): boolean =>
   key.name.toLowerCase().includes(filter.trim().toLowerCase()) &&
   (state === "all" || key.is_active === (state === "active"));
 
-function KeyTableHead(props: { sort: string | undefined; onSort: (text: string) => void }): JSX.Element {
-  const sort = createMemo(() => readSort(props.sort));
+interface KeyTableProps {
+  /** Undefined while they load. */
+  keys: Key[] | undefined;
+  sort: Sort;
+  onSort: (next: Sort) => void;
+  onDelete: (key: Key) => void;
+}
+
+function KeyTable(props: KeyTableProps): JSX.Element {
+  const slice = createGrowingSlice(() => props.keys ?? []);
+  return (
+    <>
+      <div class="table-scroll">
+        <table class="cards-on-phone keys">
+          <caption class="visually-hidden">API keys</caption>
+          <KeyTableHead sort={props.sort} onSort={(next) => props.onSort(next)} />
+          <tbody>
+            <Show when={props.keys} fallback={<SkeletonRows columns={8} />}>
+              <For each={slice.shown()}>{(key) => <KeyRow key={key} onDelete={() => props.onDelete(key)} />}</For>
+            </Show>
+          </tbody>
+        </table>
+      </div>
+      <MoreRows slice={slice} />
+    </>
+  );
+}
+
+function KeyTableHead(props: { sort: Sort; onSort: (next: Sort) => void }): JSX.Element {
   const Head = (head: { column: SortColumn; label: string; number?: boolean }): JSX.Element => (
     <th
       scope="col"
       classList={{ number: head.number ?? false }}
-      aria-sort={sort().column === head.column ? sort().direction : undefined}
+      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
     >
-      <button class="sort" type="button" onClick={() => props.onSort(sortText(nextSort(sort(), head.column)))}>
+      <button class="sort" type="button" onClick={() => props.onSort(nextSort(props.sort, head.column))}>
         {head.label}
       </button>
     </th>

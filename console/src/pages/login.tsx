@@ -6,6 +6,7 @@ import { now } from "../now.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
 import { beginSession, safeDestination, session } from "../session.ts";
 
+/** Leads to `?next=` once there is a session. */
 export function LoginPage(): JSX.Element {
   const [parameters] = useSearchParams<{ next?: string }>();
   const navigate = useNavigate();
@@ -50,14 +51,7 @@ export function LoginPage(): JSX.Element {
         <Logo />
         <h1 id="login-title">Tollgate</h1>
         <Show when={!isSecureContext}>
-          <div class="notice" data-tone="warning" role="note">
-            <Icon name="warning" />
-            <p>
-              This page came over plain HTTP, and browsers keep the session cookie only over HTTPS or on localhost:
-              logging in here will not last. Open it over HTTPS, or through a tunnel such as{" "}
-              <code>ssh -L 8080:localhost:8080 {location.hostname}</code>.
-            </p>
-          </div>
+          <PlainHttpNotice />
         </Show>
         <label class="field">
           <span>User name</span>
@@ -88,6 +82,20 @@ export function LoginPage(): JSX.Element {
         <p class="hint">The first password is in the server’s log, from its first start.</p>
       </form>
     </main>
+  );
+}
+
+/** A Secure cookie is kept over HTTPS and on localhost alone: without this a login would silently do nothing. */
+function PlainHttpNotice(): JSX.Element {
+  return (
+    <div class="notice" data-tone="warning" role="note">
+      <Icon name="warning" />
+      <p>
+        This page came over plain HTTP, and browsers keep the session cookie only over HTTPS or on localhost: logging in
+        here will not last. Open it over HTTPS, or through a tunnel such as{" "}
+        <code>ssh -L 8080:localhost:8080 {location.hostname}</code>.
+      </p>
+    </div>
   );
 }
 

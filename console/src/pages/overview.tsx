@@ -5,13 +5,15 @@ import { now } from "../now.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
-import { type RankedKey, rankKeys, UsageChart } from "../parts/usage-chart.tsx";
+import { UsageChart } from "../parts/usage-chart.tsx";
+import { type RankedKey, rankKeys } from "../ranking.ts";
 import { type Overview, useHistory, useOverview } from "../resources.ts";
 import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../view.ts";
 
 const lastDay: View = { range: "24h", zoom: undefined };
 const listedKeys = 6;
 
+/** What an operator wants to know first; a new installation is shown its first steps instead of an empty chart. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverview();
   const asked = bucketQuery(lastDay, now(), 0);
@@ -37,16 +39,7 @@ export function OverviewPage(): JSX.Element {
 
   return (
     <Page title="Overview" queries={[overview, history]} actions={<Backend overview={overview.data} />}>
-      <dl class="figures">
-        <Today label="Requests today" overview={overview.data} field="request_count" />
-        <Today label="Input tokens today" overview={overview.data} field="input_tokens" />
-        <Today label="Output tokens today" overview={overview.data} field="output_tokens" />
-        <Figure
-          label="In flight now"
-          value={overview.data && count(overview.data.in_flight)}
-          note={overview.data && `${compact(overview.data.last_minute.output_tokens / 60)} tokens/s in the last minute`}
-        />
-      </dl>
+      <TodayFigures overview={overview.data} />
       <Show when={isNew()}>
         <FirstSteps hasKeys={(overview.data?.active_keys ?? 0) > 0} hasGpus={(overview.data?.gpus.length ?? 0) > 0} />
       </Show>
@@ -98,6 +91,30 @@ export function OverviewPage(): JSX.Element {
         </Panel>
       </div>
     </Page>
+  );
+}
+
+/** Today against yesterday at the same hour, and what runs now. */
+function TodayFigures(props: { overview: Overview | undefined }): JSX.Element {
+  return (
+    <dl class="figures">
+      <Today label="Requests today" overview={props.overview} field="request_count" />
+      <Today label="Input tokens today" overview={props.overview} field="input_tokens" />
+      <Today label="Output tokens today" overview={props.overview} field="output_tokens" />
+      <Figure
+        label="In flight now"
+        value={props.overview && count(props.overview.in_flight)}
+        note={
+          <Show when={props.overview}>
+            {(data) => (
+              <span title="Output tokens over the last whole minute">
+                {compact(data().last_minute.output_tokens / 60)} tokens/s
+              </span>
+            )}
+          </Show>
+        }
+      />
+    </dl>
   );
 }
 

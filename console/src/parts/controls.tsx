@@ -62,6 +62,7 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
   );
 }
 
+/** It says what is so, not what a click does: `alpha is active`. */
 export function Switch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
   return (
     <button

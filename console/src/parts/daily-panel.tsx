@@ -3,12 +3,12 @@ import { createMemo, For, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../csv.ts";
 import { dailyCsv, type DailyLine, type DailyRow, dailyLines } from "../daily.ts";
 import { count, plural } from "../format.ts";
-import { addSums } from "../history.ts";
+import { addSums, type Sums } from "../history.ts";
 import { useDaily } from "../resources.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";
-import { createGrowingSlice } from "./growing-slice.ts";
+import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
@@ -24,14 +24,13 @@ interface DailyPanelProps {
   onClear: () => void;
 }
 
+/** Days back from today, one line each or one for each key. */
 export function DailyPanel(props: DailyPanelProps): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
   const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
   const perKey = (): boolean => parameters.daily === "key";
   const daily = useDaily(() => Number(days()));
   const lines = createMemo(() => (daily.data === undefined ? [] : dailyLines(daily.data.byDay, perKey(), props.shows)));
-  const sums = createMemo(() => addSums(lines()));
-  const slice = createGrowingSlice(lines);
 
   const exportCsv = (): void => {
     downloadCsv(`usage-daily-${days()}-days.csv`, dailyCsv(lines(), perKey()));
@@ -72,65 +71,52 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
           </Empty>
         }
       >
-        <div class="table-scroll">
-          <table class="cards-on-phone daily">
-            <caption class="visually-hidden">Usage by day</caption>
-            <thead>
-              <tr>
-                <th scope="col">Day</th>
-                <Show when={perKey()}>
-                  <th scope="col">Key</th>
-                </Show>
-                <th scope="col" class="number">
-                  Requests
-                </th>
-                <th scope="col" class="number">
-                  Input tokens
-                </th>
-                <th scope="col" class="number">
-                  Output tokens
-                </th>
-                <th scope="col" class="number">
-                  Total tokens
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              <Show when={daily.data} fallback={<SkeletonRows columns={5} />}>
-                <For each={slice.shown()}>{(line) => <DailyTableRow line={line} />}</For>
-              </Show>
-            </tbody>
-            <tfoot>
-              <tr>
-                <th scope="row" colspan={perKey() ? 2 : 1}>
-                  {plural(lines().length, "row")}
-                </th>
-                <td class="number" data-label="Requests">
-                  {count(sums().requests)}
-                </td>
-                <td class="number" data-label="Input">
-                  {count(sums().input)}
-                </td>
-                <td class="number" data-label="Output">
-                  {count(sums().output)}
-                </td>
-                <td class="number" data-label="Total">
-                  {count(sums().input + sums().output)}
-                </td>
-              </tr>
-            </tfoot>
-          </table>
-        </div>
-        <Show when={slice.rest() > 0}>
-          <p class="table-foot" ref={slice.growWhenSeen}>
-            <button class="link" type="button" onClick={slice.grow}>
-              Show more
-            </button>{" "}
-            ({count(slice.rest())} left)
-          </p>
-        </Show>
+        <DailyTable lines={daily.data === undefined ? undefined : lines()} perKey={perKey()} />
       </Show>
     </Panel>
+  );
+}
+
+/** @param props.lines undefined while they load */
+function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }): JSX.Element {
+  const slice = createGrowingSlice(() => props.lines ?? []);
+  return (
+    <>
+      <div class="table-scroll">
+        <table class="cards-on-phone daily">
+          <caption class="visually-hidden">Usage by day</caption>
+          <thead>
+            <tr>
+              <th scope="col">Day</th>
+              <Show when={props.perKey}>
+                <th scope="col">Key</th>
+              </Show>
+              <For each={["Requests", "Input tokens", "Output tokens", "Total tokens"]}>
+                {(label) => (
+                  <th scope="col" class="number">
+                    {label}
+                  </th>
+                )}
+              </For>
+            </tr>
+          </thead>
+          <tbody>
+            <Show when={props.lines} fallback={<SkeletonRows columns={5} />}>
+              <For each={slice.shown()}>{(line) => <DailyTableRow line={line} />}</For>
+            </Show>
+          </tbody>
+          <tfoot>
+            <tr>
+              <th scope="row" colspan={props.perKey ? 2 : 1}>
+                {plural(props.lines?.length ?? 0, "row")}
+              </th>
+              <SumCells sums={addSums(props.lines ?? [])} />
+            </tr>
+          </tfoot>
+        </table>
+      </div>
+      <MoreRows slice={slice} />
+    </>
   );
 }
 
@@ -141,18 +127,26 @@ function DailyTableRow(props: { line: DailyLine }): JSX.Element {
         {props.line.date}
       </th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
+      <SumCells sums={props.line} />
+    </tr>
+  );
+}
+
+function SumCells(props: { sums: Sums }): JSX.Element {
+  return (
+    <>
       <td class="number" data-label="Requests">
-        {count(props.line.requests)}
+        {count(props.sums.requests)}
       </td>
       <td class="number" data-label="Input">
-        {count(props.line.input)}
+        {count(props.sums.input)}
       </td>
       <td class="number" data-label="Output">
-        {count(props.line.output)}
+        {count(props.sums.output)}
       </td>
       <td class="number" data-label="Total">
-        {count(props.line.input + props.line.output)}
+        {count(props.sums.input + props.sums.output)}
       </td>
-    </tr>
+    </>
   );
 }

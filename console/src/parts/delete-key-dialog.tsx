@@ -4,6 +4,7 @@ import { useKeyChange, useKeyDeletion } from "../key-changes.ts";
 import type { Key } from "../resources.ts";
 import { Dialog } from "./dialog.tsx";
 
+/** Says what is lost and offers what loses nothing; Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
   const change = useKeyChange();
   const deletion = useKeyDeletion();

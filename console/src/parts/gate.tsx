@@ -4,11 +4,14 @@ import { ApiError, api, bodyOf } from "../client.ts";
 import { beginSession, mayHaveSession, session } from "../session.ts";
 import { Shell } from "./shell.tsx";
 
-/** Lets through who has a session; sends everybody else to the login page, with the way back in the address. */
+/**
+ * Lets through who has a session; sends everybody else to the login page, with the way back in the address. Who may have
+ * one sees the page at once, which loads its data while the session is asked for.
+ */
 export function Gate(props: RouteSectionProps): JSX.Element {
   const location = useLocation();
   const navigate = useNavigate();
-  const [asked, setAsked] = createSignal(session() !== undefined || !mayHaveSession());
+  const [asking, setAsking] = createSignal(session() === undefined && mayHaveSession());
   const [problem, setProblem] = createSignal<string>();
 
   const ask = async (): Promise<void> => {
@@ -16,40 +19,40 @@ export function Gate(props: RouteSectionProps): JSX.Element {
     try {
       const me = await bodyOf(api.me.get());
       beginSession({ username: me.username, csrfToken: me.csrf_token });
-      setAsked(true);
+      setAsking(false);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 401) setAsked(true);
+      if (error instanceof ApiError && error.status === 401) setAsking(false);
       else setProblem(error instanceof Error ? error.message : String(error));
     }
   };
   onMount(() => {
-    if (!asked()) void ask();
+    if (asking()) void ask();
   });
   createEffect(() => {
-    if (!asked() || session() !== undefined) return;
+    if (asking() || session() !== undefined) return;
     const here = location.pathname + location.search;
     navigate(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`, { replace: true });
   });
 
   return (
     <Show
-      when={session()}
+      when={problem()}
       fallback={
-        <Show when={problem()}>
-          {(text) => (
-            <main class="login">
-              <div class="notice" role="alert" data-tone="error">
-                <p>{text()}.</p>
-                <button class="button" type="button" onClick={() => void ask()}>
-                  Try again
-                </button>
-              </div>
-            </main>
-          )}
+        <Show when={asking() || session() !== undefined}>
+          <Shell {...props} />
         </Show>
       }
     >
-      <Shell {...props} />
+      {(text) => (
+        <main class="login">
+          <div class="notice" role="alert" data-tone="error">
+            <p>{text()}.</p>
+            <button class="button" type="button" onClick={() => void ask()}>
+              Try again
+            </button>
+          </div>
+        </main>
+      )}
     </Show>
   );
 }

@@ -39,6 +39,7 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   );
 }
 
+/** What a host does not tell is a dash over an empty bar. */
 function Gauge(props: { label: string; value: number | null; max: number; text: string }): JSX.Element {
   const id = createUniqueId();
   const known = (): boolean => props.value !== null && props.max > 0;

@@ -8,6 +8,7 @@ import { Switch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { AgoOrNever } from "./time.tsx";
 
+/** A key with all that can be done to it in place; its name leads to its usage. */
 export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
   const change = useKeyChange();
   const [renaming, setRenaming] = createSignal(false);

@@ -40,7 +40,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
     <form onSubmit={create}>
       <Field label="Name" hint="Who or what will use it. It can be changed later.">
         {(ids) => (
-          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="billing service" />
+          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
         )}
       </Field>
       <details>

@@ -20,6 +20,7 @@ interface PageProps {
   children: JSX.Element;
 }
 
+/** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
   const failed = (): Loading | undefined => props.queries.find((query) => query.isError);
@@ -52,6 +53,7 @@ export function Page(props: PageProps): JSX.Element {
   );
 }
 
+/** As fresh as the oldest of what is shown. */
 function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
   const oldest = (): number => Math.min(...props.queries.map((query) => query.dataUpdatedAt));
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);

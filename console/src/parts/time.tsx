@@ -12,6 +12,7 @@ export function Ago(props: { at: number }): JSX.Element {
   );
 }
 
+/** @param props.at an ISO 8601 timestamp of the API */
 export function AgoOrNever(props: { at: string | null }): JSX.Element {
   return (
     <Show when={props.at} fallback={<span class="faint">Never</span>}>

@@ -1,39 +1,12 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../format.ts";
-import { type History, type KeyHistory, type Metric, metricOf, metrics, steps, sumsIn } from "../history.ts";
-import { assignColours } from "../palette.ts";
+import { type Metric, metricOf, metrics, steps, sumsIn } from "../history.ts";
+import type { RankedKey } from "../ranking.ts";
 import { minuteMs, spanLabel } from "../seoul-time.ts";
 import type { Span } from "../view.ts";
 import { Chart } from "./chart/chart.tsx";
 import type { TooltipRow } from "./chart/tooltip.tsx";
 import type { Series } from "./chart/shapes.ts";
-
-/** One key of a legend. The colour is 0 where it is drawn as part of Other. */
-export interface RankedKey {
-  key: KeyHistory;
-  total: number;
-  colour: number;
-}
-
-/** Keys by what they used in a span, most first, with their colours. Keys without any are left out. */
-export function rankKeys(
-  history: History,
-  metric: Metric,
-  span: Span,
-  shows: (key: KeyHistory) => boolean,
-  before: readonly RankedKey[],
-): RankedKey[] {
-  const ranked = [...history.values()]
-    .filter(shows)
-    .map((key) => ({ key, total: metricOf(sumsIn(key, span), metric), sums: sumsIn(key, span) }))
-    .filter(({ sums }) => sums.requests > 0)
-    .toSorted((a, b) => b.total - a.total || a.key.id - b.key.id);
-  const colours = assignColours(
-    ranked.map(({ key }) => key.id),
-    new Map(before.filter(({ colour }) => colour > 0).map(({ key, colour }) => [key.id, colour])),
-  );
-  return ranked.map(({ key, total }) => ({ key, total, colour: colours.get(key.id) ?? 0 }));
-}
 
 interface UsageChartProps {
   ranked: readonly RankedKey[];
@@ -49,6 +22,7 @@ interface UsageChartProps {
 
 const tooltipRows = 8;
 
+/** Stacked bars by key: those with a colour of their own, and Other on top. */
 export function UsageChart(props: UsageChartProps): JSX.Element {
   const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hidden.has(key.id)));
 

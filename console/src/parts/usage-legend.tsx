@@ -1,29 +1,36 @@
-import { createMemo, For, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
 import { count } from "../format.ts";
 import { type Sums, sumsIn } from "../history.ts";
+import type { RankedKey } from "../ranking.ts";
 import type { Span } from "../view.ts";
-import { createGrowingSlice } from "./growing-slice.ts";
-import type { RankedKey } from "./usage-chart.tsx";
+import { rememberCount, rememberedCount } from "../settings.ts";
+import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
+import { SkeletonRows } from "./page.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
   hidden: ReadonlySet<number>;
   span: Span;
+  loading: boolean;
   onHide: (ids: ReadonlySet<number>) => void;
 }
+
+/** More of them scroll. */
+const visibleRows = 8;
 
 /** The chart's keys with their sums; each can be taken out of the chart, the figures and the CSV. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
   const byId = createMemo(() => new Map(props.ranked.map((one) => [one.key.id, one])));
   // Rows go by id: a refresh brings new objects, and rows made anew would take the focus away.
   const slice = createGrowingSlice(() => props.ranked.map(({ key }) => key.id));
+  createEffect(() => props.ranked.length > 0 && rememberCount("legend", props.ranked.length));
   const toggle = (id: number): void => {
     const ids = new Set(props.hidden);
     if (!ids.delete(id)) ids.add(id);
     props.onHide(ids);
   };
   return (
-    <Show when={props.ranked.length > 0}>
+    <Show when={props.loading || props.ranked.length > 0}>
       <div class="table-scroll legend">
         <table class="cards-on-phone">
           <caption class="visually-hidden">Keys in the chart</caption>
@@ -42,6 +49,9 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
             </tr>
           </thead>
           <tbody>
+            <Show when={props.loading && props.ranked.length === 0}>
+              <SkeletonRows columns={4} rows={Math.min(visibleRows, rememberedCount("legend", visibleRows))} />
+            </Show>
             <For each={slice.shown()}>
               {(id) => (
                 <Show when={byId().get(id)}>
@@ -58,14 +68,7 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
             </For>
           </tbody>
         </table>
-        <Show when={slice.rest() > 0}>
-          <p class="table-foot" ref={slice.growWhenSeen}>
-            <button class="link" type="button" onClick={slice.grow}>
-              Show more
-            </button>{" "}
-            ({slice.rest()} left)
-          </p>
-        </Show>
+        <MoreRows slice={slice} />
       </div>
       <Show when={props.hidden.size > 0}>
         <p class="table-foot">

@@ -20,9 +20,23 @@ const leastCost = 100;
 const systemSample = { head: 4000, tail: 2000 };
 const systemTurnsRead = 2;
 
+/**
+ * Whatever is not plain ASCII, and in it a piece of every name that either language or its script goes by. A conversation
+ * without any is neither, and to see that takes a tenth of the time that judging it does.
+ */
+const hint =
+  /[\u0080-\uffff]|chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
+/** Longer conversations are judged by samples, which then costs less. */
+const mostSearched = 50_000;
+
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
 export function discouragesHan(conversation: readonly Turn[]): boolean {
-  return languageOf(conversation) === "neither";
+  return isPlain(conversation) || languageOf(conversation) === "neither";
+}
+
+function isPlain(conversation: readonly Turn[]): boolean {
+  const length = conversation.reduce((sum, { text }) => sum + text.length, 0);
+  return length <= mostSearched && !conversation.some(({ text }) => hint.test(text));
 }
 
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */

@@ -211,3 +211,10 @@ describe("A hostile conversation is judged in bounded time", () => {
     expect(Math.min(...tookMs)).toBeLessThan(allowedMs);
   });
 });
+
+test("what is told at a glance of a labelled conversation is what judging it says", () => {
+  for (const conversation of everything) {
+    const turns = turnsOf(conversation);
+    expect(discouragesHan(turns)).toBe(languageOf(turns) === "neither");
+  }
+});

@@ -1,4 +1,5 @@
-import { createEffect, createSignal, on, onCleanup } from "solid-js";
+import { createEffect, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
+import { count } from "../format.ts";
 
 const stepRows = 100;
 
@@ -31,4 +32,18 @@ export function createGrowingSlice<T>(list: () => T[]): GrowingSlice<T> {
     grow,
     growWhenSeen: (element) => observer.observe(element),
   };
+}
+
+/** Below a table: how many rows are left, and the way to them for who does not scroll. */
+export function MoreRows(props: { slice: GrowingSlice<unknown> }): JSX.Element {
+  return (
+    <Show when={props.slice.rest() > 0}>
+      <p class="table-foot" ref={(element) => props.slice.growWhenSeen(element)}>
+        <button class="link" type="button" onClick={() => props.slice.grow()}>
+          Show more
+        </button>{" "}
+        ({count(props.slice.rest())} left)
+      </p>
+    </Show>
+  );
 }

@@ -1,0 +1,92 @@
+import { type JSX, Show } from "solid-js";
+import { bucketName, compact, count } from "../format.ts";
+import { metricOf, metrics } from "../history.ts";
+import { spanLabel } from "../seoul-time.ts";
+import type { UsageFilters, UsageView } from "../usage-view.ts";
+import type { Span } from "../view.ts";
+import { Icon } from "./icon.tsx";
+import { Empty, Panel } from "./page.tsx";
+import { UsageChart } from "./usage-chart.tsx";
+import { UsageLegend } from "./usage-legend.tsx";
+
+interface HistoryPanelProps {
+  filters: UsageFilters;
+  usage: UsageView;
+}
+
+/** The chart by key, its sums, and the keys that it is made of. */
+export function HistoryPanel(props: HistoryPanelProps): JSX.Element {
+  const span = (): Span => props.usage.span();
+  return (
+    <Panel
+      title={metrics[props.filters.metric()].label}
+      hint={`${spanLabel(span().from, span().to)} · ${bucketName(props.usage.bucketMinutes())} buckets`}
+      actions={<HistoryActions usage={props.usage} />}
+    >
+      <p class="chart-total">
+        <strong>{compact(metricOf(props.usage.sums(), props.filters.metric()))}</strong>
+        <span>{count(props.usage.sums().requests)} requests</span>
+        <span>{count(props.usage.sums().input)} in</span>
+        <span>{count(props.usage.sums().output)} out</span>
+      </p>
+      <UsageChart
+        ranked={props.usage.ranked()}
+        hidden={props.filters.hidden()}
+        metric={props.filters.metric()}
+        span={span()}
+        bucketMinutes={props.usage.bucketMinutes()}
+        zoomed={props.usage.view().zoom !== undefined}
+        loading={props.usage.isLoading()}
+        onZoom={(zoom) => props.usage.setZoom(zoom)}
+        empty={<NothingUsed filters={props.filters} />}
+      />
+      <UsageLegend
+        ranked={props.usage.ranked()}
+        hidden={props.filters.hidden()}
+        span={span()}
+        loading={props.usage.isLoading()}
+        onHide={(ids) => props.filters.setHidden(ids)}
+      />
+    </Panel>
+  );
+}
+
+function HistoryActions(props: { usage: UsageView }): JSX.Element {
+  return (
+    <>
+      <Show when={props.usage.view().zoom}>
+        <button class="button" type="button" onClick={() => props.usage.setZoom(undefined)}>
+          Reset zoom
+        </button>
+      </Show>
+      <button
+        class="button"
+        type="button"
+        disabled={props.usage.sums().requests === 0}
+        onClick={() => props.usage.exportCsv()}
+      >
+        <Icon name="download" />
+        CSV
+      </button>
+    </>
+  );
+}
+
+function NothingUsed(props: { filters: UsageFilters }): JSX.Element {
+  return (
+    <Show
+      when={props.filters.isFiltered()}
+      fallback={
+        <Empty title="No requests in this time.">
+          <p>Choose a longer range, or send a request with one of the API keys.</p>
+        </Empty>
+      }
+    >
+      <Empty title="No key that matches was used in this time.">
+        <button class="button" type="button" onClick={() => props.filters.clear()}>
+          Clear the filter
+        </button>
+      </Empty>
+    </Show>
+  );
+}

@@ -1,0 +1,78 @@
+const lineFeed = 0x0a;
+
+export interface AnswerEvents {
+  /** Bytes of the body, and how many there are of them so far. */
+  body(bytes: Buffer): void;
+  end(status: number): void;
+}
+
+/**
+ * Reads one HTTP/1.1 answer after the other off a connection. As cheap as can be, since it shares its core with the
+ * backend: it knows `Content-Length` and chunks, and trusts that a head comes in few pieces.
+ */
+export function createAnswerReader(events: AnswerEvents): (bytes: Buffer) => void {
+  let held: Buffer | undefined;
+  let status = 0;
+  let chunked = false;
+  let isBody = false;
+  /** Bytes of the body or of the chunk, with the line end behind it, that are still to come; -1: a chunk's size is next. */
+  let remaining = 0;
+
+  function end(): void {
+    isBody = false;
+    events.end(status);
+  }
+
+  function readHead(bytes: Buffer, at: number): number {
+    const headEnd = bytes.indexOf("\r\n\r\n", at);
+    if (headEnd === -1) return -1;
+    const head = bytes.toString("latin1", at, headEnd);
+    status = Number(head.slice(9, 12));
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    chunked = length === undefined && status !== 204 && status !== 304;
+    remaining = chunked ? -1 : Number(length ?? 0);
+    isBody = true;
+    if (remaining === 0) end();
+    return headEnd + 4;
+  }
+
+  function readChunkSize(bytes: Buffer, at: number): number {
+    const lineEnd = bytes.indexOf(lineFeed, at);
+    if (lineEnd === -1) return -1;
+    const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
+    // The empty line behind the last chunk has to be there too.
+    if (size === 0) {
+      if (bytes.length < lineEnd + 3) return -1;
+      end();
+      return lineEnd + 3;
+    }
+    remaining = size + 2;
+    return lineEnd + 1;
+  }
+
+  function readBody(bytes: Buffer, at: number): number {
+    const to = Math.min(bytes.length, at + remaining);
+    // Without the line end of a chunk, which may come apart from it.
+    const bodyEnd = chunked ? Math.min(to, at + remaining - 2) : to;
+    if (bodyEnd > at) events.body(bytes.subarray(at, bodyEnd));
+    remaining -= to - at;
+    if (remaining > 0) return to;
+    if (chunked) remaining = -1;
+    else end();
+    return to;
+  }
+
+  return (arrived) => {
+    const bytes = held === undefined ? arrived : Buffer.concat([held, arrived]);
+    held = undefined;
+    let at = 0;
+    while (at < bytes.length) {
+      const next = isBody ? (remaining < 0 ? readChunkSize(bytes, at) : readBody(bytes, at)) : readHead(bytes, at);
+      if (next < 0) {
+        held = Buffer.from(bytes.subarray(at));
+        return;
+      }
+      at = next;
+    }
+  };
+}

@@ -1,0 +1,98 @@
+import type { Socket } from "bun";
+import { createAnswerReader } from "./answer-reader.ts";
+
+const lineFeed = 0x0a;
+/** Usage stands near the end of an answer, and takes less than this. */
+const tailLength = 400;
+
+export interface LoadEvents {
+  firstByte(us: number): void;
+  /** Between two pieces of a stream. */
+  gap(us: number): void;
+  /** @param status 0 where the connection broke */
+  end(connection: LoadConnection, status: number, us: number): void;
+}
+
+/** One keep-alive connection with one request at a time. */
+export interface LoadConnection {
+  /** @param dueAt when the answer's clock begins, as `performance.now()` tells */
+  send(message: Uint8Array, dueAt: number): void;
+  close(): void;
+  /** Of the answer that has just ended: its last bytes, and how many line feeds it had, two for each event. */
+  readonly tail: string;
+  readonly lineFeeds: number;
+}
+
+export async function openConnection(port: number, streams: boolean, events: LoadEvents): Promise<LoadConnection> {
+  let [dueAt, lastAt] = [0, 0];
+  let [isBusy, isClosed] = [false, false];
+  let unsent: Uint8Array | undefined;
+  let tail = "";
+  let lineFeeds = 0;
+
+  const end = (status: number): void => {
+    isBusy = false;
+    events.end(connection, status, (performance.now() - dueAt) * 1000);
+  };
+  const feed = createAnswerReader({
+    body(bytes) {
+      tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
+      if (streams) lineFeeds += countLineFeeds(bytes);
+    },
+    end,
+  });
+  const flush = (socket: Socket): void => {
+    if (unsent === undefined) return;
+    const taken = socket.write(unsent);
+    unsent = taken < unsent.length ? unsent.subarray(Math.max(0, taken)) : undefined;
+  };
+  const note = (): void => {
+    const now = performance.now();
+    if (lastAt === 0) events.firstByte((now - dueAt) * 1000);
+    else if (streams) events.gap((now - lastAt) * 1000);
+    lastAt = now;
+  };
+  const closed = (): void => {
+    isClosed = true;
+    if (isBusy) end(0);
+  };
+
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_, bytes) {
+        if (isBusy) note();
+        feed(bytes);
+      },
+      drain: flush,
+      close: closed,
+      error: closed,
+    },
+  });
+  const connection: LoadConnection = {
+    send(message, at) {
+      [dueAt, lastAt, isBusy, tail, lineFeeds] = [at, 0, true, "", 0];
+      unsent = message;
+      if (isClosed) end(0);
+      else flush(socket);
+    },
+    close: () => socket.end(),
+    get tail() {
+      return tail;
+    },
+    get lineFeeds() {
+      return lineFeeds;
+    },
+  };
+  return connection;
+}
+
+const latin1Tail = (bytes: Buffer): string =>
+  bytes.toString("latin1", Math.max(0, bytes.length - tailLength), bytes.length);
+
+function countLineFeeds(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) count++;
+  return count;
+}

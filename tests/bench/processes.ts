@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { until } from "../support/until.ts";
+
+/** The backend and the load generator share one core, the proxy has the other to itself. */
+export const loadCore = 0;
+export const proxyCore = 1;
+
+export interface PinnedProcess {
+  pid: number;
+  exited: Promise<number>;
+  stop(): Promise<void>;
+}
+
+export interface PinnedOptions {
+  core: number;
+  env?: Readonly<Record<string, string>>;
+  /** Where its output goes, both streams. */
+  logFile: string;
+}
+
+/** Starts a program that stays on one core with all its threads. It is killed when the benchmark ends, whatever ends it. */
+export function startPinned(command: readonly string[], { core, env = {}, logFile }: PinnedOptions): PinnedProcess {
+  const child = Bun.spawn(["taskset", "-c", String(core), ...command], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
+    stdin: "ignore",
+    stdout: Bun.file(logFile),
+    stderr: Bun.file(`${logFile}.err`),
+  });
+  const kill = (): void => child.kill("SIGKILL");
+  process.on("exit", kill);
+  const exited = child.exited.finally(() => process.off("exit", kill));
+  return {
+    pid: child.pid,
+    exited,
+    async stop() {
+      child.kill("SIGTERM");
+      await Promise.race([exited, Bun.sleep(5000)]);
+      kill();
+      await exited;
+    },
+  };
+}
+
+/** Waits until something answers HTTP there, whatever it says. */
+export async function untilAnswers(url: string): Promise<void> {
+  await until(async () => {
+    const response = await fetch(url);
+    await response.bytes();
+    return true;
+  });
+}
+
+/** proc_pid_children: nginx does its work in a child. */
+export function processTree(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .filter(Boolean)
+    .map(Number);
+  return [pid, ...children.flatMap(processTree)];
+}
+
+/**
+ * Processor time of a process and its children so far, all threads, user and system (proc_pid_stat(5), the 14th and 15th
+ * field, in ticks of 10 ms on every Linux that Bun runs on).
+ */
+export function cpuUs(pid: number): number {
+  return processTree(pid).reduce((sum, process) => {
+    const stat = readFileSync(`/proc/${process}/stat`, "utf8");
+    // The second field, the command's name, may hold spaces; it ends at the last parenthesis.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return sum + (Number(fields[11]) + Number(fields[12])) * 10_000;
+  }, 0);
+}
+
+/** proc_pid_status(5): resident memory in megabytes. */
+export function residentMb(pid: number): number {
+  return processTree(pid).reduce((sum, process) => {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
+    return sum + Number(kilobytes) / 1024;
+  }, 0);
+}
+
+export function pinToCore(pid: number, core: number): void {
+  Bun.spawnSync(["taskset", "-p", "-c", String(core), String(pid)]);
+}

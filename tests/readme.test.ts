@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import packageJson from "../package.json" with { type: "json" };
+import { readConfig, variableNames } from "../src/config.ts";
+import { startSimulator } from "../src/simulator/simulator.ts";
+import { createGpuHost, turnOfTwo } from "./gpu-pusher/gpu-host.ts";
+import { findFreePort } from "./support/free-port.ts";
+import { logIn } from "./support/admin-client.ts";
+import { type Program, runProgram, startProgram } from "./support/program.ts";
+import { createTempFolder } from "./support/temp-folder.ts";
+import { until } from "./support/until.ts";
+
+const readme = await Bun.file(new URL("../README.md", import.meta.url)).text();
+
+const blocks = (language: string): string[] =>
+  [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text]) => (of === language ? [text ?? ""] : []));
+
+/** `NAME=value` lines. */
+const assignments = (text: string): Record<string, string> =>
+  Object.fromEntries([...text.matchAll(/^(?:Environment=)?([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+
+describe("the README's table of variables", () => {
+  const rows = [...readme.matchAll(/^\| `([A-Z_]+)`\s*\| (.*?)\s*\| .+ \|$/gm)].map(
+    ([, name = "", cell = ""]) => [name, /^`(.+)`$/.exec(cell)?.[1]] as const,
+  );
+
+  test("names each variable that there is, once, and no other", () => {
+    expect(rows.map(([name]) => name).toSorted()).toEqual(variableNames.toSorted());
+  });
+
+  test.each(rows)("gives the default of %s as it is", (name, byDefault) => {
+    const config = readConfig({}, false);
+    if (byDefault !== undefined) expect(readConfig({ [name]: byDefault }, false)).toEqual(config);
+    else expect(withoutDefault).toContain(name);
+  });
+
+  test("leaves the default out only where there is none", () => {
+    expect(rows.filter(([, byDefault]) => byDefault === undefined).map(([name]) => name)).toEqual(withoutDefault);
+  });
+});
+
+/** What `readConfig` leaves undefined, in the table's order; the log's format follows from the terminal. */
+const withoutDefault = [
+  "PROXY_UPSTREAM_API_KEY",
+  "PROXY_ALIAS_MODEL",
+  "PROXY_FAMILY_MODEL",
+  "PROXY_CORS_ORIGINS",
+  "ADMIN_PORT",
+  "DATABASE_URL",
+  "ADMIN_PASSWORD",
+  "SECRET_KEY",
+  "METRICS_TOKEN",
+  "LOG_FORMAT",
+];
+
+describe("the README's command lines", () => {
+  let program: Program;
+  let key: string;
+  beforeAll(async () => {
+    program = await startProgram({ ADMIN_PASSWORD: "password" });
+    ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("GPU host"));
+  });
+  afterAll(() => program.stop());
+
+  /** `.ci/run` runs these, and `tests/binary` the build. */
+  const isScript = (name: string): void => expect(Object.keys(packageJson.scripts)).toContain(name);
+  /** The program itself, with the line's names of files and addresses replaced by some of this machine. */
+  async function runs(
+    line: string,
+    replacements: Record<string, string>,
+    environment: Record<string, string> = {},
+  ): Promise<void> {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("key"), key);
+    let command = line.replace(/^sudo (DATA_DIR=\S+ )?tollgate /, "").replace(/^tollgate /, "");
+    for (const [name, value] of Object.entries(replacements)) {
+      expect(command).toContain(name);
+      command = command.replace(name, value.replace("FOLDER", folder.path));
+    }
+    const { status, stderr } = await runProgram(command.split(" "), { DATA_DIR: program.dataDir, ...environment });
+    expect({ line, status, stderr }).toMatchObject({ line, status: 0 });
+  }
+
+  /** What each line is tried by. Two need systemd, and one the right to write to /usr/local. */
+  const tried: Record<string, () => unknown> = {
+    "npm run demo": () => isScript("demo"),
+    "npm test": () => isScript("test"),
+    "npm run setup": () => isScript("setup"),
+    "npm run build": () => isScript("build"),
+    "sudo install -m 755 dist/tollgate /usr/local/bin/tollgate": () =>
+      expect(readme).toContain("/usr/local/bin/tollgate serve"),
+    "sudo systemctl enable --now tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
+    "sudo journalctl -u tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
+    "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key": async () => {
+      await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+      const line = "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key --once";
+      const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
+      await runs(line, places, host.env);
+    },
+    "tollgate push-gpu --script > push-gpu.sh": () => runs("tollgate push-gpu --script", {}),
+    "sudo DATA_DIR=/var/lib/tollgate tollgate backup /var/backups/tollgate.db": () =>
+      runs("sudo DATA_DIR=/var/lib/tollgate tollgate backup /var/backups/tollgate.db", {
+        "/var/backups": "FOLDER",
+      }),
+    "sudo DATA_DIR=/var/lib/tollgate tollgate reset-password": () =>
+      runs("sudo DATA_DIR=/var/lib/tollgate tollgate reset-password", {}),
+  };
+
+  const lines = blocks("sh").flatMap((block) => block.trim().split("\n"));
+
+  test("are all tried", () => {
+    expect(lines.toSorted()).toEqual(Object.keys(tried).toSorted());
+  });
+
+  test.each(lines)("work: %s", async (line) => {
+    await tried[line]?.();
+  });
+});
+
+describe("the README's deployment", () => {
+  const [environment = "", unit = ""] = blocks("ini");
+
+  test("has settings that the program starts with", async () => {
+    const settings = assignments(environment);
+    expect(Object.keys(settings)).toEqual(["PROXY_UPSTREAM_URL", "SECRET_KEY", "TRUST_PROXY"]);
+    expect(readConfig(settings, false).trustProxy).toBe(1);
+  });
+
+  test("has a unit whose command and folder go together", () => {
+    expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
+    expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
+    expect(unit).toContain("StateDirectory=tollgate\n");
+  });
+
+  const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((file) => existsSync(file));
+
+  test.skipIf(nginx === undefined)("has an nginx in front that neither buffers nor hides the client", async () => {
+    using folder = createTempFolder();
+    using backend = startSimulator();
+    const program = await startProgram({
+      ...assignments(environment),
+      PROXY_UPSTREAM_URL: backend.url,
+      ADMIN_PASSWORD: "password",
+      LOG_FORMAT: "json",
+    });
+    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const port = findFreePort();
+    const server = (blocks("nginx")[0] ?? "")
+      .replace("listen 443 ssl;", `listen 127.0.0.1:${port};`)
+      .replace(/^ *ssl_certificate.*\n/gm, "")
+      .replace("http://127.0.0.1:8080", program.url);
+    mkdirSync(folder.file("logs"));
+    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+      .map((name) => `${name}_temp_path ${folder.file(name)};`)
+      .join(" ");
+    await Bun.write(
+      folder.file("nginx.conf"),
+      `daemon off; master_process off; pid ${folder.file("pid")}; error_log ${folder.file("error.log")};
+events {} http { access_log off; ${temporary} ${server} }`,
+    );
+    const child = Bun.spawn([
+      nginx ?? "",
+      "-p",
+      folder.path,
+      "-e",
+      folder.file("error.log"),
+      "-c",
+      folder.file("nginx.conf"),
+    ]);
+    try {
+      const url = `http://127.0.0.1:${port}`;
+      await until(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+      const answer = await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-simulate": "gap=forever@2" },
+        body: JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] }),
+      });
+      const reader = answer.body?.getReader();
+      // The backend is silent now and for ever: what comes has not waited for more.
+      expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith("data: {");
+      await reader?.cancel();
+      await until(() => backend.stats().open === 0);
+      await fetch(`${url}/api/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.9" },
+        body: JSON.stringify({ username: "admin", password: "wrong" }),
+      });
+      await until(() => program.stdout().includes("login refused"));
+      expect(program.stdout()).toContain('"address":"127.0.0.1"');
+      expect(program.stdout()).not.toContain("203.0.113.9");
+    } finally {
+      child.kill();
+      await child.exited;
+      await program.stop();
+    }
+  });
+});
+
+test("every file that the README shows or links to is there", () => {
+  const targets = [...readme.matchAll(/\]\(([^)#:]+)\)/g)].map(([, target]) => target ?? "");
+  expect(targets.filter((target) => !existsSync(join(import.meta.dir, "..", target)))).toEqual([]);
+});

@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { equalSecrets } from "../../src/admin/secrets.ts";
+import { logIn } from "../support/admin-client.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let gate: Tollgate;
+beforeAll(async () => {
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
+});
+afterAll(() => gate[Symbol.asyncDispose]());
+
+const password = "correct horse battery staple";
+const json = { "content-type": "application/json" };
+
+const post = (path: string, headers: Record<string, string>, body: string): Promise<Response> =>
+  fetch(gate.adminUrl + path, { method: "POST", headers, body });
+
+const isLive = async (cookie: string): Promise<boolean> =>
+  (await fetch(`${gate.adminUrl}/api/keys`, { headers: { cookie } })).ok;
+
+describe("sessions:", () => {
+  test("cookie forgery: nothing but the very cookie that was signed is a session", async () => {
+    const value = gate.admin.cookie.slice("session=".length);
+    const flipped = (at: number): string => value.slice(0, at) + (value[at] === "A" ? "B" : "A") + value.slice(at + 1);
+    const forged = [
+      "",
+      "admin",
+      "1",
+      value.slice(0, -1),
+      `${value}A`,
+      value.split(".")[0] ?? "",
+      `.${value}`,
+      value.toUpperCase(),
+    ];
+    for (let at = 0; at < value.length - 1; at += 7) forged.push(flipped(at));
+    for (const candidate of forged)
+      expect([candidate, await isLive(`session=${candidate}`)]).toEqual([candidate, false]);
+    await using other = await startTollgate({
+      PROXY_UPSTREAM_URL: "http://127.0.0.1:1",
+      SECRET_KEY: "another signing key",
+    });
+    expect(await isLive(other.admin.cookie)).toBe(false);
+    expect(await isLive(gate.admin.cookie)).toBe(true);
+  });
+
+  test("session fixation: a login never keeps the session that the browser came with", async () => {
+    const before = gate.admin.cookie;
+    const answer = await post(
+      "/api/login",
+      { ...json, cookie: before },
+      JSON.stringify({ username: "admin", password }),
+    );
+    const [after] = answer.headers.getSetCookie();
+    expect(answer.status).toBe(200);
+    expect(after).toStartWith("session=");
+    expect(after?.split(";")[0]).not.toBe(before);
+    const planted = await post(
+      "/api/login",
+      { ...json, cookie: "session=planted" },
+      JSON.stringify({ username: "admin", password }),
+    );
+    expect(planted.headers.getSetCookie().join()).not.toContain("planted");
+    expect(await isLive("session=planted")).toBe(false);
+  });
+});
+
+describe("CSRF", () => {
+  const forged: [string, Record<string, string>, string][] = [
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "name=forged&_csrf="],
+    ["a form of plain text", { "content-type": "text/plain" }, '{"name":"forged"}'],
+    [
+      "a form with files",
+      { "content-type": "multipart/form-data; boundary=b" },
+      '--b\r\nContent-Disposition: form-data; name="name"\r\n\r\nforged\r\n--b--',
+    ],
+    ["JSON without a token", json, '{"name":"forged"}'],
+    ["JSON with an empty token", json, '{"name":"forged","_csrf":""}'],
+    ["JSON with null for a token", json, '{"name":"forged","_csrf":null}'],
+    ["JSON with a list for a token", json, '{"name":"forged","_csrf":[]}'],
+    ["a beacon without a type", {}, '{"name":"forged"}'],
+  ];
+  test.each(forged)("by %s changes nothing", async (_, headers, body) => {
+    const answer = await post(
+      "/api/keys",
+      { cookie: gate.admin.cookie, origin: "https://evil.example", ...headers },
+      body,
+    );
+    expect([403, 415]).toContain(answer.status);
+    expect((await gate.admin.listKeys()).map(({ name }) => name)).not.toContain("forged");
+  });
+
+  test("by the token of another session changes nothing", async () => {
+    const other = await logIn(gate.adminUrl, "admin", password);
+    const headers = { cookie: gate.admin.cookie, "x-csrf-token": other.csrfToken, ...json };
+    expect((await post("/api/keys", headers, '{"name":"forged"}')).status).toBe(403);
+  });
+
+  test("by a link changes nothing: no GET writes", async () => {
+    const before = JSON.stringify(await gate.admin.listKeys());
+    for (const path of [
+      "/api/keys?name=forged",
+      `/api/keys/${gate.keyId}?_method=DELETE`,
+      "/api/logout",
+      "/api/login",
+    ]) {
+      await fetch(gate.adminUrl + path, { headers: { cookie: gate.admin.cookie, "x-http-method-override": "DELETE" } });
+    }
+    expect(JSON.stringify(await gate.admin.listKeys())).toBe(before);
+    expect(await isLive(gate.admin.cookie)).toBe(true);
+  });
+});
+
+describe("pages:", () => {
+  test.each(["/", "/keys", "/assets/none.js"])("clickjacking: %s may be framed by nobody", async (path) => {
+    const { headers } = await fetch(gate.adminUrl + path);
+    expect(headers.get("x-frame-options") ?? "DENY").toBe("DENY");
+    expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+  });
+
+  test.each([
+    "/../package.json",
+    "/assets/../../package.json",
+    "/assets/..%2f..%2fpackage.json",
+    "/assets/%2e%2e/%2e%2e/package.json",
+    "/assets/..%5c..%5cpackage.json",
+    "/assets/....//....//package.json",
+    "/assets/%252e%252e%252fpackage.json",
+    "//etc/passwd",
+    "/assets//etc/passwd",
+    "/file:///etc/passwd",
+    "/.env",
+    "/assets/..%00/package.json",
+    "/tollgate.db",
+    "/secret_key",
+  ])("path traversal in assets: %s gives no file", async (target) => {
+    const client = await connectRaw(gate.adminUrl);
+    client.request("GET", target);
+    const { status } = await client.head();
+    const text = await client.text();
+    client.close();
+    expect(status).not.toBe(500);
+    for (const secret of ['"devDependencies"', "root:", "SQLite format", "import "]) expect(text).not.toContain(secret);
+  });
+});
+
+/** The middle of several durations, which a loaded machine moves least. */
+const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
+
+async function medianMs(times: number, act: () => Promise<unknown>): Promise<number> {
+  const durations: number[] = [];
+  for (let turn = 0; turn < times; turn++) {
+    const begun = performance.now();
+    await act();
+    durations.push(performance.now() - begun);
+  }
+  return median(durations);
+}
+
+describe("timing", () => {
+  test("of login: an unknown user costs as much work as a wrong password", async () => {
+    await using fresh = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
+    const attempt = (username: string) => (): Promise<Response> =>
+      fetch(`${fresh.adminUrl}/api/login`, {
+        method: "POST",
+        headers: json,
+        body: JSON.stringify({ username, password: "wrong" }),
+      });
+    // Ten a minute are verified; one was the login of the test's own session.
+    const known = await medianMs(4, attempt("admin"));
+    const unknown = await medianMs(4, attempt("nobody"));
+    // The hash takes tens of milliseconds; without it an answer takes one or two.
+    expect(unknown).toBeGreaterThan(known / 3);
+    expect(known).toBeGreaterThan(unknown / 3);
+  });
+
+  test("of token comparison: where two secrets begin to differ makes no difference", async () => {
+    // Large enough that a comparison that stops early would be done at once.
+    const secret = "x".repeat(8 * 1024 * 1024);
+    const compare = (other: string) => (): Promise<boolean> => Promise.resolve(equalSecrets(secret, other));
+    const early = await medianMs(7, compare(`y${secret.slice(1)}`));
+    const late = await medianMs(7, compare(`${secret.slice(1)}y`));
+    expect(early / late).toBeWithin(0.25, 4);
+  });
+
+  test("of token comparison: a CSRF token that is right but for its end is as wrong as any other", async () => {
+    const { csrfToken, cookie } = gate.admin;
+    const nearly = csrfToken.slice(0, -1) + (csrfToken.endsWith("0") ? "1" : "0");
+    for (const token of [nearly, csrfToken.slice(0, -1), `${csrfToken}0`, "f".repeat(csrfToken.length)]) {
+      const answer = await post("/api/keys", { cookie, "x-csrf-token": token, ...json }, '{"name":"forged"}');
+      expect([answer.status, await answer.json()]).toEqual([403, { error: "CSRF token missing or invalid" }]);
+    }
+  });
+});

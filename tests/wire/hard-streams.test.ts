@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: "0.8" });
+});
+beforeEach(() => backend.clear());
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+async function post(script: string, stream = true): Promise<RawClient> {
+  const client = await connectRaw(gate.url);
+  const body = {
+    model: "m",
+    stream,
+    messages: [{ role: "user", content: "Hi" }],
+    stream_options: { include_usage: true },
+  };
+  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
+  client.request(
+    "POST",
+    "/v1/chat/completions",
+    headers,
+    JSON.stringify(stream ? body : { ...body, stream_options: undefined }),
+  );
+  return client;
+}
+
+/** What `act` adds to the key's counters. */
+async function counted(act: () => Promise<unknown>): Promise<number[]> {
+  const read = async (): Promise<number[]> => {
+    const row = await gate.counted();
+    return [row.total_request_count, row.total_input_tokens, row.total_output_tokens];
+  };
+  const before = await read();
+  await act();
+  return (await read()).map((value, index) => value - (before[index] ?? 0));
+}
+
+async function expectServing(): Promise<void> {
+  const client = await post("usage=1,1");
+  expect(await client.ended()).toBe("complete");
+  client.close();
+}
+
+describe("a backend that", () => {
+  test("sends 10,000 tiny frames has every one of them delivered, and their tokens counted", async () => {
+    const sums = await counted(async () => {
+      const client = await post("tiny-frames=10000; usage=7,10000");
+      expect(await client.ended()).toBe("complete");
+      const text = await client.text();
+      expect(text.match(/"content":"/g)?.length).toBeWithin(10_000, 10_003);
+      expect(text).toEndWith("data: [DONE]\n\n");
+      client.close();
+    });
+    expect(sums).toEqual([1, 7, 10_000]);
+  });
+
+  test("sends one frame of 50 MB has it delivered whole, and what comes behind it counted", async () => {
+    const sums = await counted(async () => {
+      const client = await post("huge-frame=50MB; tokens=2; usage=7,2");
+      expect(await client.ended()).toBe("complete");
+      expect(client.bodyBytes()).toBeGreaterThan(50 * 1024 * 1024);
+      client.close();
+    });
+    expect(sums).toEqual([1, 7, 2]);
+  });
+
+  test("sends half a JSON in a frame has it passed as it is; the usage behind it counts", async () => {
+    const sums = await counted(async () => {
+      const client = await post("truncate-json@2; tokens=4; usage=7,4");
+      expect(await client.ended()).toBe("complete");
+      client.close();
+    });
+    expect(sums).toEqual([1, 7, 4]);
+  });
+
+  test("sends half a JSON for a whole answer has it passed as it is; the request counts", async () => {
+    const sums = await counted(async () => {
+      const client = await post("truncate-json; usage=7,4", false);
+      expect((await client.head()).status).toBe(200);
+      const text = await client.text();
+      expect(() => JSON.parse(text)).toThrow();
+      client.close();
+    });
+    expect(sums[0]).toBe(1);
+    await expectServing();
+  });
+
+  test("never ends is given up after the silence that the read timeout allows, and does not count", async () => {
+    const sums = await counted(async () => {
+      const client = await post("never-end; tokens=2; usage=7,2");
+      expect(await client.ended()).not.toBe("complete");
+      expect(await client.text()).toContain('"code":"upstream_timeout"');
+    });
+    expect(sums).toEqual([0, 0, 0]);
+    await expectServing();
+  });
+
+  test.each(["long-head=60KB", "long-head=1MB"])("sends %s has it passed whole", async (script) => {
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/anything", { "x-api-key": gate.key, "x-simulate": script });
+    const head = await client.head();
+    expect([head.status, head.header("x-long")?.length]).toEqual([
+      200,
+      script.includes("KB") ? 60 * 1024 : 1024 * 1024,
+    ]);
+    expect(await client.ended()).toBe("complete");
+    client.close();
+    await expectServing();
+  });
+});
+
+describe("a client that", () => {
+  test("reads in sips loses nothing, and holds nobody else up", async () => {
+    const client = await post("tokens=20000; usage=7,20000; rate=0");
+    await client.nextEvent();
+    for (let sip = 0; sip < 20; sip++) {
+      client.pause();
+      await Bun.sleep(10);
+      const begun = performance.now();
+      if (sip % 5 === 0) await expectServing();
+      expect(performance.now() - begun).toBeLessThan(5000);
+      client.resume();
+      await Bun.sleep(1);
+    }
+    expect(await client.ended()).toBe("complete");
+    expect(await client.text()).toEndWith("data: [DONE]\n\n");
+    client.close();
+  });
+
+  test("sends more than it said ends its connection with its answer", async () => {
+    const client = await connectRaw(gate.url);
+    client.send(
+      `POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc`,
+    );
+    expect(await client.text()).toBe("abc");
+    client.next();
+    client.send("defghi\r\n\r\n");
+    await client.closed();
+    expect(client.received().toString()).not.toContain("200 OK");
+    expect((await backend.nextRequest()).bodyBytes).toBe(3);
+  });
+});
+
+describe("a clock that jumps", () => {
+  test.each([-300 * 86_400_000, 300 * 86_400_000])(
+    "by %i ms while a stream runs ends no deadline early or late",
+    async (jump) => {
+      let now = Date.now();
+      await using timed = await startTollgate(
+        { PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: "5" },
+        { clock: () => now },
+      );
+      const client = await connectRaw(timed.url);
+      const headers = {
+        "x-api-key": timed.key,
+        "Content-Type": "application/json",
+        "x-simulate": "usage=3,4; gap=200ms@2",
+      };
+      const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
+      client.request("POST", "/v1/messages", headers, JSON.stringify(body));
+      await client.nextEvent();
+      now += jump;
+      expect(await client.ended()).toBe("complete");
+      client.close();
+      await until(() => timed.log.some(({ outcome }) => outcome === "completed"));
+      const duration = timed.log.find(({ outcome }) => outcome === "completed")?.["durationMs"];
+      expect(Number(duration)).toBeWithin(150, 20_000);
+      const [row] = await timed.admin.listKeys();
+      expect(row).toMatchObject({ total_request_count: 1, total_input_tokens: 3, total_output_tokens: 4 });
+    },
+  );
+});
