@@ -7,8 +7,13 @@ import { StorageError } from "./store.ts";
 const idleInTransactionMs = 10_000;
 const transactionTries = 5;
 
+/** Hops in between forget a connection that was silent for some minutes, without telling either side. */
+const idleSeconds = 60;
+
 /** SQLSTATE: deadlock_detected, serialization_failure. The transaction is undone, and may be run again. */
 const undone = new Set(["40P01", "40001"]);
+/** SQLSTATE: read_only_sql_transaction. */
+const readOnly = "25006";
 
 export interface PoolOptions {
   url: string;
@@ -40,10 +45,10 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
     unsafe: (query, values) => (ownConnection.getStore() ?? connections).unsafe(query, values),
   };
 
-  function giveUp(silent: SQL): void {
-    if (silent !== connections) return;
+  function giveUp(useless: SQL): void {
+    if (useless !== connections) return;
     connections = connect(options);
-    void silent.close({ timeout: 0 });
+    useless.close({ timeout: 0 }).catch(() => {});
   }
 
   return {
@@ -67,6 +72,8 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
       try {
         return await Promise.race([work(), silence]);
       } catch (error) {
+        // After a failover the server that was the first is a follower: the address leads to another one by now.
+        if (sqlStateOf(error) === readOnly) giveUp(used);
         throw toStorageError(error);
       } finally {
         clearTimeout(timer);
@@ -85,6 +92,7 @@ function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
       adapter: "postgres",
       max: connections,
       connectionTimeout: 2,
+      idleTimeout: idleSeconds,
       connection: {
         application_name: "tollgate",
         statement_timeout: statementTimeoutMs,
