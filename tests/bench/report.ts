@@ -80,7 +80,10 @@ export function svgOf({ rows, conditions }: Report): string {
     }
     y += groupGap;
   }
-  parts.push(text(12, y, conditions));
+  for (const line of conditions.split("; ")) {
+    parts.push(text(12, y, line));
+    y += barHeight;
+  }
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y + 16}" viewBox="0 0 ${width} ${y + 16}" font-family="system-ui, sans-serif" font-size="12">
 <rect width="100%" height="100%" fill="#ffffff"/>
 ${parts.join("\n")}
