@@ -16,10 +16,17 @@ export interface Engine {
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => Soon<Row | undefined>;
   /** Takes what locks it needs so that it cannot fail half way for want of them. */
   transaction: <T>(work: () => Promise<T>) => Promise<T>;
+  /**
+   * Runs statements of a transaction in their order. To a server they go without waiting for each other's answers; where
+   * one fails, those behind it fail too.
+   */
+  inOrder: (statements: readonly Statement[]) => Promise<void>;
   /** Until the transaction ends, nobody else comes past the same name. */
   passAlone: (name: string) => Promise<void>;
   close: () => void;
 }
+
+export type Statement = () => PromiseLike<unknown>;
 
 export type NumberColumns<Row> = { [Column in keyof Row]: number | null };
 

@@ -21,6 +21,9 @@ export function postgresEngine({ client, transaction, close }: PostgresPool): En
       return rows[0];
     },
     transaction,
+    async inOrder(statements) {
+      await Promise.all(statements.map((statement) => statement()));
+    },
     async passAlone(name) {
       await db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, ${lockSpace}))`);
     },

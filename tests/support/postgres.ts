@@ -68,16 +68,13 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
   ]);
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings];
 
+  const warden = startWarden(folder.path, [...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"]);
   const pgCtl = (...args: string[]) => runToEnd([...asOwner, `${bin}/pg_ctl`, "-D", data, "-w", ...args]);
   /** The server and each process of its own that serves a connection. */
   const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
     const server = Number((await Bun.file(`${data}/postmaster.pid`).text()).split("\n", 1)[0]);
     const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
     for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
-  };
-  const stopAtOnce = (): void => {
-    Bun.spawnSync([...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"], { cwd: "/" });
-    folder.remove();
   };
   const start = () =>
     pgCtl(
@@ -88,7 +85,6 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
       "start",
     );
   await start();
-  process.on("exit", stopAtOnce);
 
   const run: Postgres["run"] = async (statement, url = urlOf("postgres")) => {
     await using client = new SQL(url, { max: 1 });
@@ -112,10 +108,22 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
     freeze: () => signalAll("SIGSTOP"),
     thaw: () => signalAll("SIGCONT"),
     async [Symbol.asyncDispose]() {
-      process.off("exit", stopAtOnce);
-      stopAtOnce();
+      warden.stdin.end();
+      await warden.exited;
     },
   };
+}
+
+/** Ends the server and removes its folder when its standard input closes, as it does however the test process ends. */
+function startWarden(folder: string, stop: readonly string[]): Bun.Subprocess<"pipe", "ignore", "ignore"> {
+  const script = 'folder=$1; shift; read -r _; "$@"; rm -rf "$folder"';
+  return Bun.spawn(["sh", "-c", script, "sh", folder, ...stop], {
+    cwd: "/",
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+    detached: true,
+  });
 }
 
 function findBin(): string | undefined {
