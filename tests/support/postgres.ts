@@ -108,7 +108,7 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
     freeze: () => signalAll("SIGSTOP"),
     thaw: () => signalAll("SIGCONT"),
     async [Symbol.asyncDispose]() {
-      warden.stdin.end();
+      await warden.stdin.end();
       await warden.exited;
     },
   };
@@ -117,13 +117,15 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
 /** Ends the server and removes its folder when its standard input closes, as it does however the test process ends. */
 function startWarden(folder: string, stop: readonly string[]): Bun.Subprocess<"pipe", "ignore", "ignore"> {
   const script = 'folder=$1; shift; read -r _; "$@"; rm -rf "$folder"';
-  return Bun.spawn(["sh", "-c", script, "sh", folder, ...stop], {
+  const warden = Bun.spawn(["sh", "-c", script, "sh", folder, ...stop], {
     cwd: "/",
     stdin: "pipe",
     stdout: "ignore",
     stderr: "ignore",
     detached: true,
   });
+  warden.unref();
+  return warden;
 }
 
 function findBin(): string | undefined {
