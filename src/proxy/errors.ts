@@ -6,6 +6,7 @@ export type ErrorCode =
   | "upgrade_not_supported"
   | "invalid_api_key"
   | "body_too_large"
+  | "request_timeout"
   | "not_found"
   | "upstream_unreachable"
   | "upstream_timeout"
@@ -49,6 +50,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   },
   body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
+  request_timeout: { status: 408, type: "timeout_error", message: "The request's body did not arrive in time." },
   upstream_unreachable: {
     status: 502,
     type: "api_error",

@@ -64,10 +64,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
     exchange.keyId = key.id;
 
     const path = withoutQuery(target);
+    // Before the body: the idle timer would cut one that takes longer, though it flows (bytes win no time in Bun 1.4.5).
+    exchange.whenFinished(deps.holdOpen(request));
     const { body, stream, usageAdded } = await readBody(request, path, config.rewrite);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
-    // Only now: a client that stops in the middle of a body that is held shall not keep its connection for ever.
-    exchange.whenFinished(deps.holdOpen(request));
     exchange.sent();
     const answer = await deps.forward({
       method: request.method,
@@ -139,12 +139,26 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
 async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await findWholeBody(request);
+  const bytes = await inTime(findWholeBody(request), heldBodyMs);
   if (bytes === undefined) throw new Refusal("body_too_large");
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
   const rewritten = rewriteRequest(path, text, rules);
   return { ...rewritten, body: rewritten.body ?? bytes };
+}
+
+/** For 128 MiB over a slow line; a client that stops in the middle shall not keep its connection for ever. */
+const heldBodyMs = 60 * 60_000;
+
+/** @throws Refusal where the body does not come in time */
+async function inTime<T>(body: Promise<T>, timeoutMs: number): Promise<T> {
+  const tooLate = Promise.withResolvers<never>();
+  const timer = setTimeout(() => tooLate.reject(new Refusal("request_timeout")), timeoutMs);
+  try {
+    return await Promise.race([body, tooLate.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {

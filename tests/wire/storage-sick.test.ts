@@ -90,6 +90,12 @@ function overwrite(file: string, from: number, to: number): void {
   closeSync(descriptor);
 }
 
+const failureOfStart = (dataDir: string): Promise<string> =>
+  startProgram({ DATA_DIR: dataDir }).then(
+    () => "It started.",
+    (error: Error) => error.message,
+  );
+
 describe("a start with a database that", () => {
   test.each<[string, (file: string) => void, string]>([
     ["has lost its head", (file) => overwrite(file, 0, 100), "not a database of this program"],
@@ -99,14 +105,14 @@ describe("a start with a database that", () => {
     using folder = createTempFolder();
     await makeDatabase(folder.path);
     damage(folder.file("tollgate.db"));
-    const failure = await startProgram({ DATA_DIR: folder.path }).catch((error: Error) => error.message);
+    const failure = await failureOfStart(folder.path);
     expect(failure).toContain("ended with 1");
     expect(failure).toContain(words);
-    expect(String(failure).trimEnd().split("\n")).toHaveLength(2);
+    expect(failure.trimEnd().split("\n")).toHaveLength(2);
   });
 
   test.each(["/proc/tollgate", "/dev/null/tollgate"])("can never be made (%s) ends with one line", async (dataDir) => {
-    const failure = await startProgram({ DATA_DIR: dataDir }).catch((error: Error) => error.message);
+    const failure = await failureOfStart(dataDir);
     expect(failure).toContain(`tollgate: DATA_DIR "${dataDir}"`);
     expect(failure).not.toContain("    at ");
   });

@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { createConnections, listen } from "../../src/listen.ts";
+import { connectRaw } from "../support/raw-client.ts";
+
+test("a body that takes longer than the idle time comes through where its request is held open", async () => {
+  const connections = createConnections(1);
+  const listener = listen({
+    host: "127.0.0.1",
+    port: 0,
+    shared: false,
+    connections,
+    async fetch(request) {
+      const release = connections.holdOpen(request);
+      const text = await request.text();
+      release();
+      return new Response(`${text.length} bytes`);
+    },
+    refuse: undefined,
+  });
+  const client = await connectRaw(listener.url);
+  client.send("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\n\r\n");
+  for (let sent = 0; sent < 12; sent++) {
+    await Bun.sleep(500);
+    client.send("x");
+  }
+  expect(await client.text()).toBe("12 bytes");
+  client.close();
+  await listener.cut();
+});
