@@ -43,7 +43,7 @@ const monotonic: Clock = () => performance.now();
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
-  const store = await openStore({ dataDir: config.dataDir, clock, log });
+  const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
   const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const inFlight = createInFlight();

@@ -9,7 +9,8 @@ export const summary = "copy the live database into a file";
 export const help = `tollgate backup FILE
 
 Writes a consistent copy of the database to FILE, also while a server is using it. FILE must not
-exist yet. The database is the one in the folder that DATA_DIR names (./data).
+exist yet. The database is the one in the folder that DATA_DIR names (./data). Where DATABASE_URL is
+set, pg_dump does this job.
 
 The copy holds every API key as it is, so only its owner may read it. To restore it, stop the server,
 put the copy in the data folder as tollgate.db, delete tollgate.db-wal and tollgate.db-shm there, and
@@ -21,7 +22,11 @@ Status: 0 when the copy is whole and on the disk; 1 where it failed; 2 for wrong
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const target = targetOf(args);
-  const database = existingDatabase(settingsOf(io));
+  const config = settingsOf(io);
+  if (config.databaseUrl !== undefined) {
+    throw new CommandError("DATABASE_URL is set, so the data is in PostgreSQL: copy it with pg_dump");
+  }
+  const database = existingDatabase(config);
   try {
     await backupDatabase({ file: database, target, clock: Date.now, signal: io.signal });
   } catch (error) {

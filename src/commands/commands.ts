@@ -2,6 +2,7 @@ import { build, readableCommit } from "../version.ts";
 import { type Command, CommandError, type CommandIo } from "./command.ts";
 import * as backup from "./backup.ts";
 import * as demo from "./demo.ts";
+import * as moveTo from "./move-to.ts";
 import * as pushGpu from "./push-gpu.ts";
 import * as resetPassword from "./reset-password.ts";
 import * as serve from "./serve.ts";
@@ -13,6 +14,7 @@ const commands: Readonly<Record<string, Command>> = {
   "push-gpu": pushGpu,
   "reset-password": resetPassword,
   backup,
+  "move-to": moveTo,
 };
 
 /** Not for people, so in no list. */

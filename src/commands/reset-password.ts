@@ -1,18 +1,19 @@
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { resetPassword } from "../admin/prepare.ts";
+import type { Config } from "../config.ts";
 import { createLog } from "../log.ts";
 import { openStore } from "../store/open.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { existingDatabase, settingsOf } from "./settings.ts";
+import { existingDatabase, settingsOf, storageName } from "./settings.ts";
 
 export const summary = "set a new password for the console";
 
 export const help = `tollgate reset-password [--password-stdin]
 
 Sets a new password for the console and logs everybody out. A server that is running obeys at once.
-The database is the one in the folder that DATA_DIR names (./data).
+The database is the one that DATABASE_URL names, else the one in the folder DATA_DIR (./data).
 
   --password-stdin   read the password from standard input, without its last line break;
                      otherwise one is generated and printed
@@ -23,9 +24,9 @@ Status: 0 when it is set; 1 where it failed; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const fromStdin = readFlags(args);
   const config = settingsOf(io);
-  existingDatabase(config);
+  if (config.databaseUrl === undefined) existingDatabase(config);
   const given = fromStdin ? await readPassword(io) : undefined;
-  const password = await reset(config.dataDir, given, io);
+  const password = await reset(config, given, io);
   io.stdout.write(
     given === undefined ? `username   ${config.admin.username}\npassword   ${password}\n` : "The password is set.\n",
   );
@@ -55,19 +56,17 @@ async function readPassword({ stdin }: CommandIo): Promise<string> {
   return password;
 }
 
-async function reset(dataDir: string, given: string | undefined, io: CommandIo): Promise<string> {
+async function reset(config: Config, given: string | undefined, io: CommandIo): Promise<string> {
   const clock = Date.now;
   const log = createLog({ level: "error", format: "pretty", clock, write: (line) => io.stderr.write(line) });
   try {
-    const store = await openStore({ dataDir, clock, log });
+    const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
     try {
       return await resetPassword(store, given);
     } finally {
       await store.close();
     }
   } catch (error) {
-    throw error instanceof StorageError
-      ? new CommandError(`DATA_DIR ${JSON.stringify(dataDir)}: ${error.message}`)
-      : error;
+    throw error instanceof StorageError ? new CommandError(`${storageName(config)}: ${error.message}`) : error;
   }
 }

@@ -10,7 +10,7 @@ import { superviseProcesses } from "../processes/supervise.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { refuseOtherStorage, settingsOf } from "./settings.ts";
+import { settingsOf, storageName } from "./settings.ts";
 
 /** Runs one of several processes: see serve-process.ts. */
 export const serveProcessCommand = "serve-process";
@@ -25,6 +25,8 @@ variables or a .env file in the working folder; these matter first:
   PROXY_UPSTREAM_URL   the backend (http://127.0.0.1:8000)
   HOST, PORT           where to listen (127.0.0.1, 8080)
   DATA_DIR             the folder that holds the database (./data)
+  DATABASE_URL         postgres://…: all data lives there instead, for any number of instances;
+                       SECRET_KEY must then be set, to the same value everywhere
   ADMIN_PASSWORD       the console's password; without it the first start makes one and prints it
 
 The README lists all of them. SIGTERM or SIGINT ends the program once running responses have ended,
@@ -34,7 +36,6 @@ or after SHUTDOWN_GRACE seconds; another one, a second later or more, ends it at
 export async function run(args: string[], io: CommandIo): Promise<number> {
   refuseArguments(args);
   const config = settingsOf(io);
-  refuseOtherStorage(config);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startOrExplain(config, io);
@@ -83,7 +84,7 @@ function logOptions(config: Config, io: CommandIo): LogOptions {
 function explain(error: unknown, config: Config): never {
   if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
   if (error instanceof StorageError || error instanceof AdminSetupError) {
-    throw new CommandError(`DATA_DIR ${JSON.stringify(config.dataDir)}: ${error.message}`);
+    throw new CommandError(`${storageName(config)}: ${error.message}`);
   }
   throw error;
 }

@@ -12,19 +12,14 @@ export function settingsOf(io: CommandIo, environment: Environment = io.env): Co
   }
 }
 
-/** Falling back to SQLite would hide an operator's data from them. @throws CommandError */
-export function refuseOtherStorage({ databaseUrl }: Config): void {
-  if (databaseUrl === undefined) return;
-  throw new CommandError(
-    "DATABASE_URL: this version keeps its data in SQLite alone; leave it unset, and set DATA_DIR",
-    2,
-  );
+/** What an operator has to look at where storage fails; an address holds a password, so it is never shown. */
+export function storageName({ databaseUrl, dataDir }: Config): string {
+  return databaseUrl === undefined ? `DATA_DIR ${JSON.stringify(dataDir)}` : "DATABASE_URL";
 }
 
 /** The database of a data folder that was served before. @throws CommandError where there is none */
-export function existingDatabase(config: Config): string {
-  refuseOtherStorage(config);
-  const file = databaseFile(config.dataDir);
+export function existingDatabase({ dataDir }: Config): string {
+  const file = databaseFile(dataDir);
   try {
     accessSync(file, constants.R_OK | constants.W_OK);
     return file;

@@ -1,3 +1,4 @@
+import * as pg from "drizzle-orm/pg-core";
 import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 const identity = () => integer().primaryKey({ autoIncrement: true });
@@ -21,3 +22,15 @@ export const sqliteColumns = {
 };
 
 export type Columns = typeof sqliteColumns;
+
+/** The same words for PostgreSQL. Its builders differ from SQLite's by type alone, which queries never look at. */
+export const postgresColumns = {
+  table: pg.pgTable,
+  identity: () => pg.bigint({ mode: "number" }).primaryKey().generatedByDefaultAsIdentity(),
+  integer: () => pg.bigint({ mode: "number" }),
+  real: pg.doublePrecision,
+  text: pg.text,
+  boolean: pg.boolean,
+  primaryKey: pg.primaryKey,
+  index: pg.index,
+} as unknown as Columns;

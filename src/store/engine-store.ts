@@ -3,7 +3,7 @@ import { createGpuStore } from "./gpu.ts";
 import { createKeyStore } from "./keys.ts";
 import { createSessionStore } from "./sessions.ts";
 import { createSettingsStore } from "./settings.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { Store } from "./store.ts";
 import { createUsageStore } from "./usage.ts";
 

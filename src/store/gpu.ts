@@ -1,7 +1,7 @@
 import { and, asc, eq, gte, lt, sql } from "drizzle-orm";
 import { minuteOf, minutesPerDay, msPerMinute, offsetMinutes } from "../seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { GpuReading, GpuStore } from "./store.ts";
 
 const gpusPerSample = 256;
@@ -15,13 +15,13 @@ const prunedMinutes = 10;
 type Batch = Parameters<GpuStore["add"]>[0];
 
 export function createGpuStore(engine: Engine): GpuStore {
-  const { db, tables, transaction } = engine;
+  const { db, tables, transaction, passAlone } = engine;
   const { gpuLatest, gpuPowerMinute } = tables;
   const add = prepareAdding(engine);
   const prune = preparePruning(engine);
   const markUsed = db
     .update(tables.keys)
-    .set({ lastUsedAt: lastUsedAtAfter(sql`${sql.placeholder("usedAt")}`, tables) })
+    .set({ lastUsedAt: lastUsedAtAfter(sql`cast(${sql.placeholder("usedAt")} as bigint)`, tables) })
     .where(eq(tables.keys.id, sql.placeholder("keyId")))
     .prepare();
   const latest = db.select().from(gpuLatest).orderBy(asc(gpuLatest.gpuId)).prepare();
@@ -29,6 +29,7 @@ export function createGpuStore(engine: Engine): GpuStore {
   return {
     add: (batch) =>
       transaction(async () => {
+        await passAlone("gpu_samples");
         await add(batch);
         await prune(batch.recordedAt);
         await markUsed.execute({ keyId: batch.keyId, usedAt: batch.recordedAt });
@@ -38,7 +39,7 @@ export function createGpuStore(engine: Engine): GpuStore {
       return rows.map((row) => Object.assign(row, { recordedAt: Math.floor(row.id / gpusPerSample) }));
     },
     async powerHistory({ since, bucketMinutes }) {
-      const bucket = sql<number>`(${gpuPowerMinute.minute} + ${offsetMinutes}) / ${bucketMinutes}`;
+      const bucket = sql`(${gpuPowerMinute.minute} + ${offsetMinutes}) / ${bucketMinutes}`.mapWith(Number);
       const rows = await db
         .select({ bucket, powerDrawW: sql<number>`max(${gpuPowerMinute.powerDrawW})` })
         .from(gpuPowerMinute)
@@ -56,7 +57,8 @@ export function createGpuStore(engine: Engine): GpuStore {
 function prepareAdding({ db, tables, jsonRows }: Engine): (batch: Batch) => Promise<void> {
   const { gpuSamples, gpuLatest, gpuPowerMinute } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
-  const column = (position: number) => sql`value->>${sql.raw(String(position))}`;
+  const types = ["bigint", "text", "double precision", "bigint", "bigint", "bigint", "bigint"];
+  const column = (position: number) => sql.raw(`cast(value->>${position} as ${types[position]})`);
   const readingColumns = sql.join([1, 2, 3, 4, 5, 6].map(column), sql`, `);
 
   const taken = db

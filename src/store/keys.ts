@@ -1,16 +1,16 @@
 import { and, asc, count, eq, sql } from "drizzle-orm";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { KeyStore } from "./store.ts";
 
 /** For each request of the proxy: prepared once, no cache. */
-export function prepareFindActiveKey({ db, tables: { keys } }: Engine): KeyStore["findActive"] {
+export function prepareFindActiveKey({ db, find, tables: { keys } }: Engine): KeyStore["findActive"] {
   const query = db
     .select({ id: keys.id })
     .from(keys)
     .where(and(eq(keys.key, sql.placeholder("key")), eq(keys.isActive, true)))
     .limit(1)
     .prepare();
-  return (key) => query.get({ key });
+  return (key) => find(query, { key });
 }
 
 export function createKeyStore(engine: Engine): KeyStore {

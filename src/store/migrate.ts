@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import type { Migration } from "./migrations.ts";
+import { type Migration, pendingAfter } from "./migrations.ts";
 import { StorageError } from "./store.ts";
 
 /**
@@ -8,23 +8,11 @@ import { StorageError } from "./store.ts";
  * @throws StorageError where a newer program wrote the database; nothing is written then
  */
 export function migrate(client: Database, migrations: readonly Migration[]): void {
-  if (isUpToDate(client, migrations)) return;
+  if (pendingAfter(lastApplied(client), migrations).length === 0) return;
   // Inside a transaction this pragma does nothing, and a recreated table would delete what refers to it.
   client.run("PRAGMA foreign_keys = OFF");
   client.transaction(() => applyPending(client, migrations)).exclusive();
   client.run("PRAGMA foreign_keys = ON");
-}
-
-/** @throws StorageError where a newer program wrote the database */
-function isUpToDate(client: Database, migrations: readonly Migration[]): boolean {
-  const last = lastApplied(client);
-  const newest = migrations.at(-1)?.createdAt ?? 0;
-  if (last > newest) {
-    throw new StorageError(
-      "the database was written by a newer version of this program; start that one, or restore a backup",
-    );
-  }
-  return last === newest;
 }
 
 function lastApplied(client: Database): number {
@@ -38,13 +26,13 @@ function lastApplied(client: Database): number {
 
 function applyPending(client: Database, migrations: readonly Migration[]): void {
   // Another process may have been faster since the first look.
-  if (isUpToDate(client, migrations)) return;
+  const pending = pendingAfter(lastApplied(client), migrations);
+  if (pending.length === 0) return;
   client.run(
     "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at INTEGER)",
   );
-  const last = lastApplied(client);
   const sequences = listSequences(client);
-  for (const { createdAt, hash, statements } of migrations.filter((migration) => migration.createdAt > last)) {
+  for (const { createdAt, hash, statements } of pending) {
     for (const statement of statements) client.run(statement);
     client.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)", [hash, createdAt]);
   }

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
+import type { Engine } from "./engine.ts";
 import type { EngineStore } from "./engine-store.ts";
 import { prepareFindActiveKey } from "./keys.ts";
+import { openPostgresStore } from "./open-postgres.ts";
 import { prepareFindSession } from "./sessions.ts";
-import { type Engine, openReader } from "./sqlite.ts";
+import { openReader } from "./sqlite.ts";
 import { toStorageError } from "./storage-error.ts";
 import { type Store, StorageError } from "./store.ts";
 import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts";
@@ -15,8 +17,10 @@ import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts"
 const answerTimeoutMs = 5000;
 
 export interface StoreOptions {
-  /** Created where it does not exist. */
+  /** Created where it does not exist. Not looked at where there is a `databaseUrl`. */
   dataDir: string;
+  /** `postgres://…`; undefined: SQLite in the data folder. */
+  databaseUrl?: string | undefined;
   clock: Clock;
   log: Log;
 }
@@ -24,10 +28,16 @@ export interface StoreOptions {
 export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate.db");
 
 /**
- * Opens the SQLite database of a data folder, and brings it up to date.
+ * Opens the database, and brings it up to date.
  * @throws StorageError where it cannot be opened, or a newer version wrote it
  */
-export async function openStore({ dataDir, clock, log }: StoreOptions): Promise<Store> {
+export async function openStore({ databaseUrl, ...options }: StoreOptions): Promise<Store> {
+  return databaseUrl === undefined
+    ? await openSqliteStore(options)
+    : await openPostgresStore({ url: databaseUrl, clock: options.clock });
+}
+
+async function openSqliteStore({ dataDir, clock, log }: StoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   const worker = await keepWorker({ file, clock, log });
   // The Worker comes first: it creates the tables that the reader's statements name.

@@ -74,6 +74,8 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
   };
 }
 
+export type Tables = ReturnType<typeof defineTables>;
+
 // One export a table: drizzle-kit finds them by that.
 export const {
   keys,

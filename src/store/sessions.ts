@@ -1,24 +1,24 @@
 import { and, count, eq, gt, lt, lte, min, sql } from "drizzle-orm";
 import type { Clock } from "../clock.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { SessionStore } from "./store.ts";
 
 const attemptsPerWindow = 10;
 const windowMs = 60_000;
 
 /** For each request of a session: prepared once. */
-export function prepareFindSession({ db, tables: { sessions } }: Engine): SessionStore["find"] {
+export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
   const query = db
     .select({ csrfToken: sessions.csrfToken, username: sessions.username, expiresAt: sessions.expiresAt })
     .from(sessions)
     .where(and(eq(sessions.idHash, sql.placeholder("idHash")), gt(sessions.expiresAt, sql.placeholder("now"))))
     .limit(1)
     .prepare();
-  return (idHash, now) => query.get({ idHash, now });
+  return (idHash, now) => find(query, { idHash, now });
 }
 
 export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
-  const { db, transaction } = engine;
+  const { db, transaction, passAlone } = engine;
   const { sessions, loginAttempts } = engine.tables;
 
   return {
@@ -40,6 +40,7 @@ export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
     // An attempt that is refused does not count: who waits as long as told can go on.
     countLoginAttempt: (address, now) =>
       transaction(async () => {
+        await passAlone("login_attempts");
         await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
         const [recent] = await db
           .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })

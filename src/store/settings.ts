@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { SettingsStore } from "./store.ts";
 
 export function createSettingsStore({ db, tables: { settings } }: Engine): SettingsStore {

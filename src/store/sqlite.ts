@@ -1,8 +1,9 @@
 import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { type SQL, sql } from "drizzle-orm";
-import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { Engine } from "./engine.ts";
 import { migrate } from "./migrate.ts";
 import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
 import * as schema from "./schema.ts";
@@ -14,21 +15,8 @@ const readerBusyMs = 100;
 /** Another process may be bringing the database up to date. */
 const openingBusyMs = 10_000;
 
-/** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
-export interface Engine {
-  db: BunSQLiteDatabase;
-  tables: typeof schema;
-  /** The elements of a JSON array as rows with one column, `value`. */
-  jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
-  /** Runs a query that is written out. */
-  rows: <Row>(query: SQL) => Promise<Row[]>;
-  /** Takes the write lock first, so that it cannot fail half way for want of it. Calls must not overlap on one engine. */
-  transaction: <T>(work: () => Promise<T>) => Promise<T>;
-  close: () => void;
-}
-
 /** Opens the one connection that writes; creates the database, or brings it up to date. */
-export function openWriter(file: string, migrations: readonly Migration[] = readMigrations()): Engine {
+export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")): Engine {
   createPrivately(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
@@ -136,6 +124,13 @@ function engineOver(client: Database, readOnly: boolean): Engine {
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
     rows: async (query) => db.all(query),
+    find: (query, values) => query.get(values),
+    inOrder: async (statements) => {
+      // A full disk ends the transaction: what came behind would be written without it.
+      for (const statement of statements) await statement();
+    },
+    // A transaction has the whole database to itself.
+    passAlone: async () => {},
     transaction: async (work) => {
       beginImmediately(client);
       try {

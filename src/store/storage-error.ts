@@ -16,14 +16,22 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
   ["ENOTDIR", "the data folder is not a folder"],
   ["EEXIST", "the file exists already"],
   ["ENOENT", "the folder does not exist"],
+  ["ERR_POSTGRES_CONNECTION_REFUSED", "PostgreSQL cannot be reached"],
+  ["ERR_POSTGRES_CONNECTION", "the connection to PostgreSQL was lost"],
 ];
 
 /** Any failure of the engine as one sentence. Messages of a StorageError are kept. */
 export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  const code = codeOf(cause);
   const known = explanations.find(([prefix]) => code.startsWith(prefix));
   const explanation = known?.[1] ?? (cause instanceof Error ? cause.message : String(cause));
   return new StorageError(code === "" ? explanation : `${explanation} (${code})`, { cause: error });
+}
+
+function codeOf(cause: unknown): string {
+  if (!(cause instanceof Error) || !("code" in cause)) return "";
+  // PostgreSQL's own code says more than that the server refused.
+  return "errno" in cause && cause.code === "ERR_POSTGRES_SERVER_ERROR" ? String(cause.errno) : String(cause.code);
 }

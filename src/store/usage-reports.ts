@@ -9,7 +9,7 @@ import {
   offsetMinutes,
   timestampOf,
 } from "../seoul.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine } from "./engine.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
 
 /** Rows read in one go, up to five milliseconds of work: flushes get their turn between two slices. */
@@ -179,15 +179,13 @@ export function stretches(fromMinute: number, toMinute: number, bucketMinutes: n
  * Names are read once a report, not once a row, and again only for a key that was made meanwhile. A key that is gone has
  * its last one.
  */
-function createKeyNames({ rows, tables: { keys, deletedKeys } }: Engine): (rows: readonly Row[]) => Promise<KeyNames> {
+function createKeyNames({ db, tables: { keys, deletedKeys } }: Engine): (rows: readonly Row[]) => Promise<KeyNames> {
   let names = new Map<number, string>();
   return async (found) => {
     if (found.some(({ keyId }) => !names.has(keyId))) {
-      const known = await rows<{ id: number; name: string }>(
-        sql`select ${deletedKeys.id} as "id", ${deletedKeys.name} as "name" from ${deletedKeys}
-          union all select ${keys.id}, ${keys.name} from ${keys}`,
-      );
-      names = new Map(known.map(({ id, name }) => [id, JSON.stringify(name)]));
+      const gone = await db.select({ id: deletedKeys.id, name: deletedKeys.name }).from(deletedKeys);
+      const there = await db.select({ id: keys.id, name: keys.name }).from(keys);
+      names = new Map([...gone, ...there].map(({ id, name }) => [id, JSON.stringify(name)]));
     }
     return (keyId) => names.get(keyId) ?? '""';
   };

@@ -2,7 +2,7 @@ import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Clock } from "../clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
-import type { Engine } from "./sqlite.ts";
+import type { Engine, Statement } from "./engine.ts";
 import type { UsageCount, UsageStore, UsageSum } from "./store.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
@@ -15,17 +15,16 @@ const flushesKeptMs = 24 * 60 * minutesPerHour * 1000;
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
 export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
-  const { transaction } = engine;
+  const { transaction, inOrder } = engine;
   const isNewFlush = prepareIsNewFlush(engine);
-  const countIn = prepareCounting(engine);
-  const pruneMinutes = preparePruning(engine);
+  const counting = prepareCounting(engine);
+  const pruning = preparePruning(engine);
 
   return {
     add: (counts, flush) =>
       transaction(async () => {
         if (flush !== undefined && !(await isNewFlush(flush.ledger, flush.number, clock()))) return;
-        await countIn(JSON.stringify(rowsOf(counts)));
-        await pruneMinutes(minuteOf(clock()) - keptMinutes);
+        await inOrder([...counting(JSON.stringify(rowsOf(counts))), ...pruning(clock())]);
       }),
     ...prepareSums(engine),
     ...createUsageReports(engine),
@@ -62,19 +61,13 @@ function prepareIsNewFlush({ db, tables: { usageFlushes } }: Engine) {
     })
     .returning({ ledger: usageFlushes.ledger })
     .prepare();
-  const forget = db
-    .delete(usageFlushes)
-    .where(lt(usageFlushes.writtenAt, sql.placeholder("before")))
-    .prepare();
-
   return async (ledger: string, flush: number, now: number): Promise<boolean> => {
-    await forget.execute({ before: now - flushesKeptMs });
     return (await remember.execute({ ledger, flush, now })).length > 0;
   };
 }
 
 /** A handful of constant statements, however many keys and minutes: all rows arrive as one JSON parameter. */
-function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Promise<void> {
+function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
   const { keys, usageMinute, usageHour, usageDay } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
@@ -96,6 +89,7 @@ function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Pr
       [usageDay.day, usageDay.keyId] as never,
       sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
     ),
+    // An update takes its rows in any order, but who counts for the same keys has been kept waiting at their days by now.
     db
       .update(keys)
       .set({
@@ -112,9 +106,7 @@ function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Pr
       .prepare(),
   ];
 
-  return async (json) => {
-    for (const statement of statements) await statement.execute({ rows: json });
-  };
+  return (json) => statements.map((statement) => () => statement.execute({ rows: json }));
 }
 
 const addedTo = (table: CounterTable) => ({
@@ -123,27 +115,30 @@ const addedTo = (table: CounterTable) => ({
   outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
 });
 
-function preparePruning({ db, tables: { usageMinute } }: Engine): (beforeMinute: number) => Promise<void> {
-  const prune = db
+function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): (now: number) => Statement[] {
+  const before = sql.placeholder("before");
+  const pruneMinutes = db
     .delete(usageMinute)
     .where(
       and(
-        lt(usageMinute.minute, sql.placeholder("before")),
+        lt(usageMinute.minute, before),
         lt(usageMinute.minute, sql`(select min(minute) + ${prunedMinutes} from ${usageMinute})`),
       ),
     )
     .prepare();
-  return async (before) => {
-    await prune.execute({ before });
-  };
+  const forgetFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
+  return (now) => [
+    () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes }),
+    () => forgetFlushes.execute({ before: now - flushesKeptMs }),
+  ];
 }
 
 function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
   const sumOf = (table: CounterTable | typeof keys) => ({
-    requestCount: sql<number>`coalesce(sum(${table.requestCount}), 0)`,
-    inputTokens: sql<number>`coalesce(sum(${table.inputTokens}), 0)`,
-    outputTokens: sql<number>`coalesce(sum(${table.outputTokens}), 0)`,
+    requestCount: sql`coalesce(sum(${table.requestCount}), 0)`.mapWith(Number),
+    inputTokens: sql`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
+    outputTokens: sql`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
   });
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     only(

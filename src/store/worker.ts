@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { backup } from "./backup.ts";
+import type { Engine } from "./engine.ts";
 import { createEngineStore } from "./engine-store.ts";
-import { type Engine, openWriter } from "./sqlite.ts";
+import { openWriter } from "./sqlite.ts";
 import { toStorageError } from "./storage-error.ts";
 import { StorageError } from "./store.ts";
 

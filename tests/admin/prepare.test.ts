@@ -39,7 +39,7 @@ describe("the first start without ADMIN_PASSWORD", () => {
   test("prints one password where several processes begin at once, and all sign with one key", async () => {
     const starts = Array.from({ length: 3 }, async () => {
       const script = `${import.meta.dir}/support/prepare-report.ts`;
-      const child = Bun.spawn([process.execPath, script, opened.dataDir], { stdout: "pipe" });
+      const child = Bun.spawn([process.execPath, script, opened.dataDir, opened.databaseUrl ?? ""], { stdout: "pipe" });
       return JSON.parse(await new Response(child.stdout).text()) as { signingKey: string; printed: string[] };
     });
     const reports = await Promise.all([...starts, prepare().then(({ signingKey }) => ({ signingKey, printed }))]);

@@ -16,7 +16,7 @@ const first = now - seconds * 1000;
 let recordedAt = first + 7 * 86_400_000 + 1000;
 const newestMinute = Math.floor(recordedAt / 60_000);
 
-using opened = openTestEngine();
+await using opened = await openTestEngine();
 const { engine, store } = opened;
 const filling = performance.now();
 // The same rows that the ingest writes, made by SQLite itself, an hour at a time.

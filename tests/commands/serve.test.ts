@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { logIn } from "../support/admin-client.ts";
 import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -100,19 +100,5 @@ describe("a .env file in the working folder", () => {
     expect(status).toBe(2);
     expect(stderr).toContain('PORT: "from-the-file" is not allowed');
     expect(stderr).toContain('TRUST_PROXY: "real" is not allowed');
-  });
-});
-
-describe("what this version cannot do yet", () => {
-  test.each([["DATABASE_URL", { DATABASE_URL: "postgres://u:hush@db/t", SECRET_KEY: "0123456789abcdef" }]] as [
-    string,
-    Record<string, string>,
-  ][])("is refused in one line that names %s", async (name, environment) => {
-    using folder = createTempFolder();
-    const finished = await runProgram(["serve"], { DATA_DIR: folder.file("data"), ...environment });
-    expect(finished.status).toBe(2);
-    expect(finished.stderr).toMatch(new RegExp(`^tollgate: ${name}: this version [^\\n]*\\n$`));
-    expect(finished.stderr).not.toContain("hush");
-    expect(existsSync(folder.file("data"))).toBeFalse();
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import type { GpuReading } from "../../src/store/store.ts";
-import { createKeys, openTestEngine, type TestEngine } from "./test-store.ts";
+import { createKeys, type TestEngine, onEachEngine } from "./test-store.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();
 const dayMs = 86_400_000;
@@ -25,104 +25,106 @@ const powers = async ({ store }: TestEngine, bucketMinutes = 5, since = now - da
 const sampleCount = async ({ engine }: TestEngine) =>
   (await engine.rows<{ samples: number }>(sql`select count(*) as samples from gpu_samples`))[0]?.samples;
 
-test("the latest sample of each GPU is shown, by its number, with what was not sent as null", async () => {
-  using opened = openTestEngine();
-  await add(opened, now, [reading(1, 300), reading(0, 100)]);
-  const bare: GpuReading = {
-    gpuId: 1,
-    name: "GPU 1",
-    powerDrawW: null,
-    tempC: null,
-    memoryUsedMb: null,
-    memoryTotalMb: null,
-    utilizationPct: null,
-  };
-  await add(opened, now + 1000, [bare]);
-  const latest = await opened.store.gpu.latest();
-  expect(latest).toMatchObject([
-    { ...reading(0, 100), recordedAt: now },
-    { ...bare, recordedAt: now + 1000 },
-  ]);
-  expect(new Set(latest.map(({ id }) => id)).size).toBe(2);
-  expect(latest.every(({ id }) => Number.isSafeInteger(id))).toBe(true);
-});
+onEachEngine(({ openTestEngine }) => {
+  test("the latest sample of each GPU is shown, by its number, with what was not sent as null", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(1, 300), reading(0, 100)]);
+    const bare: GpuReading = {
+      gpuId: 1,
+      name: "GPU 1",
+      powerDrawW: null,
+      tempC: null,
+      memoryUsedMb: null,
+      memoryTotalMb: null,
+      utilizationPct: null,
+    };
+    await add(opened, now + 1000, [bare]);
+    const latest = await opened.store.gpu.latest();
+    expect(latest).toMatchObject([
+      { ...reading(0, 100), recordedAt: now },
+      { ...bare, recordedAt: now + 1000 },
+    ]);
+    expect(new Set(latest.map(({ id }) => id)).size).toBe(2);
+    expect(latest.every(({ id }) => Number.isSafeInteger(id))).toBe(true);
+  });
 
-test("power is the highest sum over all GPUs of one sample, not the sum of their highest", async () => {
-  using opened = openTestEngine();
-  await add(opened, now, [reading(0, 100), reading(1, 300)]);
-  await add(opened, now + 1000, [reading(0, 350), reading(1, 20)]);
-  await add(opened, now + 2000, [reading(0, null), reading(1, 390.5)]);
-  expect(await powers(opened)).toEqual([400]);
-});
+  test("power is the highest sum over all GPUs of one sample, not the sum of their highest", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(0, 100), reading(1, 300)]);
+    await add(opened, now + 1000, [reading(0, 350), reading(1, 20)]);
+    await add(opened, now + 2000, [reading(0, null), reading(1, 390.5)]);
+    expect(await powers(opened)).toEqual([400]);
+  });
 
-test("samples that come in the same millisecond are neither added up nor replaced", async () => {
-  using opened = openTestEngine();
-  await add(opened, now, [reading(0, 300)]);
-  await add(opened, now, [reading(0, 200)]);
-  await add(opened, now, [reading(1, 250)]);
-  expect(await powers(opened)).toEqual([300]);
-  expect(await sampleCount(opened)).toBe(3);
-  expect((await opened.store.gpu.latest()).map(({ powerDrawW }) => powerDrawW)).toEqual([200, 250]);
-});
+  test("samples that come in the same millisecond are neither added up nor replaced", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(0, 300)]);
+    await add(opened, now, [reading(0, 200)]);
+    await add(opened, now, [reading(1, 250)]);
+    expect(await powers(opened)).toEqual([300]);
+    expect(await sampleCount(opened)).toBe(3);
+    expect((await opened.store.gpu.latest()).map(({ powerDrawW }) => powerDrawW)).toEqual([200, 250]);
+  });
 
-test("of a GPU that one sample names twice, the last reading holds", async () => {
-  using opened = openTestEngine();
-  await add(opened, now, [reading(0, 300), reading(0, 100)]);
-  expect(await powers(opened)).toEqual([100]);
-  expect(await opened.store.gpu.latest()).toMatchObject([{ gpuId: 0, powerDrawW: 100 }]);
-});
+  test("of a GPU that one sample names twice, the last reading holds", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(0, 300), reading(0, 100)]);
+    expect(await powers(opened)).toEqual([100]);
+    expect(await opened.store.gpu.latest()).toMatchObject([{ gpuId: 0, powerDrawW: 100 }]);
+  });
 
-test("a power bucket begins at a floor of Seoul's minutes and may lie partly before the window", async () => {
-  using opened = openTestEngine();
-  await add(opened, now - 2 * 3_600_000, [reading(0, 900)]);
-  await add(opened, now, [reading(0, 100)]);
-  await add(opened, now + 60_000, [reading(0, 200)]);
-  const points = await opened.store.gpu.powerHistory({ since: now, bucketMinutes: 1440 });
-  expect(points).toEqual([{ bucketStart: new Date("2026-05-01T00:00:00+09:00").valueOf(), powerDrawW: 200 }]);
-  expect(await powers(opened, 1)).toEqual([900, 100, 200]);
-});
+  test("a power bucket begins at a floor of Seoul's minutes and may lie partly before the window", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now - 2 * 3_600_000, [reading(0, 900)]);
+    await add(opened, now, [reading(0, 100)]);
+    await add(opened, now + 60_000, [reading(0, 200)]);
+    const points = await opened.store.gpu.powerHistory({ since: now, bucketMinutes: 1440 });
+    expect(points).toEqual([{ bucketStart: new Date("2026-05-01T00:00:00+09:00").valueOf(), powerDrawW: 200 }]);
+    expect(await powers(opened, 1)).toEqual([900, 100, 200]);
+  });
 
-test("samples older than seven days go with the next one; their power stays for thirty days", async () => {
-  using opened = openTestEngine();
-  await add(opened, now, [reading(0, 500), reading(7, 1)]);
-  await add(opened, now + 7 * dayMs, [reading(0, 100)]);
-  expect(await sampleCount(opened)).toBe(3);
-  await add(opened, now + 7 * dayMs + 1, [reading(0, 100)]);
-  expect(await sampleCount(opened)).toBe(2);
-  expect((await opened.store.gpu.latest()).map(({ gpuId }) => gpuId)).toEqual([0]);
-  expect(await powers(opened, 1440)).toEqual([501, 100]);
-  await add(opened, now + 30 * dayMs, [reading(0, 100)]);
-  expect(await powers(opened, 1440, now)).toEqual([501, 100, 100]);
-  await add(opened, now + 40 * dayMs, [reading(0, 100)]);
-  expect(await powers(opened, 1440, 0)).toEqual([100, 100, 100]);
-  await add(opened, now + 40 * dayMs, [reading(0, 100)]);
-  expect(await powers(opened, 1440, 0)).toEqual([100, 100]);
-});
+  test("samples older than seven days go with the next one; their power stays for thirty days", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(0, 500), reading(7, 1)]);
+    await add(opened, now + 7 * dayMs, [reading(0, 100)]);
+    expect(await sampleCount(opened)).toBe(3);
+    await add(opened, now + 7 * dayMs + 1, [reading(0, 100)]);
+    expect(await sampleCount(opened)).toBe(2);
+    expect((await opened.store.gpu.latest()).map(({ gpuId }) => gpuId)).toEqual([0]);
+    expect(await powers(opened, 1440)).toEqual([501, 100]);
+    await add(opened, now + 30 * dayMs, [reading(0, 100)]);
+    expect(await powers(opened, 1440, now)).toEqual([501, 100, 100]);
+    await add(opened, now + 40 * dayMs, [reading(0, 100)]);
+    expect(await powers(opened, 1440, 0)).toEqual([100, 100, 100]);
+    await add(opened, now + 40 * dayMs, [reading(0, 100)]);
+    expect(await powers(opened, 1440, 0)).toEqual([100, 100]);
+  });
 
-test("after a standstill, one sample deletes ten seconds' worth and the next ones the rest", async () => {
-  using opened = openTestEngine();
-  for (let second = 0; second < 60; second++) await add(opened, now + second * 1000, [reading(0, 1)]);
-  const later = now + 8 * dayMs;
-  await add(opened, later, [reading(0, 1)]);
-  expect(await sampleCount(opened)).toBe(51);
-  for (let second = 1; second <= 5; second++) await add(opened, later + second * 1000, [reading(0, 1)]);
-  expect(await sampleCount(opened)).toBe(6);
-});
+  test("after a standstill, one sample deletes ten seconds' worth and the next ones the rest", async () => {
+    await using opened = await openTestEngine();
+    for (let second = 0; second < 60; second++) await add(opened, now + second * 1000, [reading(0, 1)]);
+    const later = now + 8 * dayMs;
+    await add(opened, later, [reading(0, 1)]);
+    expect(await sampleCount(opened)).toBe(51);
+    for (let second = 1; second <= 5; second++) await add(opened, later + second * 1000, [reading(0, 1)]);
+    expect(await sampleCount(opened)).toBe(6);
+  });
 
-test("a sample of which every GPU was skipped still prunes, and counts as a use of its key", async () => {
-  using opened = openTestEngine();
-  await createKeys(opened.store, ["pusher"]);
-  await add(opened, now, [reading(0, 1)]);
-  await add(opened, now + 8 * dayMs, []);
-  expect(await sampleCount(opened)).toBe(0);
-  expect(await opened.store.gpu.latest()).toEqual([]);
-  expect(await opened.store.keys.list()).toMatchObject([{ lastUsedAt: now + 8 * dayMs, requestCount: 0 }]);
-});
+  test("a sample of which every GPU was skipped still prunes, and counts as a use of its key", async () => {
+    await using opened = await openTestEngine();
+    await createKeys(opened.store, ["pusher"]);
+    await add(opened, now, [reading(0, 1)]);
+    await add(opened, now + 8 * dayMs, []);
+    expect(await sampleCount(opened)).toBe(0);
+    expect(await opened.store.gpu.latest()).toEqual([]);
+    expect(await opened.store.keys.list()).toMatchObject([{ lastUsedAt: now + 8 * dayMs, requestCount: 0 }]);
+  });
 
-test("the pusher's last_used_at moves once a minute at most", async () => {
-  using opened = openTestEngine();
-  await createKeys(opened.store, ["pusher"]);
-  await add(opened, now, [reading(0, 1)]);
-  await add(opened, now + 59_999, [reading(0, 1)]);
-  expect(await opened.store.keys.list()).toMatchObject([{ lastUsedAt: now }]);
+  test("the pusher's last_used_at moves once a minute at most", async () => {
+    await using opened = await openTestEngine();
+    await createKeys(opened.store, ["pusher"]);
+    await add(opened, now, [reading(0, 1)]);
+    await add(opened, now + 59_999, [reading(0, 1)]);
+    expect(await opened.store.keys.list()).toMatchObject([{ lastUsedAt: now }]);
+  });
 });

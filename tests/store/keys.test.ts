@@ -1,78 +1,80 @@
 import { expect, test } from "bun:test";
-import { createKeys, openTestStore, readReport, usageCount, type DailyRow } from "./test-store.ts";
+import { createKeys, readReport, usageCount, type DailyRow, onEachEngine } from "./test-store.ts";
 
-test("a key is found from its creation until it is switched off, and again when it is switched on", async () => {
-  await using opened = await openTestStore();
-  const { keys } = opened.store;
-  const created = await keys.create({ name: "ci", key: "secret", createdAt: 1234 });
-  expect(created).toEqual({
-    id: 1,
-    key: "secret",
-    name: "ci",
-    isActive: true,
-    createdAt: 1234,
-    lastUsedAt: null,
-    requestCount: 0,
-    inputTokens: 0,
-    outputTokens: 0,
+onEachEngine(({ openTestStore }) => {
+  test("a key is found from its creation until it is switched off, and again when it is switched on", async () => {
+    await using opened = await openTestStore();
+    const { keys } = opened.store;
+    const created = await keys.create({ name: "ci", key: "secret", createdAt: 1234 });
+    expect(created).toEqual({
+      id: 1,
+      key: "secret",
+      name: "ci",
+      isActive: true,
+      createdAt: 1234,
+      lastUsedAt: null,
+      requestCount: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+    });
+    expect(await keys.findActive("secret")).toEqual({ id: 1 });
+    expect(await keys.findActive("Secret")).toBeUndefined();
+    expect(await keys.update(1, { isActive: false })).toMatchObject({ id: 1, name: "ci", isActive: false });
+    expect(await keys.findActive("secret")).toBeUndefined();
+    await keys.update(1, { isActive: true });
+    expect(await keys.findActive("secret")).toEqual({ id: 1 });
   });
-  expect(keys.findActive("secret")).toEqual({ id: 1 });
-  expect(keys.findActive("Secret")).toBeUndefined();
-  expect(await keys.update(1, { isActive: false })).toMatchObject({ id: 1, name: "ci", isActive: false });
-  expect(keys.findActive("secret")).toBeUndefined();
-  await keys.update(1, { isActive: true });
-  expect(keys.findActive("secret")).toEqual({ id: 1 });
-});
 
-test("a key that exists is a collision, and the other stays as it was", async () => {
-  await using opened = await openTestStore();
-  const { keys } = opened.store;
-  await keys.create({ name: "a", key: "same", createdAt: 0 });
-  expect(await keys.create({ name: "b", key: "same", createdAt: 0 })).toBe("collision");
-  expect((await keys.list()).map(({ id, name }) => [id, name])).toEqual([[1, "a"]]);
-});
+  test("a key that exists is a collision, and the other stays as it was", async () => {
+    await using opened = await openTestStore();
+    const { keys } = opened.store;
+    await keys.create({ name: "a", key: "same", createdAt: 0 });
+    expect(await keys.create({ name: "b", key: "same", createdAt: 0 })).toBe("collision");
+    expect((await keys.list()).map(({ id, name }) => [id, name])).toEqual([[1, "a"]]);
+  });
 
-test("the id of a deleted key never comes back, not even after a restart", async () => {
-  await using first = await openTestStore();
-  await createKeys(first.store, ["a", "b"]);
-  expect(await first.store.keys.delete(2)).toBe(true);
-  await first.store.close();
-  await using second = await openTestStore(Date.now, first.folder);
-  expect(await createKeys(second.store, ["c"])).toEqual([3]);
-});
+  test("the id of a deleted key never comes back, not even after a restart", async () => {
+    await using first = await openTestStore();
+    await createKeys(first.store, ["a", "b"]);
+    expect(await first.store.keys.delete(2)).toBe(true);
+    await first.store.close();
+    await using second = await first.openAnother();
+    expect(await createKeys(second.store, ["c"])).toEqual([3]);
+  });
 
-test("a deleted key is gone, and its usage rows keep the name it had last", async () => {
-  await using opened = await openTestStore();
-  const { keys, usage } = opened.store;
-  const [id = 0] = await createKeys(opened.store, ["old name"]);
-  await usage.add([usageCount({ keyId: id, minute: 29_000_000 })]);
-  await keys.update(id, { name: 'last "name" 이름' });
-  expect(await keys.delete(id)).toBe(true);
-  expect(await keys.delete(id)).toBe(false);
-  expect(await keys.list()).toEqual([]);
-  expect(keys.findActive("secret of old name")).toBeUndefined();
-  expect(await readReport<DailyRow>(usage.daily("1970-01-01"))).toMatchObject([
-    { key_id: id, key_name: 'last "name" 이름', request_count: 1 },
-  ]);
-});
+  test("a deleted key is gone, and its usage rows keep the name it had last", async () => {
+    await using opened = await openTestStore();
+    const { keys, usage } = opened.store;
+    const [id = 0] = await createKeys(opened.store, ["old name"]);
+    await usage.add([usageCount({ keyId: id, minute: 29_000_000 })]);
+    await keys.update(id, { name: 'last "name" 이름' });
+    expect(await keys.delete(id)).toBe(true);
+    expect(await keys.delete(id)).toBe(false);
+    expect(await keys.list()).toEqual([]);
+    expect(await keys.findActive("secret of old name")).toBeUndefined();
+    expect(await readReport<DailyRow>(usage.daily("1970-01-01"))).toMatchObject([
+      { key_id: id, key_name: 'last "name" 이름', request_count: 1 },
+    ]);
+  });
 
-test("a key that does not exist is neither updated nor deleted", async () => {
-  await using opened = await openTestStore();
-  expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
-  expect(await opened.store.keys.delete(7)).toBe(false);
-});
+  test("a key that does not exist is neither updated nor deleted", async () => {
+    await using opened = await openTestStore();
+    expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
+    expect(await opened.store.keys.delete(7)).toBe(false);
+  });
 
-test("the keys that are switched on are counted", async () => {
-  await using opened = await openTestStore();
-  await createKeys(opened.store, ["a", "b", "c"]);
-  await opened.store.keys.update(2, { isActive: false });
-  expect(await opened.store.keys.countActive()).toBe(2);
-});
+  test("the keys that are switched on are counted", async () => {
+    await using opened = await openTestStore();
+    await createKeys(opened.store, ["a", "b", "c"]);
+    await opened.store.keys.update(2, { isActive: false });
+    expect(await opened.store.keys.countActive()).toBe(2);
+  });
 
-test("what a stranger sends as a key is looked up as it is", async () => {
-  await using opened = await openTestStore();
-  await createKeys(opened.store, ["a"]);
-  for (const key of ["", "' or 1=1 --", "%", "\0", "x".repeat(100_000), "🔑"]) {
-    expect(opened.store.keys.findActive(key)).toBeUndefined();
-  }
+  test("what a stranger sends as a key is looked up as it is", async () => {
+    await using opened = await openTestStore();
+    await createKeys(opened.store, ["a"]);
+    for (const key of ["", "' or 1=1 --", "%", "\0", "x".repeat(100_000), "🔑"]) {
+      expect(await opened.store.keys.findActive(key)).toBeUndefined();
+    }
+  });
 });

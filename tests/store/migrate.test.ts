@@ -8,7 +8,7 @@ import { createTempFolder } from "../support/temp-folder.ts";
 import { memoryLog, openTestStore } from "./test-store.ts";
 import { openStore } from "../../src/store/open.ts";
 
-const migrations = readMigrations();
+const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({
   createdAt: (migrations.at(-1)?.createdAt ?? 0) + n,
   hash: `later ${n}`,

@@ -1,22 +1,24 @@
 import { expect, test } from "bun:test";
-import { openTestStore } from "./test-store.ts";
+import { onEachEngine } from "./test-store.ts";
 
-test("a setting holds what was set last", async () => {
-  await using opened = await openTestStore();
-  const { settings } = opened.store;
-  expect(await settings.get("name")).toBeUndefined();
-  await settings.set("name", "one");
-  await settings.set("name", "two");
-  expect(await settings.get("name")).toBe("two");
-});
+onEachEngine(({ openTestStore }) => {
+  test("a setting holds what was set last", async () => {
+    await using opened = await openTestStore();
+    const { settings } = opened.store;
+    expect(await settings.get("name")).toBeUndefined();
+    await settings.set("name", "one");
+    await settings.set("name", "two");
+    expect(await settings.get("name")).toBe("two");
+  });
 
-test("of two processes that set a setting for the first time, both get the same value", async () => {
-  await using one = await openTestStore();
-  await using two = await openTestStore(Date.now, one.folder);
-  const values = await Promise.all([
-    one.store.settings.setIfAbsent("name", "one"),
-    two.store.settings.setIfAbsent("name", "two"),
-  ]);
-  expect(values[0]).toBe(values[1] ?? "");
-  expect(await one.store.settings.get("name")).toBe(values[0] ?? "");
+  test("of two processes that set a setting for the first time, both get the same value", async () => {
+    await using one = await openTestStore();
+    await using two = await one.openAnother();
+    const values = await Promise.all([
+      one.store.settings.setIfAbsent("name", "one"),
+      two.store.settings.setIfAbsent("name", "two"),
+    ]);
+    expect(values[0]).toBe(values[1] ?? "");
+    expect(await one.store.settings.get("name")).toBe(values[0] ?? "");
+  });
 });

@@ -38,7 +38,7 @@ test("while another program locks the file, keys are found, counts wait, and all
 }, 30_000);
 
 test("while the disk is full, reads go on and counts wait; with room again everything is written", async () => {
-  using opened = openTestEngine();
+  await using opened = await openTestEngine();
   const { store, engine } = opened;
   await createKeys(store, ["a"]);
   const { log, entries } = memoryLog();

@@ -1,10 +1,14 @@
+import { describe } from "bun:test";
 import type { Clock } from "../../src/clock.ts";
 import { createLog } from "../../src/log.ts";
 import { createEngineStore, type EngineStore } from "../../src/store/engine-store.ts";
 import { databaseFile, openStore } from "../../src/store/open.ts";
-import { type Engine, openWriter } from "../../src/store/sqlite.ts";
+import type { Engine } from "../../src/store/engine.ts";
+import { openWriter } from "../../src/store/sqlite.ts";
 import type { Store, UsageCount } from "../../src/store/store.ts";
+import { whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { openPostgresTestEngine, openPostgresTestStore } from "./postgres-test-store.ts";
 
 export interface LogEntry {
   level: string;
@@ -19,15 +23,22 @@ export function memoryLog() {
   return { entries, log: createLog({ level: "debug", format: "json", clock: () => 0, write }) };
 }
 
+/** A whole store on a database of its own. */
 export interface TestStore extends AsyncDisposable {
   store: Store;
+  /** What it logged. */
+  entries: LogEntry[];
+  /** Another one on the same database, as of another process or after a restart. */
+  openAnother(): Promise<TestStore>;
+}
+
+export interface SqliteTestStore extends TestStore {
   folder: TempFolder;
   file: string;
-  entries: LogEntry[];
 }
 
 /** A whole store, Worker and all, in a folder of its own unless one is given. */
-export async function openTestStore(clock: Clock = Date.now, given?: TempFolder): Promise<TestStore> {
+export async function openTestStore(clock: Clock = Date.now, given?: TempFolder): Promise<SqliteTestStore> {
   const folder = given ?? createTempFolder();
   const { entries, log } = memoryLog();
   const store = await openStore({ dataDir: folder.path, clock, log });
@@ -36,6 +47,7 @@ export async function openTestStore(clock: Clock = Date.now, given?: TempFolder)
     folder,
     file: databaseFile(folder.path),
     entries,
+    openAnother: () => openTestStore(clock, folder),
     async [Symbol.asyncDispose]() {
       await store.close();
       if (given === undefined) folder.remove();
@@ -43,26 +55,36 @@ export async function openTestStore(clock: Clock = Date.now, given?: TempFolder)
   };
 }
 
-export interface TestEngine extends Disposable {
+/** The queries alone, in this thread, on an empty database. */
+export interface TestEngine extends AsyncDisposable {
   store: EngineStore;
   engine: Engine;
-  file: string;
 }
 
-/** The same queries in this thread. */
-export function openTestEngine(clock: Clock = Date.now): TestEngine {
+export async function openTestEngine(clock: Clock = Date.now): Promise<TestEngine> {
   const folder = createTempFolder();
-  const file = databaseFile(folder.path);
-  const engine = openWriter(file);
+  const engine = openWriter(databaseFile(folder.path));
   return {
     store: createEngineStore(engine, clock),
     engine,
-    file,
-    [Symbol.dispose]() {
+    async [Symbol.asyncDispose]() {
       engine.close();
       folder.remove();
     },
   };
+}
+
+interface TestStores {
+  openTestStore(clock?: Clock): Promise<TestStore>;
+  openTestEngine(clock?: Clock): Promise<TestEngine>;
+}
+
+/** The same tests on SQLite and on PostgreSQL. */
+export function onEachEngine(tests: (stores: TestStores) => void): void {
+  describe("on SQLite", () => tests({ openTestStore, openTestEngine }));
+  describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () =>
+    tests({ openTestStore: openPostgresTestStore, openTestEngine: openPostgresTestEngine }),
+  );
 }
 
 export async function createKeys(store: Pick<Store, "keys">, names: readonly string[]): Promise<number[]> {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../src/seoul.ts";
 import type { UsageCount } from "../../src/store/store.ts";
 import { stretches } from "../../src/store/usage-reports.ts";
-import { createKeys, type DailyRow, type HistoryPoint, openTestEngine, readReport, usageCount } from "./test-store.ts";
+import { createKeys, type DailyRow, type HistoryPoint, readReport, usageCount, onEachEngine } from "./test-store.ts";
 
 const start = minuteOf(new Date("2026-05-01T00:00:00+09:00").valueOf());
 const clock = () => (start + 5 * 1440) * 60_000;
@@ -62,94 +62,96 @@ const anyCount = fc.record({
   outputTokens: fc.integer({ min: 0, max: 100_000 }),
 });
 
-test("for any traffic, the sums over minutes, over days and of the totals are the same", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(anyCount, { minLength: 1, maxLength: 60 }), async (partial) => {
-      using opened = openTestEngine(clock);
-      const { usage } = opened.store;
-      await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
-      const counts = partial.map(usageCount);
-      for (let n = 0; n < counts.length; n += 7) await usage.add(counts.slice(n, n + 7));
-
-      const total = countOf(counts);
-      const daily = await readReport<DailyRow>(usage.daily(dayOf(start * 60_000)));
-      expect(rowCountOf(daily)).toEqual(total);
-      expect(countOf([await usage.sumOfKeys()])).toEqual(total);
-      expect(countOf([await usage.sumOfMinutes(start, start + 4 * 1440)])).toEqual(total);
-      expect(countOf(await opened.store.keys.list())).toEqual(total);
-    }),
-    { numRuns: 25 },
-  );
-});
-
-test("for any traffic, window and bucket, history holds exactly the points of the minutes since", async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(anyCount, { maxLength: 80 }),
-      fc.integer({ min: start - 100, max: start + 3 * 1440 }),
-      fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1439, 1440)),
-      async (partial, since, bucketMinutes) => {
-        using opened = openTestEngine(clock);
+onEachEngine(({ openTestEngine }) => {
+  test("for any traffic, the sums over minutes, over days and of the totals are the same", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyCount, { minLength: 1, maxLength: 60 }), async (partial) => {
+        await using opened = await openTestEngine(clock);
+        const { usage } = opened.store;
         await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
         const counts = partial.map(usageCount);
-        await opened.store.usage.add(counts);
-        const points = await readReport<HistoryPoint>(
-          // Half a minute in: that minute still counts.
-          opened.store.usage.history({ since: since * 60_000 + 30_000, bucketMinutes }),
-        );
-        expect(points).toEqual(expectedPoints(counts, since, bucketMinutes));
-      },
-    ),
-    { numRuns: 60 },
-  );
-});
+        for (let n = 0; n < counts.length; n += 7) await usage.add(counts.slice(n, n + 7));
 
-describe("a long report", () => {
-  const keyCount = 37;
-  const minuteCount = 200;
-  const manyCounts = Array.from({ length: keyCount * minuteCount }, (_, n) =>
-    usageCount({ keyId: 1 + (n % keyCount), minute: start + Math.floor(n / keyCount) }),
-  );
-  const names = Array.from({ length: keyCount }, (_, n) => `key ${n + 1}`);
-
-  test.each([1, 7, 60, 1440])(
-    "of buckets of %i minutes comes in slices that lose and repeat nothing",
-    async (minutes) => {
-      using opened = openTestEngine(clock);
-      await createKeys(opened.store, names);
-      await opened.store.usage.add(manyCounts);
-      const slices: Uint8Array[] = [];
-      for await (const slice of opened.store.usage.history({ since: start * 60_000, bucketMinutes: minutes })) {
-        slices.push(slice);
-      }
-      const points: HistoryPoint[] = JSON.parse(`[${Buffer.concat(slices).toString()}]`);
-      expect(points).toEqual(expectedPoints(manyCounts, start, minutes));
-      const mostInSlice = Math.max(
-        ...slices.map((slice) => Buffer.from(slice).toString().split("bucket_start").length),
-      );
-      expect(mostInSlice).toBeLessThan(1100);
-    },
-  );
-
-  test("of days comes newest first, key by key, in slices that lose and repeat nothing", async () => {
-    using opened = openTestEngine(clock);
-    await createKeys(opened.store, names);
-    const counts = Array.from({ length: keyCount * 90 }, (_, n) =>
-      usageCount({ keyId: 1 + (n % keyCount), minute: start - 1440 * Math.floor(n / keyCount) }),
+        const total = countOf(counts);
+        const daily = await readReport<DailyRow>(usage.daily(dayOf(start * 60_000)));
+        expect(rowCountOf(daily)).toEqual(total);
+        expect(countOf([await usage.sumOfKeys()])).toEqual(total);
+        expect(countOf([await usage.sumOfMinutes(start, start + 4 * 1440)])).toEqual(total);
+        expect(countOf(await opened.store.keys.list())).toEqual(total);
+      }),
+      { numRuns: 25 },
     );
-    await opened.store.usage.add(counts);
-    const rows = await readReport<DailyRow>(opened.store.usage.daily(dayOf((start - 1440 * 79) * 60_000)));
-    const sorted = rows.toSorted((a, b) => b.date.localeCompare(a.date) || a.key_id - b.key_id);
-    expect(rows).toEqual(sorted);
-    expect(new Set(rows.map((row) => `${row.date} ${row.key_id}`)).size).toBe(rows.length);
-    expect(rows).toHaveLength(keyCount * 80);
-    expect(rows.at(-1)?.date).toBe(dayOf((start - 1440 * 79) * 60_000));
   });
 
-  test("is a list without elements where nothing was counted", async () => {
-    using opened = openTestEngine(clock);
-    expect(await readReport(opened.store.usage.daily("2026-05-01"))).toEqual([]);
-    expect(await readReport(opened.store.usage.history({ since: 0, bucketMinutes: 5 }))).toEqual([]);
+  test("for any traffic, window and bucket, history holds exactly the points of the minutes since", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(anyCount, { maxLength: 80 }),
+        fc.integer({ min: start - 100, max: start + 3 * 1440 }),
+        fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1439, 1440)),
+        async (partial, since, bucketMinutes) => {
+          await using opened = await openTestEngine(clock);
+          await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
+          const counts = partial.map(usageCount);
+          await opened.store.usage.add(counts);
+          const points = await readReport<HistoryPoint>(
+            // Half a minute in: that minute still counts.
+            opened.store.usage.history({ since: since * 60_000 + 30_000, bucketMinutes }),
+          );
+          expect(points).toEqual(expectedPoints(counts, since, bucketMinutes));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  describe("a long report", () => {
+    const keyCount = 37;
+    const minuteCount = 200;
+    const manyCounts = Array.from({ length: keyCount * minuteCount }, (_, n) =>
+      usageCount({ keyId: 1 + (n % keyCount), minute: start + Math.floor(n / keyCount) }),
+    );
+    const names = Array.from({ length: keyCount }, (_, n) => `key ${n + 1}`);
+
+    test.each([1, 7, 60, 1440])(
+      "of buckets of %i minutes comes in slices that lose and repeat nothing",
+      async (minutes) => {
+        await using opened = await openTestEngine(clock);
+        await createKeys(opened.store, names);
+        await opened.store.usage.add(manyCounts);
+        const slices: Uint8Array[] = [];
+        for await (const slice of opened.store.usage.history({ since: start * 60_000, bucketMinutes: minutes })) {
+          slices.push(slice);
+        }
+        const points: HistoryPoint[] = JSON.parse(`[${Buffer.concat(slices).toString()}]`);
+        expect(points).toEqual(expectedPoints(manyCounts, start, minutes));
+        const mostInSlice = Math.max(
+          ...slices.map((slice) => Buffer.from(slice).toString().split("bucket_start").length),
+        );
+        expect(mostInSlice).toBeLessThan(1100);
+      },
+    );
+
+    test("of days comes newest first, key by key, in slices that lose and repeat nothing", async () => {
+      await using opened = await openTestEngine(clock);
+      await createKeys(opened.store, names);
+      const counts = Array.from({ length: keyCount * 90 }, (_, n) =>
+        usageCount({ keyId: 1 + (n % keyCount), minute: start - 1440 * Math.floor(n / keyCount) }),
+      );
+      await opened.store.usage.add(counts);
+      const rows = await readReport<DailyRow>(opened.store.usage.daily(dayOf((start - 1440 * 79) * 60_000)));
+      const sorted = rows.toSorted((a, b) => b.date.localeCompare(a.date) || a.key_id - b.key_id);
+      expect(rows).toEqual(sorted);
+      expect(new Set(rows.map((row) => `${row.date} ${row.key_id}`)).size).toBe(rows.length);
+      expect(rows).toHaveLength(keyCount * 80);
+      expect(rows.at(-1)?.date).toBe(dayOf((start - 1440 * 79) * 60_000));
+    });
+
+    test("is a list without elements where nothing was counted", async () => {
+      await using opened = await openTestEngine(clock);
+      expect(await readReport(opened.store.usage.daily("2026-05-01"))).toEqual([]);
+      expect(await readReport(opened.store.usage.history({ since: 0, bucketMinutes: 5 }))).toEqual([]);
+    });
   });
 });
 

@@ -1,123 +1,127 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/seoul.ts";
-import { createKeys, type DailyRow, openTestEngine, readReport, usageCount } from "./test-store.ts";
+import { createKeys, type DailyRow, readReport, usageCount, onEachEngine } from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
 
-test("counts reach the key's totals, its days of Seoul and its minutes", async () => {
-  using opened = openTestEngine(clock);
-  const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
-  const { usage, keys } = opened.store;
-  await usage.add([
-    usageCount({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
-    usageCount({ keyId: a, minute: midnight }),
-    usageCount({ keyId: b, minute: midnight }),
-  ]);
-  await usage.add([usageCount({ keyId: a, minute: midnight })]);
+onEachEngine(({ openTestEngine }) => {
+  test("counts reach the key's totals, its days of Seoul and its minutes", async () => {
+    await using opened = await openTestEngine(clock);
+    const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
+    const { usage, keys } = opened.store;
+    await usage.add([
+      usageCount({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
+      usageCount({ keyId: a, minute: midnight }),
+      usageCount({ keyId: b, minute: midnight }),
+    ]);
+    await usage.add([usageCount({ keyId: a, minute: midnight })]);
 
-  expect(await usage.sumOfDay("2026-05-01")).toEqual({ requestCount: 2, inputTokens: 100, outputTokens: 20 });
-  expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 3, inputTokens: 30, outputTokens: 6 });
-  expect(await usage.sumOfDay("2026-05-03")).toEqual({ requestCount: 0, inputTokens: 0, outputTokens: 0 });
-  expect(await usage.sumOfKeys()).toEqual({ requestCount: 5, inputTokens: 130, outputTokens: 26 });
-  expect(await keys.list()).toMatchObject([
-    { id: a, requestCount: 4, inputTokens: 120, outputTokens: 24 },
-    { id: b, requestCount: 1, inputTokens: 10, outputTokens: 2 },
-  ]);
-});
+    expect(await usage.sumOfDay("2026-05-01")).toEqual({ requestCount: 2, inputTokens: 100, outputTokens: 20 });
+    expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 3, inputTokens: 30, outputTokens: 6 });
+    expect(await usage.sumOfDay("2026-05-03")).toEqual({ requestCount: 0, inputTokens: 0, outputTokens: 0 });
+    expect(await usage.sumOfKeys()).toEqual({ requestCount: 5, inputTokens: 130, outputTokens: 26 });
+    expect(await keys.list()).toMatchObject([
+      { id: a, requestCount: 4, inputTokens: 120, outputTokens: 24 },
+      { id: b, requestCount: 1, inputTokens: 10, outputTokens: 2 },
+    ]);
+  });
 
-test("any stretch of minutes sums up, whichever hours it cuts", async () => {
-  using opened = openTestEngine(clock);
-  const { usage } = opened.store;
-  const minutes = Array.from({ length: 200 }, (_, n) => midnight + n);
-  await usage.add(minutes.map((minute) => usageCount({ keyId: 1, minute })));
-  for (const [from, to] of [
-    [0, 200],
-    [0, 1],
-    [59, 61],
-    [60, 120],
-    [61, 119],
-    [61, 179],
-    [30, 30],
-    [150, 999],
-  ] as const) {
-    const { requestCount } = await usage.sumOfMinutes(midnight + from, midnight + to);
-    expect([from, to, requestCount]).toEqual([from, to, Math.min(to, 200) - from]);
-  }
-});
+  test("any stretch of minutes sums up, whichever hours it cuts", async () => {
+    await using opened = await openTestEngine(clock);
+    const { usage } = opened.store;
+    const minutes = Array.from({ length: 200 }, (_, n) => midnight + n);
+    await usage.add(minutes.map((minute) => usageCount({ keyId: 1, minute })));
+    for (const [from, to] of [
+      [0, 200],
+      [0, 1],
+      [59, 61],
+      [60, 120],
+      [61, 119],
+      [61, 179],
+      [30, 30],
+      [150, 999],
+    ] as const) {
+      const { requestCount } = await usage.sumOfMinutes(midnight + from, midnight + to);
+      expect([from, to, requestCount]).toEqual([from, to, Math.min(to, 200) - from]);
+    }
+  });
 
-test("last_used_at moves once a minute at most, and never back", async () => {
-  using opened = openTestEngine(clock);
-  const [id = 0] = await createKeys(opened.store, ["a"]);
-  const usedAt = async (lastClosedAt: number) => {
-    await opened.store.usage.add([usageCount({ keyId: id, minute: 29_000_000, lastClosedAt })]);
-    return (await opened.store.keys.list())[0]?.lastUsedAt;
-  };
-  expect(await usedAt(1_000_000)).toBe(1_000_000);
-  expect(await usedAt(1_059_999)).toBe(1_000_000);
-  expect(await usedAt(1_060_000)).toBe(1_060_000);
-  expect(await usedAt(1_000_000)).toBe(1_060_000);
-});
+  test("last_used_at moves once a minute at most, and never back", async () => {
+    await using opened = await openTestEngine(clock);
+    const [id = 0] = await createKeys(opened.store, ["a"]);
+    const usedAt = async (lastClosedAt: number) => {
+      await opened.store.usage.add([usageCount({ keyId: id, minute: 29_000_000, lastClosedAt })]);
+      return (await opened.store.keys.list())[0]?.lastUsedAt;
+    };
+    expect(await usedAt(1_000_000)).toBe(1_000_000);
+    expect(await usedAt(1_059_999)).toBe(1_000_000);
+    expect(await usedAt(1_060_000)).toBe(1_060_000);
+    expect(await usedAt(1_000_000)).toBe(1_060_000);
+  });
 
-test("a receipt that closes after its key was deleted counts in the usage rows", async () => {
-  using opened = openTestEngine(clock);
-  const [id = 0] = await createKeys(opened.store, ["gone"]);
-  await opened.store.keys.delete(id);
-  await opened.store.usage.add([usageCount({ keyId: id, minute: midnight })]);
-  expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
-  expect(await readReport<DailyRow>(opened.store.usage.daily("2026-05-02"))).toEqual([
-    { date: "2026-05-02", key_id: id, key_name: "gone", request_count: 1, input_tokens: 10, output_tokens: 2 },
-  ]);
-});
+  test("a receipt that closes after its key was deleted counts in the usage rows", async () => {
+    await using opened = await openTestEngine(clock);
+    const [id = 0] = await createKeys(opened.store, ["gone"]);
+    await opened.store.keys.delete(id);
+    await opened.store.usage.add([usageCount({ keyId: id, minute: midnight })]);
+    expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
+    expect(await readReport<DailyRow>(opened.store.usage.daily("2026-05-02"))).toEqual([
+      { date: "2026-05-02", key_id: id, key_name: "gone", request_count: 1, input_tokens: 10, output_tokens: 2 },
+    ]);
+  });
 
-test("a flush that is sent again counts once, and the next one of its ledger counts", async () => {
-  using opened = openTestEngine(clock);
-  const { usage } = opened.store;
-  const counts = [usageCount({ keyId: 1, minute: midnight })];
-  await usage.add(counts, { ledger: "one", number: 1 });
-  await usage.add(counts, { ledger: "one", number: 1 });
-  await usage.add(counts, { ledger: "two", number: 1 });
-  await usage.add(counts, { ledger: "one", number: 2 });
-  await usage.add(counts, { ledger: "one", number: 1 });
-  expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
-});
+  test("a flush that is sent again counts once, and the next one of its ledger counts", async () => {
+    await using opened = await openTestEngine(clock);
+    const { usage } = opened.store;
+    const counts = [usageCount({ keyId: 1, minute: midnight })];
+    await usage.add(counts, { ledger: "one", number: 1 });
+    await usage.add(counts, { ledger: "one", number: 1 });
+    await usage.add(counts, { ledger: "two", number: 1 });
+    await usage.add(counts, { ledger: "one", number: 2 });
+    await usage.add(counts, { ledger: "one", number: 1 });
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
+  });
 
-test("minutes are kept over the longest window and then pruned a few at a time; days and hours stay", async () => {
-  let now = midnight;
-  using opened = openTestEngine(() => now * 60_000);
-  const { usage } = opened.store;
-  const old = Array.from({ length: 40 }, (_, n) => usageCount({ keyId: 1, minute: midnight + n }));
-  await usage.add(old);
-  const keptMinutes = async () =>
-    (
-      await opened.engine.rows<{ minute: number }>(sql`select minute from usage_minute where minute < ${midnight + 60}`)
-    ).map(({ minute }) => minute - midnight);
+  test("minutes are kept over the longest window and then pruned a few at a time; days and hours stay", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine(() => now * 60_000);
+    const { usage } = opened.store;
+    const old = Array.from({ length: 40 }, (_, n) => usageCount({ keyId: 1, minute: midnight + n }));
+    await usage.add(old);
+    const keptMinutes = async () =>
+      (
+        await opened.engine.rows<{ minute: number }>(
+          sql`select minute from usage_minute where minute < ${midnight + 60}`,
+        )
+      ).map(({ minute }) => minute - midnight);
 
-  now = midnight + 31 * 1440;
-  await usage.add([usageCount({ keyId: 1, minute: now })]);
-  expect(await keptMinutes()).toHaveLength(40);
+    now = midnight + 31 * 1440;
+    await usage.add([usageCount({ keyId: 1, minute: now })]);
+    expect(await keptMinutes()).toHaveLength(40);
 
-  now = midnight + 40 * 1440;
-  await usage.add([usageCount({ keyId: 1, minute: now })]);
-  const afterOne = await keptMinutes();
-  expect(afterOne.length).toBeLessThan(40);
-  expect(afterOne.length).toBeGreaterThan(20);
-  for (let flush = 0; flush < 10; flush++) await usage.add([usageCount({ keyId: 1, minute: now })]);
-  expect(await keptMinutes()).toEqual([]);
-  expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
-});
+    now = midnight + 40 * 1440;
+    await usage.add([usageCount({ keyId: 1, minute: now })]);
+    const afterOne = await keptMinutes();
+    expect(afterOne.length).toBeLessThan(40);
+    expect(afterOne.length).toBeGreaterThan(20);
+    for (let flush = 0; flush < 10; flush++) await usage.add([usageCount({ keyId: 1, minute: now })]);
+    expect(await keptMinutes()).toEqual([]);
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
+  });
 
-test("a count of the largest numbers stays exact", async () => {
-  using opened = openTestEngine(clock);
-  const tokens = 2 ** 52;
-  await opened.store.usage.add([
-    usageCount({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
-  ]);
-  await opened.store.usage.add([usageCount({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
-  expect(await opened.store.usage.sumOfDay("2026-05-02")).toEqual({
-    requestCount: 2,
-    inputTokens: tokens + 3,
-    outputTokens: tokens,
+  test("a count of the largest numbers stays exact", async () => {
+    await using opened = await openTestEngine(clock);
+    const tokens = 2 ** 52;
+    await opened.store.usage.add([
+      usageCount({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
+    ]);
+    await opened.store.usage.add([usageCount({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
+    expect(await opened.store.usage.sumOfDay("2026-05-02")).toEqual({
+      requestCount: 2,
+      inputTokens: tokens + 3,
+      outputTokens: tokens,
+    });
   });
 });

@@ -5,6 +5,7 @@ import type { Clock } from "../../src/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
 import { startServer } from "../../src/server.ts";
+import { databaseUrlForTest } from "./postgres.ts";
 import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
@@ -47,7 +48,14 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     for (const watch of watchers) watch(entry);
   };
   const config = readConfig(
-    { PORT: "0", DATA_DIR: dataDir, ADMIN_PASSWORD: password, SECRET_KEY: "0123456789abcdef", ...environment },
+    {
+      PORT: "0",
+      DATA_DIR: dataDir,
+      DATABASE_URL: options.dataDir === undefined ? await databaseUrlForTest() : undefined,
+      ADMIN_PASSWORD: password,
+      SECRET_KEY: "0123456789abcdef",
+      ...environment,
+    },
     false,
   );
   const server = await startServer(config, {

@@ -2,11 +2,16 @@ import { prepareAdmin } from "../../../src/admin/prepare.ts";
 import { createLog } from "../../../src/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 
-// One of several processes that start at once on a data folder: prints what it would sign with and what it showed.
+// One of several processes that start at once on one database: prints what it would sign with and what it showed.
 
-const dataDir = process.argv[2] ?? "";
+const [dataDir = "", databaseUrl = ""] = process.argv.slice(2);
 const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
-const store = await openStore({ dataDir, clock: Date.now, log });
+const store = await openStore({
+  dataDir,
+  databaseUrl: databaseUrl === "" ? undefined : databaseUrl,
+  clock: Date.now,
+  log,
+});
 const printed: string[] = [];
 const { signingKey } = await prepareAdmin({
   store,

@@ -1,11 +1,14 @@
 import { createLog } from "../../../src/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { databaseUrlForTest } from "../../support/postgres.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
 export interface TestStore {
   store: Store;
   dataDir: string;
+  /** Undefined: SQLite. */
+  databaseUrl: string | undefined;
   remove: () => Promise<void>;
 }
 
@@ -13,14 +16,17 @@ export interface TestStore {
 export async function openTestStore(time: { now: number } = { now: 1 }): Promise<TestStore> {
   const folder = createTempFolder();
   const clock = () => time.now;
+  const databaseUrl = await databaseUrlForTest();
   const store = await openStore({
     dataDir: folder.path,
+    databaseUrl,
     clock,
     log: createLog({ level: "error", format: "json", clock, write: () => {} }),
   });
   return {
     store,
     dataDir: folder.path,
+    databaseUrl,
     remove: async () => {
       await store.close();
       folder.remove();

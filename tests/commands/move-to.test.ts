@@ -1,0 +1,150 @@
+import { describe, expect, test } from "bun:test";
+import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/store.ts";
+import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { type FinishedProgram, runProgram } from "../support/program.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { createKeys, type DailyRow, memoryLog, readReport, usageCount } from "../store/test-store.ts";
+
+const clock = Date.now;
+const { log } = memoryLog();
+const createDatabase = async () => (await sharedPostgres()).createDatabase();
+const openTarget = (databaseUrl: string) => openStore({ dataDir: "", databaseUrl, clock, log });
+const minute = Math.floor(clock() / 60_000);
+
+async function fill(store: Store): Promise<void> {
+  const ids = await createKeys(store, ["a", "b 이름 🔑", 'c "quoted" \\', "gone"]);
+  await store.keys.update(2, { isActive: false });
+  for (let n = 0; n < 30; n++) {
+    await store.usage.add(
+      ids.flatMap((keyId) =>
+        Array.from({ length: 20 }, (_, m) => usageCount({ keyId, minute: minute - n * 20 - m, inputTokens: n * m })),
+      ),
+      { ledger: "one", number: n + 1 },
+    );
+  }
+  await store.keys.delete(4);
+  for (let n = 0; n < 20; n++) {
+    const reading = { name: "GPU", tempC: null, memoryUsedMb: 1, memoryTotalMb: 2, utilizationPct: 3 };
+    const readings = [
+      { ...reading, gpuId: 0, powerDrawW: 0.1 + n },
+      { ...reading, gpuId: 1, powerDrawW: null },
+    ];
+    await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, readings });
+  }
+  await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });
+  await store.sessions.countLoginAttempt("::1", clock());
+  await store.settings.set("password_hash", "secret");
+}
+
+/** All that the store can tell. */
+const contentOf = async (store: Store) => ({
+  keys: await store.keys.list(),
+  days: await readReport<DailyRow>(store.usage.daily("2000-01-01")),
+  points: await readReport(store.usage.history({ since: 0, bucketMinutes: 5 })),
+  gpus: await store.gpu.latest(),
+  power: await store.gpu.powerHistory({ since: 0, bucketMinutes: 1 }),
+  session: await store.sessions.find("hash", clock()),
+  password: await store.settings.get("password_hash"),
+});
+
+/** A data folder that was served and stopped. */
+async function filledFolder(): Promise<{ folder: TempFolder; content: Awaited<ReturnType<typeof contentOf>> }> {
+  const folder = createTempFolder();
+  const store = await openStore({ dataDir: folder.path, clock, log });
+  await fill(store);
+  const content = await contentOf(store);
+  await store.close();
+  return { folder, content };
+}
+
+const moveTo = (folder: TempFolder, url: string): Promise<FinishedProgram> =>
+  runProgram(["move-to", url], { DATA_DIR: folder.path });
+
+describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
+  test("copies everything, and ids go on where they were", async () => {
+    const { folder, content } = await filledFolder();
+    const url = await createDatabase();
+    const finished = await moveTo(folder, url);
+    expect(finished).toMatchObject({ status: 0, stderr: "" });
+    expect(finished.stdout).toMatch(/^usage_minute {5}2400 of 2400 rows$/m);
+    expect(finished.stdout).toContain("every sum is the same");
+    const target = await openTarget(url);
+    expect(await contentOf(target)).toEqual(content);
+    expect(await createKeys(target, ["next"])).toEqual([5]);
+    // The flush that was the last one before is known here too.
+    await target.usage.add([usageCount({ keyId: 1, minute })], { ledger: "one", number: 30 });
+    expect((await target.keys.list())[0]).toEqual(content.keys[0]);
+    await target.close();
+    folder.remove();
+  });
+
+  test("refuses a database that is not empty, and leaves it as it is", async () => {
+    const { folder } = await filledFolder();
+    const url = await createDatabase();
+    const target = await openTarget(url);
+    await createKeys(target, ["there before"]);
+    const finished = await moveTo(folder, url);
+    expect(finished.status).toBe(1);
+    expect(finished.stderr).toBe("tollgate: move-to: the target is not empty: there are rows in keys\n");
+    expect((await target.keys.list()).map(({ name }) => name)).toEqual(["there before"]);
+    await target.close();
+    folder.remove();
+  });
+
+  test("can be run again after a break, and until then no server starts on the target", async () => {
+    const { folder, content } = await filledFolder();
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    await (await openTarget(url)).close();
+    // The last table cannot be written: everything before it is there already when the move breaks off.
+    await postgres.run("alter table usage_minute add constraint broken check (minute < 0)", url);
+    const broken = await moveTo(folder, url);
+    expect(broken.status).toBe(1);
+    expect(broken.stderr).toMatch(/^tollgate: move-to: [^\n]*broken[^\n]*\n$/);
+    const [row] = await postgres.run("select count(*) as keys from keys", url);
+    expect(row).toEqual({ keys: "3" });
+    await expect(openTarget(url)).rejects.toThrow("run `tollgate move-to` again");
+
+    await postgres.run("alter table usage_minute drop constraint broken", url);
+    expect(await moveTo(folder, url)).toMatchObject({ status: 0, stderr: "" });
+    const target = await openTarget(url);
+    expect(await contentOf(target)).toEqual(content);
+    await target.close();
+    folder.remove();
+  });
+
+  test("says so where the copy is not the same", async () => {
+    const { folder } = await filledFolder();
+    const url = await createDatabase();
+    await (await openTarget(url)).close();
+    const postgres = await sharedPostgres();
+    await postgres.run(
+      `create function spoil() returns trigger language plpgsql as
+        $$ begin new.input_tokens := new.input_tokens + 1; return new; end $$;
+       create trigger spoil before insert on usage_day for each row execute function spoil()`,
+      url,
+    );
+    const finished = await moveTo(folder, url);
+    expect(finished.stderr).toBe("tollgate: move-to: the copy differs from the original in usage_day.input_tokens\n");
+    folder.remove();
+  });
+});
+
+test.each([
+  ["no address", []],
+  ["an address of something else", ["mysql://u:hush@h/d"]],
+  ["two addresses", ["postgres://h/a", "postgres://u:hush@h/b"]],
+  ["an option", ["--hush", "postgres://h/a"]],
+])("move-to refuses %s without repeating it", async (_, args) => {
+  const finished = await runProgram(["move-to", ...args]);
+  expect(finished.status).toBe(2);
+  expect(finished.stderr).toMatch(/^tollgate: move-to takes [^\n]*\n$/);
+  expect(finished.stderr).not.toContain("hush");
+});
+
+test("move-to says where there is no data folder", async () => {
+  const finished = await runProgram(["move-to", "postgres://u:hush@127.0.0.1:1/t"]);
+  expect(finished.status).toBe(1);
+  expect(finished.stderr).toMatch(/^tollgate: there is no database [^\n]*\n$/);
+});

@@ -1,0 +1,160 @@
+import { existsSync, readdirSync } from "node:fs";
+import { chown, mkdir } from "node:fs/promises";
+import { SQL } from "bun";
+import { findFreePort } from "./free-port.ts";
+import { createTempFolder } from "./temp-folder.ts";
+
+/** A PostgreSQL of the tests' own, on loopback, in a temporary folder. It ends with the test process. */
+export interface Postgres extends AsyncDisposable {
+  /** An empty database. @returns its address */
+  createDatabase(): Promise<string>;
+  /** Ends every connection of a client. */
+  cutConnections(): Promise<void>;
+  /** Runs statements as the superuser, in the database `postgres` unless another's address is given. */
+  run(statement: string, url?: string): Promise<Record<string, unknown>[]>;
+  /** Waits until it is down; connections are cut. */
+  stop(): Promise<void>;
+  /** Waits until it answers. */
+  start(): Promise<void>;
+  /** It keeps its connections and says nothing, as behind a network that swallows everything. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+}
+
+const bin = findBin();
+
+/** Why PostgreSQL is not there; undefined where it is. */
+export const whyNoPostgres: string | undefined =
+  bin === undefined ? "PostgreSQL is not installed (apt-get install postgresql): its tests are skipped" : undefined;
+
+if (whyNoPostgres !== undefined) {
+  if (process.env["TOLLGATE_NEEDS_POSTGRES"] === "1") throw new Error(whyNoPostgres);
+  process.stderr.write(`${whyNoPostgres}\n`);
+}
+
+let shared: Promise<Postgres> | undefined;
+
+/** One server for all tests of this process. Tests that stop it start one of their own. */
+export const sharedPostgres = (): Promise<Postgres> => (shared ??= startPostgres());
+
+/** A database for a test that does not mind which engine it has; undefined: SQLite. TOLLGATE_TEST_ENGINE=postgres decides. */
+export async function databaseUrlForTest(): Promise<string | undefined> {
+  if (process.env["TOLLGATE_TEST_ENGINE"] !== "postgres") return undefined;
+  return (await sharedPostgres()).createDatabase();
+}
+
+/** @param settings of the server, such as `fsync=on` */
+export async function startPostgres(settings: readonly string[] = ["fsync=off"]): Promise<Postgres> {
+  if (bin === undefined) throw new Error(whyNoPostgres);
+  const folder = createTempFolder();
+  const data = folder.file("data");
+  await mkdir(data, { mode: 0o700 });
+  const asOwner = await ownedByUnprivileged([folder.path, data]);
+  const port = findFreePort();
+  const urlOf = (database: string): string => `postgres://tollgate@127.0.0.1:${port}/${database}`;
+  await runToEnd([
+    ...asOwner,
+    `${bin}/initdb`,
+    "-D",
+    data,
+    "-A",
+    "trust",
+    "-U",
+    "tollgate",
+    "-N",
+    "-E",
+    "UTF8",
+    "--locale=C",
+  ]);
+  const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings];
+
+  const warden = startWarden(folder.path, [...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"]);
+  const pgCtl = (...args: string[]) => runToEnd([...asOwner, `${bin}/pg_ctl`, "-D", data, "-w", ...args]);
+  /** The server and each process of its own that serves a connection. */
+  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
+    const server = Number((await Bun.file(`${data}/postmaster.pid`).text()).split("\n", 1)[0]);
+    const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
+    for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
+  };
+  const start = () =>
+    pgCtl(
+      "-l",
+      folder.file("data/server.log"),
+      "-o",
+      options.map((option) => `-c ${option.replace(/=$/, "=''")}`).join(" "),
+      "start",
+    );
+  await start();
+
+  const run: Postgres["run"] = async (statement, url = urlOf("postgres")) => {
+    await using client = new SQL(url, { max: 1 });
+    return (await client.unsafe(statement)) as Record<string, unknown>[];
+  };
+  let databases = 0;
+  return {
+    run,
+    async createDatabase() {
+      const name = `tollgate_${++databases}`;
+      await run(`create database ${name}`);
+      return urlOf(name);
+    },
+    async cutConnections() {
+      await run(
+        "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+      );
+    },
+    stop: () => pgCtl("-m", "fast", "stop"),
+    start,
+    freeze: () => signalAll("SIGSTOP"),
+    thaw: () => signalAll("SIGCONT"),
+    async [Symbol.asyncDispose]() {
+      await warden.stdin.end();
+      await warden.exited;
+    },
+  };
+}
+
+/** Ends the server and removes its folder when its standard input closes, as it does however the test process ends. */
+function startWarden(folder: string, stop: readonly string[]): Bun.Subprocess<"pipe", "ignore", "ignore"> {
+  const script = 'folder=$1; shift; read -r _; "$@"; rm -rf "$folder"';
+  const warden = Bun.spawn(["sh", "-c", script, "sh", folder, ...stop], {
+    cwd: "/",
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+    detached: true,
+  });
+  warden.unref();
+  return warden;
+}
+
+function findBin(): string | undefined {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : [];
+  const onPath = Bun.which("initdb");
+  const found = versions.map((version) => `${debian}/${version}/bin`).find((path) => existsSync(`${path}/initdb`));
+  return found ?? onPath?.replace(/\/initdb$/, "");
+}
+
+/** PostgreSQL refuses to run as root. @returns what goes before a command */
+async function ownedByUnprivileged(paths: readonly string[]): Promise<string[]> {
+  if (process.getuid?.() !== 0) return [];
+  const [uid, gid] = ["-u", "-g"].map((flag) => Number(Bun.spawnSync(["id", flag, "nobody"]).stdout.toString())) as [
+    number,
+    number,
+  ];
+  for (const path of paths) await chown(path, uid, gid);
+  return ["setpriv", "--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
+}
+
+async function runToEnd(command: string[]): Promise<void> {
+  // What the server inherits must not be a pipe: it would keep whoever reads it waiting.
+  const child = Bun.spawn(command, {
+    cwd: "/",
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+    env: { LC_ALL: "C", PATH: process.env["PATH"] },
+  });
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")} failed`);
+}

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
+import { until } from "../support/until.ts";
+
+const instanceCount = 3;
+const clientsEach = 4;
+const clientsAtOnce = instanceCount * clientsEach;
+const kills = 20;
+/** Before these kills, counted from 0, PostgreSQL is started again. */
+const restarts = new Set([6, 13]);
+
+interface Seen {
+  requests: number;
+  refused: number;
+}
+
+const request = (url: string, key: string, signal?: AbortSignal): Promise<Response> =>
+  fetch(`${url}/v1/messages`, {
+    method: "POST",
+    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
+    body: JSON.stringify({ model: "m", stream: true, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
+    ...(signal !== undefined && { signal }),
+  });
+
+async function waitingRequests({ adminUrl }: Program): Promise<number> {
+  const response = await fetch(`${adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } });
+  return Number(/^tollgate_ledger_waiting_requests(?:{[^}]*})? (\d+)$/m.exec(await response.text())?.[1]);
+}
+
+/** Talks to one instance after the other until it is told to stop; adds up only answers whose end was seen. */
+async function talk(urls: readonly string[], key: string, seen: Seen, signal: AbortSignal): Promise<void> {
+  for (let turn = 0; !signal.aborted; turn++) {
+    try {
+      const response = await request(urls[turn % urls.length] ?? "", key);
+      await response.text();
+      if (response.ok) seen.requests++;
+      else seen.refused++;
+    } catch {
+      // An instance that is down, or was killed meanwhile: a balancer would go on to the next one.
+      await Bun.sleep(5);
+    }
+  }
+}
+
+describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () => {
+  let backend: Simulator;
+  let postgres: Postgres;
+  let environment: ProgramEnvironment;
+  beforeAll(async () => {
+    backend = startSimulator();
+    // Killed and restarted: this one has to keep what it said it keeps.
+    postgres = await startPostgres(["fsync=on"]);
+    environment = {
+      PROXY_UPSTREAM_URL: backend.url,
+      DATABASE_URL: await postgres.createDatabase(),
+      SECRET_KEY: "0123456789abcdef",
+      ADMIN_PASSWORD: "password",
+      METRICS_TOKEN: "scrape",
+      LOG_LEVEL: "error",
+    };
+  });
+  afterAll(async () => {
+    backend.stop();
+    await postgres[Symbol.asyncDispose]();
+  });
+
+  test("start at once on an empty database, share sessions and keys, and obey each other's changes at once", async () => {
+    const [one, two] = await Promise.all([startProgram(environment), startProgram(environment)]);
+    const admin = await logIn(one.adminUrl, "admin", "password");
+    const { id, key } = await admin.createKey("shared");
+    expect((await request(two.url, key)).status).toBe(200);
+    const me = await fetch(`${two.adminUrl}/api/me`, { headers: { cookie: admin.cookie } });
+    expect(me.status).toBe(200);
+    for (let round = 0; round < 20; round++) {
+      await admin.updateKey(id, { is_active: false });
+      expect((await request(two.url, key)).status).toBe(401);
+      await admin.updateKey(id, { is_active: true });
+      expect((await request(two.url, key)).status).toBe(200);
+    }
+    await Promise.all([one.stop(), two.stop()]);
+  }, 60_000);
+
+  test("count every answer once, whichever instance is killed, PostgreSQL restarts and connections are cut", async () => {
+    const instances: Program[] = await Promise.all(
+      Array.from({ length: instanceCount }, () => startProgram(environment)),
+    );
+    const urls = instances.map(({ url }) => url);
+    const first = instances[0];
+    if (first === undefined) throw new Error("No instance");
+    const { key, id } = await (await logIn(first.adminUrl, "admin", "password")).createKey("counted");
+    const seen: Seen = { requests: 0, refused: 0 };
+    const ending = new AbortController();
+    const talking = Array.from({ length: clientsAtOnce }, () => talk(urls, key, seen, ending.signal));
+
+    for (let round = 0; round < kills; round++) {
+      const before = seen.requests;
+      while (seen.requests < before + 50) await Bun.sleep(2);
+      await postgres.cutConnections();
+      if (restarts.has(round)) {
+        await postgres.stop();
+        await Bun.sleep(500);
+        await postgres.start();
+        // What came while it was away waits in memory: an instance that is killed then takes it along.
+        await Promise.all(
+          instances.map((instance) => until(async () => (await waitingRequests(instance)) < clientsAtOnce)),
+        );
+      }
+      const n = round % instanceCount;
+      const killed = instances[n];
+      await killed?.stop("SIGKILL");
+      // The same port again, so that clients find it.
+      instances[n] = await startProgram({ ...environment, PORT: new URL(killed?.url ?? "").port });
+    }
+    ending.abort();
+    await Promise.all(talking);
+    const statuses = await Promise.all(instances.map((instance) => instance.stop()));
+    expect(statuses).toEqual([0, 0, 0]);
+
+    const [counted] = await postgres.run(
+      `select request_count as requests, input_tokens as input, output_tokens as output from keys where id = ${id}`,
+      environment["DATABASE_URL"],
+    );
+    const requests = Number(counted?.["requests"]);
+    expect(seen.requests).toBeGreaterThan(kills * 50);
+    expect(requests).toBeGreaterThanOrEqual(seen.requests);
+    // Those that an instance held when it was killed may have been counted without their end being seen.
+    expect(requests).toBeLessThanOrEqual(seen.requests + kills * clientsAtOnce);
+    expect(Number(counted?.["input"])).toBe(requests * 5);
+    expect(Number(counted?.["output"])).toBe(requests * 7);
+    for (const table of ["usage_minute", "usage_hour", "usage_day"]) {
+      const [sum] = await postgres.run(
+        `select sum(request_count) as requests, sum(input_tokens) as input from ${table} where key_id = ${id}`,
+        environment["DATABASE_URL"],
+      );
+      expect([table, Number(sum?.["requests"]), Number(sum?.["input"])]).toEqual([table, requests, requests * 5]);
+    }
+  }, 300_000);
+});

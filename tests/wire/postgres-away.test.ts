@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { runProgram } from "../support/program.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
+
+describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
+  let backend: Simulator;
+  let postgres: Postgres;
+  beforeAll(async () => {
+    backend = startSimulator();
+    postgres = await startPostgres();
+  });
+  afterAll(async () => {
+    backend.stop();
+    await postgres[Symbol.asyncDispose]();
+  });
+
+  const start = async (options: { clock?: () => number } = {}): Promise<Tollgate> =>
+    startTollgate({ PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: await postgres.createDatabase() }, options);
+
+  const ask = (gate: Tollgate, key = gate.key): Promise<Response> =>
+    fetch(`${gate.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
+    });
+
+  /** Milliseconds. No request may wait for the database longer than two seconds; a loaded machine adds its own. */
+  async function timed<T>(act: () => Promise<T>): Promise<[T, number]> {
+    const begun = performance.now();
+    return [await act(), performance.now() - begun];
+  }
+
+  /** Either way that it can be away: its port refuses, or it takes connections and says nothing. */
+  const absences: [string, () => Promise<() => Promise<void>>][] = [
+    [
+      "is stopped",
+      async () => {
+        await postgres.stop();
+        return postgres.start;
+      },
+    ],
+    [
+      "hangs",
+      async () => {
+        await postgres.freeze();
+        return postgres.thaw;
+      },
+    ],
+  ];
+
+  test.each(absences)(
+    "as it %s: known keys pass, others get 503, counts wait and are written once",
+    async (_, leave) => {
+      let now = Date.now();
+      await using gate = await start({ clock: () => now });
+      const unused = (await gate.admin.createKey("never used")).key;
+      expect((await ask(gate)).status).toBe(200);
+      const comeBack = await leave();
+
+      for (let n = 0; n < 5; n++) {
+        const [response, ms] = await timed(() => ask(gate));
+        expect([response.status, ms < 4000]).toEqual([200, true]);
+        await response.text();
+      }
+      const [refused, refusedMs] = await timed(() => ask(gate, unused));
+      expect(refused.status).toBe(503);
+      expect(refused.headers.get("retry-after")).toBe("1");
+      expect(await refused.json()).toMatchObject({ error: { code: "storage_unavailable" } });
+      expect(refusedMs).toBeLessThan(4000);
+      const [ready, readyMs] = await timed(() => fetch(`${gate.adminUrl}/readyz`));
+      expect(ready.status).toBe(503);
+      expect(await ready.json()).toMatchObject({ database: "not writable" });
+      expect(readyMs).toBeLessThan(4000);
+      const [listing, listingMs] = await timed(() => gate.admin.request("GET", "/api/keys"));
+      expect(listing.status).toBe(503);
+      expect(await listing.json()).toEqual({ error: "Storage is not available, try again later" });
+      expect(listingMs).toBeLessThan(4000);
+      now += 5 * 60_000 + 1;
+      expect((await ask(gate)).status).toBe(503);
+
+      await comeBack();
+      await until(async () => (await fetch(`${gate.adminUrl}/readyz`)).status === 200);
+      await until(async () => (await gate.counted()).total_request_count >= 6);
+      expect((await ask(gate, unused)).status).toBe(200);
+      expect(await gate.counted()).toMatchObject({ total_request_count: 6, total_input_tokens: 18 });
+    },
+    120_000,
+  );
+
+  test("a connection that is cut costs no request", async () => {
+    await using gate = await start();
+    for (let round = 0; round < 5; round++) {
+      const asked = Array.from({ length: 8 }, async () => (await ask(gate)).status);
+      await postgres.cutConnections();
+      expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+    }
+    await until(async () => (await gate.counted()).total_request_count >= 40);
+    expect((await gate.counted()).total_request_count).toBe(40);
+  }, 60_000);
+
+  test("a start is refused in one line without the password", async () => {
+    const url = "postgres://tollgate:hush@127.0.0.1:1/tollgate";
+    const finished = await runProgram(["serve"], { DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
+    expect(finished.status).toBe(1);
+    expect(finished.stderr).toMatch(/^tollgate: DATABASE_URL: PostgreSQL cannot be reached [^\n]*\n$/);
+    expect(finished.stderr + finished.stdout).not.toContain("hush");
+  });
+});
+
+test("backup says who copies a PostgreSQL", async () => {
+  const environment = { DATABASE_URL: "postgres://u:hush@127.0.0.1:1/t", SECRET_KEY: "0123456789abcdef" };
+  const finished = await runProgram(["backup", "copy"], environment);
+  expect(finished.status).toBe(1);
+  expect(finished.stderr).toBe("tollgate: DATABASE_URL is set, so the data is in PostgreSQL: copy it with pg_dump\n");
+});
