@@ -7,6 +7,7 @@ import { startSimulator } from "../src/simulator/simulator.ts";
 import { createGpuHost, turnOfTwo } from "./gpu-pusher/gpu-host.ts";
 import { findFreePort } from "./support/free-port.ts";
 import { logIn } from "./support/admin-client.ts";
+import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
 import { type Program, runProgram, startProgram } from "./support/program.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
 import { until } from "./support/until.ts";
@@ -82,6 +83,7 @@ describe("the README's command lines", () => {
     expect({ line, status, stderr }).toMatchObject({ line, status: 0 });
   }
 
+  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to postgres://tollgate:password@db.internal/tollgate";
   /** What each line is tried by. Two need systemd, and one the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
@@ -105,6 +107,12 @@ describe("the README's command lines", () => {
       }),
     "sudo DATA_DIR=/var/lib/tollgate tollgate reset-password": () =>
       runs("sudo DATA_DIR=/var/lib/tollgate tollgate reset-password", {}),
+    [moveTo]: async () => {
+      if (whyNoPostgres === undefined) {
+        const database = await (await sharedPostgres()).createDatabase();
+        await runs(moveTo, { "postgres://tollgate:password@db.internal/tollgate": database });
+      }
+    },
   };
 
   const lines = blocks("sh").flatMap((block) => block.trim().split("\n"));
