@@ -9,6 +9,7 @@ import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";
 import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
+import { SumCells } from "./sum-cells.tsx";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
@@ -110,7 +111,7 @@ function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }):
               <th scope="row" colspan={props.perKey ? 2 : 1}>
                 {plural(props.lines?.length ?? 0, "row")}
               </th>
-              <SumCells sums={addSums(props.lines ?? [])} />
+              <SumAndTotalCells sums={addSums(props.lines ?? [])} />
             </tr>
           </tfoot>
         </table>
@@ -127,23 +128,15 @@ function DailyTableRow(props: { line: DailyLine }): JSX.Element {
         {props.line.date}
       </th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
-      <SumCells sums={props.line} />
+      <SumAndTotalCells sums={props.line} />
     </tr>
   );
 }
 
-function SumCells(props: { sums: Sums }): JSX.Element {
+function SumAndTotalCells(props: { sums: Sums }): JSX.Element {
   return (
     <>
-      <td class="number" data-label="Requests">
-        {count(props.sums.requests)}
-      </td>
-      <td class="number" data-label="Input">
-        {count(props.sums.input)}
-      </td>
-      <td class="number" data-label="Output">
-        {count(props.sums.output)}
-      </td>
+      <SumCells sums={props.sums} />
       <td class="number" data-label="Total">
         {count(props.sums.input + props.sums.output)}
       </td>

@@ -1,11 +1,11 @@
 import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
-import { count } from "../format.ts";
 import { type Sums, sumsIn } from "../history.ts";
 import type { RankedKey } from "../ranking.ts";
 import type { Span } from "../view.ts";
 import { rememberCount, rememberedCount } from "../settings.ts";
 import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
 import { SkeletonRows } from "./page.tsx";
+import { SumCells } from "./sum-cells.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
@@ -103,15 +103,7 @@ function LegendRow(props: LegendRowProps): JSX.Element {
           <span>{props.one.key.name}</span>
         </label>
       </th>
-      <td class="number" data-label="Requests">
-        {count(props.sums.requests)}
-      </td>
-      <td class="number" data-label="Input">
-        {count(props.sums.input)}
-      </td>
-      <td class="number" data-label="Output">
-        {count(props.sums.output)}
-      </td>
+      <SumCells sums={props.sums} />
     </tr>
   );
 }
