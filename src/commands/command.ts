@@ -19,6 +19,9 @@ export interface Command {
   run(args: string[], io: CommandIo): Promise<number>;
 }
 
+/** What the program calls itself by where PROCESSES asks for several; see serve-process.ts. */
+export const serveProcessCommand = "serve-process";
+
 /** A mistake of the operator's: one line on standard error, never a stack trace. */
 export class CommandError extends Error {
   override name = "CommandError";

@@ -9,11 +9,8 @@ import type { Member } from "../processes/member.ts";
 import { superviseProcesses } from "../processes/supervise.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
-
-/** Runs one of several processes: see serve-process.ts. */
-export const serveProcessCommand = "serve-process";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
