@@ -19,7 +19,7 @@ export interface BalancerProgram {
 }
 
 const nginxFile = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((file) => existsSync(file));
-const caddyFile = process.env["CADDY"] ?? Bun.which("caddy") ?? undefined;
+const caddyFile = process.env["CADDY"] || Bun.which("caddy") || undefined;
 
 export const nginx: BalancerProgram = {
   name: "nginx",
