@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { type AdminClient, type ListedKey, logIn } from "../support/admin-client.ts";
 import { type Balancer, type BalancerProgram, caddy, nginx } from "../support/balancer.ts";
+import { startBlackhole } from "../support/blackhole.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
@@ -76,13 +77,14 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
     const logInAt = ({ adminUrl }: Program): Promise<AdminClient> => logIn(adminUrl, "admin", "password");
     admins = await Promise.all([logInAt(instances[0]), logInAt(instances[1])]);
     created = await admins[0].createKey("test");
-    const block = readmeBlocks(language).find((text) => text.includes("gate-2.internal")) ?? "";
-    const placed = instances.reduce(
-      (text, { url }, n) => text.replaceAll(`gate-${n + 1}.internal:8080`, new URL(url).host),
-      block,
-    );
-    balancer = await balancerProgram.start(placed);
+    balancer = await startBefore(instances[0].url, instances[1].url);
   });
+  const startBefore = (one: string, two: string): Promise<Balancer> => {
+    const block = readmeBlocks(language).find((text) => text.includes("gate-2.internal")) ?? "";
+    return balancerProgram.start(
+      block.replaceAll("gate-1.internal:8080", new URL(one).host).replaceAll("gate-2.internal:8080", new URL(two).host),
+    );
+  };
   afterAll(async () => {
     if (without) return;
     await balancer[Symbol.asyncDispose]();
@@ -146,6 +148,16 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       expect(counted?.total_output_tokens).toBe((counted?.total_request_count ?? 0) * 7);
     },
     120_000,
+  );
+
+  test.skipIf(without || !survivesKills)(
+    "goes on without an instance whose machine does not answer at all",
+    async () => {
+      using gone = await startBlackhole();
+      await using halved = await startBefore(gone.url, instances[1].url);
+      for (let turn = 0; turn < 40; turn++) expect(await complete(halved.url, created.key)).toBe(true);
+    },
+    60_000,
   );
 
   // The last one: it locks its address out.
