@@ -1,21 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
 import { createGpuHost, turnOfTwo } from "./gpu-pusher/gpu-host.ts";
-import { findFreePort } from "./support/free-port.ts";
 import { logIn } from "./support/admin-client.ts";
+import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
 import { type Program, runProgram, startProgram } from "./support/program.ts";
+import { readme, readmeBlocks } from "./support/readme.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
 import { until } from "./support/until.ts";
-
-const readme = await Bun.file(new URL("../README.md", import.meta.url)).text();
-
-const blocks = (language: string): string[] =>
-  [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text]) => (of === language ? [text ?? ""] : []));
 
 /** `NAME=value` lines. */
 const assignments = (text: string): Record<string, string> =>
@@ -115,7 +111,7 @@ describe("the README's command lines", () => {
     },
   };
 
-  const lines = blocks("sh").flatMap((block) => block.trim().split("\n"));
+  const lines = readmeBlocks("sh").flatMap((block) => block.trim().split("\n"));
 
   test("are all tried", () => {
     expect(lines.toSorted()).toEqual(Object.keys(tried).toSorted());
@@ -127,7 +123,7 @@ describe("the README's command lines", () => {
 });
 
 describe("the README's deployment", () => {
-  const [environment = "", unit = ""] = blocks("ini");
+  const [environment = "", unit = ""] = readmeBlocks("ini");
 
   test("has settings that the program starts with", async () => {
     const settings = assignments(environment);
@@ -141,44 +137,20 @@ describe("the README's deployment", () => {
     expect(unit).toContain("StateDirectory=tollgate\n");
   });
 
-  const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((file) => existsSync(file));
-
-  test.skipIf(nginx === undefined)("has an nginx in front that neither buffers nor hides the client", async () => {
-    using folder = createTempFolder();
-    using backend = startSimulator();
-    const program = await startProgram({
-      ...assignments(environment),
-      PROXY_UPSTREAM_URL: backend.url,
-      ADMIN_PASSWORD: "password",
-      LOG_FORMAT: "json",
-    });
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const port = findFreePort();
-    const server = (blocks("nginx")[0] ?? "")
-      .replace("listen 443 ssl;", `listen 127.0.0.1:${port};`)
-      .replace(/^ *ssl_certificate.*\n/gm, "")
-      .replace("http://127.0.0.1:8080", program.url);
-    mkdirSync(folder.file("logs"));
-    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-      .map((name) => `${name}_temp_path ${folder.file(name)};`)
-      .join(" ");
-    await Bun.write(
-      folder.file("nginx.conf"),
-      `daemon off; master_process off; pid ${folder.file("pid")}; error_log ${folder.file("error.log")};
-events {} http { access_log off; ${temporary} ${server} }`,
-    );
-    const child = Bun.spawn([
-      nginx ?? "",
-      "-p",
-      folder.path,
-      "-e",
-      folder.file("error.log"),
-      "-c",
-      folder.file("nginx.conf"),
-    ]);
-    try {
-      const url = `http://127.0.0.1:${port}`;
-      await until(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+  test.skipIf(nginx.whyNot !== undefined)(
+    "has an nginx in front that neither buffers nor hides the client",
+    async () => {
+      using backend = startSimulator();
+      const program = await startProgram({
+        ...assignments(environment),
+        PROXY_UPSTREAM_URL: backend.url,
+        ADMIN_PASSWORD: "password",
+        LOG_FORMAT: "json",
+      });
+      const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+      const [block = ""] = readmeBlocks("nginx");
+      await using balancer = await nginx.start(block.replace("http://127.0.0.1:8080", program.url));
+      const { url } = balancer;
       const answer = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-simulate": "gap=forever@2" },
@@ -197,12 +169,9 @@ events {} http { access_log off; ${temporary} ${server} }`,
       await until(() => program.stdout().includes("login refused"));
       expect(program.stdout()).toContain('"address":"127.0.0.1"');
       expect(program.stdout()).not.toContain("203.0.113.9");
-    } finally {
-      child.kill();
-      await child.exited;
       await program.stop();
-    }
-  });
+    },
+  );
 });
 
 test("every file that the README shows or links to is there", () => {

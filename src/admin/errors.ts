@@ -31,7 +31,7 @@ export function refusalOf(error: unknown, log: Log, path: string): Refusal {
     log.warn("storage did not answer an admin request", { path, error: error.message });
     return {
       status: 503,
-      body: { error: "Storage is not available, try again later" },
+      body: { error: "The database is not available, try again later" },
       headers: { "retry-after": "5" },
     };
   }

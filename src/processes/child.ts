@@ -3,6 +3,7 @@ import type { Addresses, AskedOfParent, AskedOfProcess } from "./group.ts";
 import { processDeadlineMs } from "./group.ts";
 import { createPeer } from "./peer.ts";
 import type { Counted, Sums } from "./sums.ts";
+import { type Patience, startWatch, type Watch } from "./watch.ts";
 
 /** One of the processes that share a port, as its parent sees it. */
 export interface Child extends Counted {
@@ -18,18 +19,34 @@ export interface Child extends Counted {
   kill(): void;
 }
 
-export function startChild(command: string[], env: Environment, sums: Sums): Child {
+export interface ChildOptions {
+  command: string[];
+  env: Environment;
+  sums: Sums;
+  /** With a process that listens; one that starts or drains takes its time. */
+  patience: Patience;
+  /** It does not answer any more. */
+  hung: (child: Child) => void;
+}
+
+export function startChild({ command, env, sums, patience, hung }: ChildOptions): Child {
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
+  let watch: Watch | undefined;
+  const endWatch = (): void => watch?.[Symbol.dispose]();
   const own: AskedOfParent = {
     listening(at) {
       sums.add(child);
       listening.resolve(at);
+      watch = startWatch(patience, { ask: () => void peer.ask("alive").catch(() => {}), hung: () => hung(child) });
       // What was asked while it started may have come before it could listen.
       if (stopping) child.stop();
     },
-    draining: () => draining.resolve(undefined),
+    draining() {
+      endWatch();
+      draining.resolve(undefined);
+    },
     leaving: (last) => sums.keep(child, last),
     metricsText: sums.metricsText,
     inFlight: sums.inFlight,
@@ -39,10 +56,14 @@ export function startChild(command: string[], env: Environment, sums: Sums): Chi
     stdin: "ignore",
     stdout: "inherit",
     stderr: "inherit",
-    ipc: (message) => peer.receive(message),
+    ipc(message) {
+      watch?.heard();
+      peer.receive(message);
+    },
   });
   const peer = createPeer<AskedOfProcess>(own, (message) => spawned.send(message), processDeadlineMs);
   const exited = spawned.exited.then(async (status) => {
+    endWatch();
     peer.close();
     await sums.remove(child);
     return status;

@@ -22,6 +22,8 @@ export interface GroupFigures {
 
 /** What the parent asks of a process. */
 export interface AskedOfProcess extends OwnFigures {
+  /** An answer is all that is wanted. */
+  alive(): void;
   /** Drain, and end. */
   stop(): void;
 }

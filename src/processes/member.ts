@@ -23,6 +23,7 @@ export function joinParent(): Member | undefined {
   const own: AskedOfProcess = {
     metrics: async () => (await figures?.metrics()) ?? [],
     inFlight: () => figures?.inFlight() ?? 0,
+    alive() {},
     stop: () => stop.abort(),
   };
   const parent = createPeer<AskedOfParent>(own, send, parentDeadlineMs);

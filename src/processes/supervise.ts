@@ -7,6 +7,7 @@ import { type Child, startChild } from "./child.ts";
 import { claimPort } from "./claim-port.ts";
 import type { Addresses } from "./group.ts";
 import { createSums } from "./sums.ts";
+import type { Patience } from "./watch.ts";
 
 export interface SuperviseOptions {
   config: Config;
@@ -17,8 +18,11 @@ export interface SuperviseOptions {
   log: Log;
   /** Lets all of them drain. */
   signal: AbortSignal;
+  patience?: Patience;
 }
 
+/** Half a minute: longer than anything but a fault keeps a process from answering. */
+const usualPatience: Patience = { everyMs: 5000, mostUnanswered: 6 };
 /** Between the end of a process and the start of the next in its place; it doubles while they do not last. */
 const [firstRestartMs, slowestRestartMs] = [400, 10_000];
 /** A process that lived this long did not end because of its start. */
@@ -32,11 +36,15 @@ const afterGraceMs = 5000;
  * @throws ListenError where a port is taken
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
-  const { config, count, command, log, signal } = options;
+  const { config, count, command, log, signal, patience = usualPatience } = options;
   using claims = new DisposableStack();
   claimPorts(config, claims);
-  using family = createFamily((env) => startChild(command, env, sums));
   const sums = createSums();
+  const hung = (child: Child): void => {
+    log.error("A process does not answer any more and is killed", { child: child.pid });
+    child.kill();
+  };
+  using family = createFamily((env) => startChild({ command, env, sums, patience, hung }));
   signal.addEventListener("abort", () => family.stop(config.shutdownGraceMs + afterGraceMs));
 
   // The first one comes alone: it migrates, makes what a first start has to make, and finds the ports.

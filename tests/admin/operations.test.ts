@@ -95,7 +95,7 @@ test("storage that does not answer is 503 for whoever needs it, and nothing of i
   const { cookie } = await broken.login();
   for (const path of ["/api/keys", "/api/usage/daily"]) {
     const answer = await broken.send("GET", path, { as: { cookie } });
-    expect([answer.status, answer.text]).toEqual([503, '{"error":"Storage is not available, try again later"}']);
+    expect([answer.status, answer.text]).toEqual([503, '{"error":"The database is not available, try again later"}']);
     expect(answer.headers.get("retry-after")).toBe("5");
   }
   expect(broken.logged.join("")).toContain("database is locked");

@@ -137,7 +137,7 @@ function findBin(): string | undefined {
 }
 
 /** PostgreSQL refuses to run as root. @returns what goes before a command */
-async function ownedByUnprivileged(paths: readonly string[]): Promise<string[]> {
+export async function ownedByUnprivileged(paths: readonly string[]): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];
   const [uid, gid] = ["-u", "-g"].map((flag) => Number(Bun.spawnSync(["id", flag, "nobody"]).stdout.toString())) as [
     number,

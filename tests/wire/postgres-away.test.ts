@@ -76,7 +76,8 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect(readyMs).toBeLessThan(4000);
       const [listing, listingMs] = await timed(() => gate.admin.request("GET", "/api/keys"));
       expect(listing.status).toBe(503);
-      expect(await listing.json()).toEqual({ error: "Storage is not available, try again later" });
+      expect(listing.headers.get("retry-after")).toBe("5");
+      expect(await listing.json()).toEqual({ error: "The database is not available, try again later" });
       expect(listingMs).toBeLessThan(4000);
       now += 5 * 60_000 + 1;
       expect((await ask(gate)).status).toBe(503);

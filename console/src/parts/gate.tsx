@@ -1,8 +1,11 @@
 import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
-import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
+import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError, api, bodyOf } from "../client.ts";
 import { beginSession, mayHaveSession, session } from "../session.ts";
 import { Shell } from "./shell.tsx";
+
+/** As pages do that show what they load. */
+const askAgainMs = 5000;
 
 /**
  * Lets through who has a session; sends everybody else to the login page, with the way back in the address. Who may have
@@ -14,16 +17,22 @@ export function Gate(props: RouteSectionProps): JSX.Element {
   const [asking, setAsking] = createSignal(session() === undefined && mayHaveSession());
   const [problem, setProblem] = createSignal<string>();
 
+  let next: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(next));
   const ask = async (): Promise<void> => {
-    setProblem(undefined);
+    clearTimeout(next);
     try {
       const me = await bodyOf(api.me.get());
       beginSession({ username: me.username, csrfToken: me.csrf_token });
-      setAsking(false);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 401) setAsking(false);
-      else setProblem(error instanceof Error ? error.message : String(error));
+      if (!(error instanceof ApiError && error.status === 401)) {
+        setProblem(error instanceof Error ? error.message : String(error));
+        next = setTimeout(() => void ask(), askAgainMs);
+        return;
+      }
     }
+    setProblem(undefined);
+    setAsking(false);
   };
   onMount(() => {
     if (asking()) void ask();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../../support/admin-client.ts";
-import { type Program, startProgram } from "../../support/program.ts";
+import { type Program, type ProgramEnvironment, startProgram } from "../../support/program.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
 const chromiumPath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -54,7 +54,10 @@ export interface ConsoleUnderTest extends AsyncDisposable {
 }
 
 /** A running program with a simulated backend behind it, and a browser in front. @param prepare fills the data folder first */
-export async function startConsole(prepare?: (dataDir: string) => Promise<void>): Promise<ConsoleUnderTest> {
+export async function startConsole(
+  prepare?: (dataDir: string) => Promise<void>,
+  environment: ProgramEnvironment = {},
+): Promise<ConsoleUnderTest> {
   await buildConsole();
   const folder = createTempFolder();
   await prepare?.(folder.path);
@@ -63,6 +66,7 @@ export async function startConsole(prepare?: (dataDir: string) => Promise<void>)
     DATA_DIR: folder.path,
     ADMIN_PASSWORD: password,
     PROXY_UPSTREAM_URL: simulator.url,
+    ...environment,
   });
   const admin = await logIn(program.adminUrl, "admin", password);
   const browser = await chromium.launch({ executablePath: chromiumPath, args: launchFlags });

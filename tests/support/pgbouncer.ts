@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs";
+import { findFreePort } from "./free-port.ts";
+import { ownedByUnprivileged } from "./postgres.ts";
+import { createTempFolder } from "./temp-folder.ts";
+import { until } from "./until.ts";
+
+/** In front of a PostgreSQL of the tests' own, on loopback. It ends with the test process. */
+export interface Pgbouncer extends AsyncDisposable {
+  /** The address of the same database, by way of it. */
+  url: string;
+}
+
+const file = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => existsSync(path));
+
+/** Why it is not there; undefined where it is. */
+export const whyNoPgbouncer: string | undefined =
+  file === undefined ? "PgBouncer is not installed (apt-get install pgbouncer): its tests are skipped" : undefined;
+
+if (whyNoPgbouncer !== undefined) process.stderr.write(`${whyNoPgbouncer}\n`);
+
+/** @param settings of its `[pgbouncer]` section, one a line */
+export async function startPgbouncer(databaseUrl: string, settings: readonly string[]): Promise<Pgbouncer> {
+  const folder = createTempFolder();
+  const behind = new URL(databaseUrl);
+  const port = findFreePort();
+  await Bun.write(
+    folder.file("pgbouncer.ini"),
+    `[databases]
+* = host=${behind.hostname} port=${behind.port} user=${behind.username}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+${settings.join("\n")}
+`,
+  );
+  const asOwner = await ownedByUnprivileged([folder.path, folder.file("pgbouncer.ini")]);
+  const child = Bun.spawn([...asOwner, file ?? "", "-q", folder.file("pgbouncer.ini")], {
+    cwd: "/",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  const kill = (): void => child.kill("SIGKILL");
+  process.on("exit", kill);
+  await until(async () => (await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })).end() ?? true);
+  behind.port = String(port);
+  return {
+    url: behind.href,
+    async [Symbol.asyncDispose]() {
+      kill();
+      await child.exited;
+      process.off("exit", kill);
+      folder.remove();
+    },
+  };
+}

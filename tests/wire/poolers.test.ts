@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
+import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { readme } from "../support/readme.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
+
+const ignored = "ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout";
+
+test("the README gives PgBouncer the setting that is tried here", () => {
+  expect(readme).toContain(`\`${ignored}\``);
+});
+
+describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("behind PgBouncer", () => {
+  let backend: Simulator;
+  beforeAll(() => {
+    backend = startSimulator();
+  });
+  afterAll(() => backend.stop());
+
+  const ask = async ({ url }: Tollgate, key: string): Promise<number> => {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    await response.text();
+    return response.status;
+  };
+
+  test.each([
+    ["session", ""],
+    ["transaction", "?prepare=false"],
+  ])(
+    "in %s mode two instances obey each other, show their pages, and count exactly though connections are cut",
+    async (mode, query) => {
+      const postgres = await sharedPostgres();
+      const database = await postgres.createDatabase();
+      // In transaction mode fewer than the instances open, so that each connection runs statements of both.
+      const size = mode === "session" ? 40 : 3;
+      await using pooler = await startPgbouncer(database, [
+        `pool_mode = ${mode}`,
+        `default_pool_size = ${size}`,
+        ignored,
+      ]);
+      const environment = { PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: pooler.url + query };
+      await using one = await startTollgate(environment);
+      await using two = await startTollgate(environment);
+      expect(await ask(one, two.key)).toBe(200);
+      await two.admin.updateKey(two.keyId, { is_active: false });
+      expect(await ask(one, two.key)).toBe(401);
+      const pages = [
+        "/api/overview",
+        "/api/keys",
+        "/api/usage/daily?days=7",
+        "/api/usage/history?days=1&bucket_minutes=5",
+      ];
+      const shown = await Promise.all(pages.map(async (path) => (await one.admin.request("GET", path)).status));
+      expect(shown).toEqual(pages.map(() => 200));
+      for (let round = 0; round < 6; round++) {
+        const asked = Array.from({ length: 20 }, (_, n) => ask(n % 2 === 0 ? one : two, one.key));
+        // The first ones make both know the key: then neither needs an answer to each question.
+        if (round > 0) await postgres.cutConnections();
+        expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+      }
+      await until(async () => (await one.counted()).total_request_count >= 120);
+      expect(await one.counted()).toMatchObject({ total_request_count: 120, total_output_tokens: 480 });
+    },
+  );
+});
