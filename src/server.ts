@@ -11,6 +11,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { connectTo, createConnectWatch } from "./proxy/connect-watch.ts";
 import { createForward } from "./proxy/forward.ts";
 import type { Observer } from "./proxy/observer.ts";
+import { createReadDeadlines } from "./proxy/read-deadline.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./processes/group.ts";
 import { openStore } from "./store/open.ts";
@@ -138,8 +139,10 @@ async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
 
 function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
+  const startReadDeadline = createReadDeadlines(monotonic);
   return createProxy({
     ...parts,
+    startReadDeadline,
     config,
     monotonic,
     sseKeepaliveMs: config.sseKeepaliveMs,
@@ -149,6 +152,7 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
       baseUrl,
       fetch,
       connectWatch: createConnectWatch(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      startReadDeadline,
       stopping: parts.stopping.signal,
       monotonic,
     }),
