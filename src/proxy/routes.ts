@@ -75,7 +75,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       method: request.method,
       pathAndQuery: asked.target,
       headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body === request.body,
+        keepLength: body === null || body instanceof ReadableStream,
         clientAddress: deps.clientAddress(request),
         upstreamApiKey: config.upstream.apiKey,
       }),
@@ -157,15 +157,12 @@ async function readBody(
 const heldBodyMs = 60 * 60_000;
 
 /** @throws Refusal where the body does not come in time */
-async function inTime<T>(body: Promise<T>, startReadDeadline: StartReadDeadline): Promise<T> {
-  const tooLate = Promise.withResolvers<never>();
-  const deadline = startReadDeadline(heldBodyMs, () => tooLate.reject(new Refusal("request_timeout")));
-  deadline.beginWait();
-  try {
-    return await Promise.race([body, tooLate.promise]);
-  } finally {
-    deadline.clear();
-  }
+function inTime<T>(body: Promise<T>, startReadDeadline: StartReadDeadline): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const deadline = startReadDeadline(heldBodyMs, () => reject(new Refusal("request_timeout")));
+    deadline.beginWait();
+    body.then(resolve, reject).finally(deadline.clear);
+  });
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
