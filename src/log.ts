@@ -17,12 +17,10 @@ export interface LogOptions {
 /** One line per entry. Fields hold what a stranger may have sent, so they are always quoted: a log must not move a terminal's cursor. */
 export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
   const line = format === "json" ? jsonLine : prettyLine;
-  const entry =
-    (of: LogLevel): Log["info"] =>
-    (message, fields = {}) => {
-      if (logLevels.indexOf(of) >= logLevels.indexOf(level))
-        write(line(new Date(clock()).toISOString(), of, message, { ...always, ...fields }));
-    };
+  const entry = (of: LogLevel): Log["info"] => {
+    if (logLevels.indexOf(of) < logLevels.indexOf(level)) return () => {};
+    return (message, fields) => write(line(new Date(clock()).toISOString(), of, message, { ...always, ...fields }));
+  };
   return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
 }
 
@@ -43,7 +41,8 @@ function prettyLine(time: string, level: LogLevel, message: string, fields: LogF
 /** JSON leaves DEL and the C1 controls as they are; terminals obey some of them. */
 function withoutControls(text: string): string {
   return text.replace(
-    /[\p{Cc}\u2028\u2029]/gu,
+    // oxlint-disable-next-line no-control-regex -- these are what is looked for
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

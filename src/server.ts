@@ -8,9 +8,11 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./listen.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
+import { atTurnsEnd, createInFlight, createRequestLog, observeAll } from "./observers.ts";
 import { connectTo, createConnectWatch } from "./proxy/connect-watch.ts";
 import { createForward } from "./proxy/forward.ts";
 import type { Observer } from "./proxy/observer.ts";
+import { createReadDeadlines } from "./proxy/read-deadline.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./processes/group.ts";
 import { openStore } from "./store/open.ts";
@@ -138,8 +140,10 @@ async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
 
 function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
+  const startReadDeadline = createReadDeadlines(monotonic);
   return createProxy({
     ...parts,
+    startReadDeadline,
     config,
     monotonic,
     sseKeepaliveMs: config.sseKeepaliveMs,
@@ -149,10 +153,11 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
       baseUrl,
       fetch,
       connectWatch: createConnectWatch(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      startReadDeadline,
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(parts.inFlight, parts.metrics, createRequestLog(parts.log)),
+    observer: observeAll(parts.inFlight, atTurnsEnd(observeAll(parts.metrics, createRequestLog(parts.log)))),
     clientAddress: connections.peerAddress,
     holdOpen: connections.holdOpen,
     isStopping: () => parts.draining.signal.aborted,
@@ -197,49 +202,6 @@ function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstr
     const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
     await response.body?.cancel();
     return { ok: response.status < 500 };
-  };
-}
-
-interface InFlight extends Observer {
-  count(): number;
-}
-
-function createInFlight(): InFlight {
-  let count = 0;
-  return {
-    started: () => void count++,
-    finished: () => void count--,
-    count: () => count,
-  };
-}
-
-/** One line for each request, once it is over. */
-function createRequestLog(log: Log): Observer {
-  return {
-    started: () => {},
-    finished: ({ usage, ...record }) =>
-      log.info("request", {
-        ...record,
-        upstreamMs: rounded(record.upstreamMs),
-        firstByteMs: rounded(record.firstByteMs),
-        durationMs: rounded(record.durationMs),
-        inputTokens: usage?.inputTokens,
-        outputTokens: usage?.outputTokens,
-      }),
-  };
-}
-
-const rounded = (ms: number | undefined): number | undefined =>
-  ms === undefined ? undefined : Math.round(ms * 10) / 10;
-
-function observeAll(...observers: Observer[]): Observer {
-  return {
-    started: () => {
-      for (const observer of observers) observer.started();
-    },
-    finished: (record) => {
-      for (const observer of observers) observer.finished(record);
-    },
   };
 }
 

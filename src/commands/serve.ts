@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { AdminSetupError } from "../admin/prepare.ts";
 import { ownCommandLine } from "../command-line.ts";
 import type { Config } from "../config.ts";
+import { createLineWriter } from "../line-writer.ts";
 import { ListenError } from "../listen.ts";
 import { createLog, type LogOptions } from "../log.ts";
 import type { Member } from "../processes/member.ts";
@@ -67,15 +68,15 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
 /** @throws CommandError with one line where what is wrong is the operator's to put right */
 export async function startOrExplain(config: Config, io: CommandIo, member?: Member): Promise<Server> {
   const always = member === undefined ? {} : { pid: process.pid };
-  const log = createLog({ ...logOptions(config, io), always });
-  const print = (text: string): void => void io.stdout.write(text);
-  return startServer(config, { clock: Date.now, log, print, join: member?.join }).catch((error) =>
+  const options = logOptions(config, io);
+  const log = createLog({ ...options, always });
+  return startServer(config, { clock: Date.now, log, print: options.write, join: member?.join }).catch((error) =>
     explain(error, config),
   );
 }
 
 function logOptions(config: Config, io: CommandIo): LogOptions {
-  return { ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) };
+  return { ...config.log, clock: Date.now, write: createLineWriter((text) => io.stdout.write(text)) };
 }
 
 function explain(error: unknown, config: Config): never {

@@ -31,10 +31,12 @@ export async function findWholeBody(
   return Buffer.concat(chunks, length);
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /** Text of UTF-8 bytes such that encoding it again gives the same bytes; undefined where that cannot be. */
 export function findText(bytes: Uint8Array): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return utf8.decode(bytes);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { CallEnded, callEndedBy, clientLeft, stopped, timedOut } from "./call-ended.ts";
 import type { ConnectWatch } from "./connect-watch.ts";
-import { createReadDeadline, type ReadDeadline } from "./read-deadline.ts";
+import type { ReadDeadline, StartReadDeadline } from "./read-deadline.ts";
 import { createUpload } from "./upload.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -11,6 +11,7 @@ export interface ForwardDeps {
   baseUrl: string;
   fetch: UpstreamFetch;
   connectWatch: ConnectWatch;
+  startReadDeadline: StartReadDeadline;
   /** Fires when the program stops waiting for running answers. */
   stopping: AbortSignal;
   monotonic: Clock;
@@ -50,18 +51,24 @@ export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   // Whether the runtime's pool may hold a connection that was used before.
   let pooled = false;
+  const running = new Set<(reason: CallEnded) => void>();
+  deps.stopping.addEventListener("abort", () => {
+    for (const abort of running) abort(stopped());
+  });
 
   return async (call) => {
     const url = getTargetUrl(call.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: CallEnded): void => aborter.abort(reason);
-    const unfollowClient = follow(call.client, () => abort(clientLeft()));
-    const unfollowStop = follow(deps.stopping, () => abort(stopped()));
-    const deadline = createReadDeadline(call.readTimeoutMs, () => abort(timedOut()), deps.monotonic);
+    running.add(abort);
+    if (deps.stopping.aborted) abort(stopped());
+    // Not taken away again: a request that has ended never fires it, and the two are forgotten together.
+    call.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
+    if (call.client.aborted) abort(clientLeft());
+    const deadline = deps.startReadDeadline(call.readTimeoutMs, () => abort(timedOut()));
     const unwatch = deps.connectWatch.watch(() => abort(timedOut()));
     const release = (): void => {
-      unfollowClient();
-      unfollowStop();
+      running.delete(abort);
       deadline.clear();
     };
     const begunAt = deps.monotonic();
@@ -105,6 +112,8 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   const base = new URL(baseUrl);
   const prefix = `${base.pathname.replace(/\/$/, "")}/v1/`;
   return (pathAndQuery) => {
+    // Nothing in such a path leads anywhere else, and most are such.
+    if (/^\/v1\/[\w/-]*$/.test(pathAndQuery)) return baseUrl + pathAndQuery;
     const target = new URL(baseUrl + pathAndQuery);
     const inside = target.origin === base.origin && target.pathname.startsWith(prefix);
     if (!inside) throw new Error("The target lies outside the upstream.");
@@ -138,10 +147,4 @@ function fetchInit(call: UpstreamCall, signal: AbortSignal): BunFetchRequestInit
 function isStaleConnection(error: unknown, call: UpstreamCall, afterMs: number): boolean {
   const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
   return reset && afterMs < staleConnectionMs && !(call.body instanceof ReadableStream);
-}
-
-function follow(signal: AbortSignal, listener: () => void): () => void {
-  if (signal.aborted) listener();
-  signal.addEventListener("abort", listener);
-  return () => signal.removeEventListener("abort", listener);
 }

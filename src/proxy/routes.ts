@@ -14,7 +14,8 @@ import { upstreamRequestHeaders } from "./headers.ts";
 import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
 import type { Observer, Outcome } from "./observer.ts";
 import { findPathAndQuery, isHost } from "./path.ts";
-import { rewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import type { StartReadDeadline } from "./read-deadline.ts";
+import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps, GateDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
@@ -24,6 +25,7 @@ export interface ProxyDeps extends DeliverDeps, GateDeps {
   /** Keeps the server's idle timer off a request that may be silent for long. @returns puts it back */
   holdOpen: (request: Request) => () => void;
   isStopping: () => boolean;
+  startReadDeadline: StartReadDeadline;
   monotonic: Clock;
 }
 
@@ -66,14 +68,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const path = withoutQuery(target);
     // Before the body: the idle timer would cut one that takes longer, though it flows (bytes win no time in Bun 1.4.5).
     exchange.whenFinished(deps.holdOpen(request));
-    const { body, stream, usageAdded } = await readBody(request, path, config.rewrite);
+    const { body, stream, usageAdded } = await readBody(request, path, deps);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
     exchange.sent();
     const answer = await deps.forward({
       method: request.method,
       pathAndQuery: asked.target,
       headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body === request.body,
+        keepLength: body === null || body instanceof ReadableStream,
         clientAddress: deps.clientAddress(request),
         upstreamApiKey: config.upstream.apiKey,
       }),
@@ -136,14 +138,18 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
 }
 
 /** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large */
-async function readBody(request: Request, path: string, rules: RewriteRules): Promise<OutgoingBody> {
+async function readBody(
+  request: Request,
+  path: string,
+  { config, startReadDeadline }: Pick<ProxyDeps, "config" | "startReadDeadline">,
+): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await inTime(findWholeBody(request), heldBodyMs);
+  const bytes = await inTime(findWholeBody(request), startReadDeadline);
   if (bytes === undefined) throw new Refusal("body_too_large");
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, rules);
+  const rewritten = rewriteRequest(path, text, config.rewrite);
   return { ...rewritten, body: rewritten.body ?? bytes };
 }
 
@@ -151,14 +157,12 @@ async function readBody(request: Request, path: string, rules: RewriteRules): Pr
 const heldBodyMs = 60 * 60_000;
 
 /** @throws Refusal where the body does not come in time */
-async function inTime<T>(body: Promise<T>, timeoutMs: number): Promise<T> {
-  const tooLate = Promise.withResolvers<never>();
-  const timer = setTimeout(() => tooLate.reject(new Refusal("request_timeout")), timeoutMs);
-  try {
-    return await Promise.race([body, tooLate.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+function inTime<T>(body: Promise<T>, startReadDeadline: StartReadDeadline): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const deadline = startReadDeadline(heldBodyMs, () => reject(new Refusal("request_timeout")));
+    deadline.beginWait();
+    body.then(resolve, reject).finally(deadline.clear);
+  });
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {

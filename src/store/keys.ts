@@ -2,7 +2,7 @@ import { and, asc, count, eq, sql } from "drizzle-orm";
 import type { Engine } from "./engine.ts";
 import type { KeyStore } from "./store.ts";
 
-/** For each request of the proxy: prepared once, no cache. */
+/** For the requests of the proxy: prepared once, no cache. */
 export function prepareFindActiveKey({ db, find, tables: { keys } }: Engine): KeyStore["findActive"] {
   const query = db
     .select({ id: keys.id })

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { createEngineStore } from "./engine-store.ts";
 import { prepareFindActiveKey } from "./keys.ts";
+import { oncePerTurn } from "./once-per-turn.ts";
 import { type Migration, readMigrations } from "./migrations.ts" with { type: "macro" };
 import { isMoveUnfinished } from "./move-marker.ts";
 import { migratePostgres } from "./postgres-migrate.ts";
@@ -66,12 +67,14 @@ function storeOver(url: string, clock: Clock): Store {
   return {
     keys: {
       ...answeredInTime(rest, store.keys),
-      findActive: createVerifiedKeys({
-        clock,
-        // PostgreSQL takes no null character in a text, so no key has one.
-        ask: async (key, timeoutMs) =>
-          key.includes("\0") ? undefined : lookups.within(timeoutMs, () => againIfCut(async () => findActive(key))),
-      }),
+      findActive: oncePerTurn(
+        createVerifiedKeys({
+          clock,
+          // PostgreSQL takes no null character in a text, so no key has one.
+          ask: async (key, timeoutMs) =>
+            key.includes("\0") ? undefined : lookups.within(timeoutMs, () => againIfCut(async () => findActive(key))),
+        }),
+      ),
     },
     usage: {
       ...answeredInTime(rest, store.usage),

@@ -6,6 +6,7 @@ import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { Engine } from "./engine.ts";
 import type { EngineStore } from "./engine-store.ts";
 import { prepareFindActiveKey } from "./keys.ts";
+import { oncePerTurn } from "./once-per-turn.ts";
 import { openPostgresStore } from "./open-postgres.ts";
 import { prepareFindSession } from "./sessions.ts";
 import { openReader } from "./sqlite.ts";
@@ -59,7 +60,7 @@ function storeOver({ file, worker, reader, clock }: Parts): Store {
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: explained(prepareFindActiveKey(reader)),
+      findActive: oncePerTurn(explained(prepareFindActiveKey(reader))),
     },
     usage: {
       ...usage,

@@ -93,7 +93,7 @@ export interface Store {
 }
 
 export interface KeyStore {
-  /** For each request, without a cache: a key that was switched off is refused by the next one. */
+  /** For each request: a key that was switched off is refused by the next one that is sent. */
   findActive(key: string): Soon<{ id: number } | undefined>;
   list(): Promise<Key[]>;
   /** @returns "collision" where the key exists already */

@@ -163,6 +163,24 @@ describe("several processes", () => {
     expect(await answers()).toEqual(new Set([200]));
   });
 
+  test("all refuse a key from the moment it is switched off, under load", async () => {
+    const admin = await logIn(program.adminUrl, "admin", "password");
+    const { id, key } = await admin.createKey("revoked under load");
+    const ends = new AbortController();
+    const load = Array.from({ length: 12 }, async () => {
+      while (!ends.signal.aborted) await (await complete(program.url, key)).text();
+    });
+    for (let time = 0; time < 20; time++) {
+      for (const active of [false, true]) {
+        await admin.updateKey(id, { is_active: active });
+        const answers = await Promise.all(Array.from({ length: 6 }, () => complete(program.url, key)));
+        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([active ? 200 : 401]));
+      }
+    }
+    ends.abort();
+    await Promise.all(load);
+  });
+
   test("add their requests up, whichever is asked", async () => {
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("summed");
     const { requests: before = 0 } = await scrape(program);

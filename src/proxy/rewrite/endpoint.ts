@@ -21,7 +21,7 @@ const other: Endpoint = { templateKwargs: false, system: undefined, streamOption
  * so too; case is not, since for them it is another path.
  */
 export function getEndpoint(path: string): Endpoint {
-  return endpoints.get(decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "")) ?? other;
+  return endpoints.get(path) ?? endpoints.get(decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "")) ?? other;
 }
 
 function decoded(path: string): string {

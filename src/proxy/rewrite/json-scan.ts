@@ -18,8 +18,10 @@ export interface Source {
   nextControl: number;
 }
 
+const noBrackets = new Uint8Array(0);
+
 export function createSource(text: string): Source {
-  return { text, open: new Uint8Array(256), nextEscape: -1, nextControl: -1 };
+  return { text, open: noBrackets, nextEscape: -1, nextControl: -1 };
 }
 
 /** Where the value ends, with its own stack: a hundred thousand brackets are a long text, not a deep call. */
@@ -61,7 +63,7 @@ export function valueEnd(source: Source, start: number): number {
 function push(source: Source, depth: number, bracket: number): void {
   if (depth === source.open.length) {
     const { open } = source;
-    source.open = new Uint8Array(open.length * 2);
+    source.open = new Uint8Array(Math.max(64, open.length * 2));
     source.open.set(open);
   }
   source.open[depth] = bracket;
