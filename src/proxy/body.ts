@@ -14,12 +14,16 @@ export function isJson(contentType: string): boolean {
 }
 
 /** The whole body, or undefined where it is longer than `maxBytes`: no more than that is held. */
-export async function findWholeBody(
+export function findWholeBody(
   request: Request,
   maxBytes = maxJsonBodyBytes,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const declared = request.headers.get("content-length");
-  if (declared !== null) return Number(declared) > maxBytes ? undefined : await request.bytes();
+  if (declared === null) return gatherBody(request, maxBytes);
+  return Number(declared) > maxBytes ? Promise.resolve(undefined) : request.bytes();
+}
+
+async function gatherBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let length = 0;

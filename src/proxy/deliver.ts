@@ -51,11 +51,14 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
   const isEventStream = isPlainEventStream(kind);
   const edit = response.status === 200 ? delivery.edit : undefined;
   if (edit !== undefined || (!isEventStream && isShort(response))) {
-    const bytes = await readWhole(answer).catch(async (error: unknown) => {
+    let bytes: Uint8Array<ArrayBuffer>;
+    try {
+      bytes = await readWhole(answer);
+    } catch (error) {
       const ended = callEndedBy(error, answer.signal);
       await settle(delivery, deps, noUsage, ended);
       throw ended;
-    });
+    }
     exchange.firstByte();
     await settle(delivery, deps, await readWholeUsage(bytes, kind), undefined);
     headers.delete("content-length");

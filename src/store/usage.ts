@@ -8,7 +8,7 @@ import { createUsageReports } from "./usage-reports.ts";
 
 /** The longest window is 30 days; a bucket may begin up to a day before it. */
 const keptMinutes = 32 * minutesPerDay;
-/** Minutes deleted in one flush at most, so that a long standstill is not cleared in one go. */
+/** Minutes deleted in one flush at most, so that a long standstill is not cleared in one go. One flush a minute prunes. */
 const prunedMinutes = 5;
 const flushesKeptMs = 24 * 60 * minutesPerHour * 1000;
 
@@ -19,12 +19,18 @@ export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
   const isNewFlush = prepareIsNewFlush(engine);
   const counting = prepareCounting(engine);
   const pruning = preparePruning(engine);
+  let prunedAt = 0;
+  const pruningDue = (now: number): Statement[] => {
+    if (minuteOf(now) === prunedAt) return [];
+    prunedAt = minuteOf(now);
+    return pruning(now);
+  };
 
   return {
     add: (counts, flush) =>
       transaction(async () => {
         if (flush !== undefined && !(await isNewFlush(flush.ledger, flush.number, clock()))) return;
-        await inOrder([...counting(JSON.stringify(rowsOf(counts))), ...pruning(clock())]);
+        await inOrder([...counting(JSON.stringify(rowsOf(counts))), ...pruningDue(clock())]);
       }),
     ...prepareSums(engine),
     ...createUsageReports(engine),

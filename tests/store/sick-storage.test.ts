@@ -22,7 +22,7 @@ test("while another program locks the file, keys are found, counts wait, and all
   await record(ledger);
   expect(performance.now() - begun).toBeLessThan(1900);
   for (let n = 0; n < 100; n++) await record(ledger);
-  expect(store.keys.findActive("secret of a")).toEqual({ id: 1 });
+  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
   expect(ledger.waiting()).toMatchObject({ requests: 101, keys: 1 });
   const refused = store.keys.create({ name: "b", key: "b", createdAt: 0 });
   await expect(refused).rejects.toThrow("another program keeps the database locked (SQLITE_BUSY)");
@@ -54,7 +54,7 @@ test("while the disk is full, reads go on and counts wait; with room again every
   await engine.rows(sql`pragma max_page_count = 1`);
   await Promise.all(Array.from({ length: 5000 }, (_, n) => record(ledger, n * 60_000)));
   expect(entries).toMatchObject([{ level: "warn", reason: "the disk is full (SQLITE_FULL)" }]);
-  expect(store.keys.findActive("secret of a")).toEqual({ id: 1 });
+  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
   expect(ledger.waiting()).toMatchObject({ requests: 5000 });
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
 
@@ -98,7 +98,7 @@ test("a storage thread that dies is started again; open calls fail, keys are fou
     workers.started.at(-1)?.terminate();
     await expect(answer).rejects.toBeInstanceOf(StorageError);
     await expect(store.keys.list()).rejects.toThrow("the storage thread is not running");
-    expect(store.keys.findActive("secret of a")).toEqual({ id: 1 });
+    expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
     await Promise.all(counting);
     await until(() => ledger.waiting().requests === 0);
   }
