@@ -25,7 +25,7 @@ export interface Stage {
 }
 
 export const here = import.meta.dir;
-const mainFile = join(here, "../../src/main.ts");
+const root = join(here, "../..");
 const password = "correct horse battery staple";
 
 export type Start = (stage: Stage) => Promise<Contestant>;
@@ -49,12 +49,10 @@ export async function startBackend(folder: string, rate: number): Promise<Contes
   return { name: "direct", port, headers: [], process };
 }
 
-/** The program as it is run in earnest, and one active key. */
+/** The program as it is run in earnest, built from this tree, and one active key. */
 export const startTollgate: Start = async ({ folder, key, backendPort }) => {
   const port = findFreePort();
-  const binary = process.env["TOLLGATE_BINARY"];
-  const command = binary === undefined ? [process.execPath, mainFile] : [binary];
-  const pinned = startPinned([...command, "serve"], {
+  const pinned = startPinned([process.env["TOLLGATE_BINARY"] ?? build(), "serve"], {
     core: proxyCore,
     logFile: join(folder, `tollgate-${port}.log`),
     env: {
@@ -69,6 +67,12 @@ export const startTollgate: Start = async ({ folder, key, backendPort }) => {
   await admin.createKey("bench", key);
   return { name: "Tollgate", port, headers: [], process: pinned, admin };
 };
+
+function build(): string {
+  const built = Bun.spawnSync([join(root, ".ci/build")], { cwd: root, stdout: "ignore", stderr: "pipe" });
+  if (!built.success) throw new Error(`The program could not be built: ${built.stderr.toString()}`);
+  return join(root, "dist/tollgate");
+}
 
 /** nginx, with everything off that costs: what a proxy costs that does nothing else. */
 export const startNginx: Start = (stage) => startNginxAs("nginx", stage, false);

@@ -88,7 +88,7 @@ export const measures: readonly Measure[] = [
     name: `small-${connections}`,
     title: `${connections} connections`,
     quick: connections === 32,
-    load: { body: smallBody, connections, requests: 5000 },
+    load: { body: smallBody, connections, requests: 10_000 },
     figures: [cpuPerRequest, requestsPerSecond],
   })),
   {

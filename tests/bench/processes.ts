@@ -76,7 +76,8 @@ export function cpuUs(pid: number): number {
 /** proc_pid_status(5): resident memory in megabytes. */
 export function residentMb(pid: number): number {
   return processTree(pid).reduce((sum, process) => {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
+    // A child that has ended and is not waited for yet has none.
+    const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
     return sum + Number(kilobytes) / 1024;
   }, 0);
 }

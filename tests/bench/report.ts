@@ -38,8 +38,13 @@ export function markdownOf({ rows, contestants, conditions }: Report): string {
     ratio(values, "Portkey"),
     ...contestants.map((contestant) => rounded(values.get(contestant))),
   ]);
-  const table = [head, head.map((_, column) => (column < 2 ? "---" : "---:")), ...lines];
-  return `${table.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n\n${conditions}\n`;
+  return `${markdownTable([head, ...lines], 2)}\n\n${conditions}\n`;
+}
+
+/** @param names how many columns are words and no numbers */
+export function markdownTable([head = [], ...lines]: readonly string[][], names = 1): string {
+  const rule = head.map((_, column) => (column < names ? "---" : "---:"));
+  return [head, rule, ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
 function ratio(values: Row["values"], other: string): string {

@@ -1,6 +1,7 @@
 /**
  * Tollgate beside a direct connection, nginx and another gateway, on two cores of one machine: backend and load on the
- * first, what is measured on the second. `bun run bench [--quick] [--only NAME]... [--rounds N] [--out FILE.svg]`
+ * first, what is measured on the second; then storage by itself.
+ * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FILE.svg]`
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -23,6 +24,7 @@ import { isMeasuredBy, type Measure, measures, type Run } from "./measures.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
 import { markdownOf, type Row, rowsOf, svgOf } from "./report.ts";
+import { storageTable, WrongSum } from "./storage.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -36,8 +38,18 @@ const { values: options } = parseArgs({
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
 const warmUps = 1;
 const restMs = 60_000;
+const storageSeconds = 3;
+const isWhole = !options.quick && options.only.length === 0 && options.against.length === 0;
 
 async function main(): Promise<void> {
+  const tables = options.only.filter((name) => name !== "storage");
+  // Before anything is pinned: its processes have the whole machine.
+  const storage = tables.length < options.only.length || isWhole ? await storageTable(storageSeconds) : "";
+  if (tables.length > 0 || options.only.length === 0) await compare();
+  if (storage !== "") console.log(storage);
+}
+
+async function compare(): Promise<void> {
   pinToCore(process.pid, loadCore);
   using folder = createTempFolder();
   const backend = await startBackend(folder.path, 0);
@@ -49,7 +61,7 @@ async function main(): Promise<void> {
     const rows: Row[] = [];
     for (const measure of chosenMeasures()) rows.push(...rowsOf(measure, await runAll(measure, contestants, stage)));
     rows.push({ measure: "idle, just started", figure: "memory", unit: "MB", values: idle });
-    if (!options.quick && options.only.length === 0) rows.push(await memoryAfterRest(contestants));
+    if (isWhole) rows.push(await memoryAfterRest(contestants));
     publish(rows, contestants);
   } finally {
     for (const { process: started } of contestants.toReversed()) await started.stop();
@@ -127,7 +139,7 @@ function conditions(): string {
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 await main().catch((error: unknown) => {
-  if (!(error instanceof WrongCount)) throw error;
+  if (!(error instanceof WrongCount || error instanceof WrongSum)) throw error;
   console.error(error.message);
   process.exitCode = 1;
 });
