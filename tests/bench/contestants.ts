@@ -111,9 +111,9 @@ export const startPortkey =
     return { name: "Portkey", port, headers, process: pinned };
   };
 
-/** What Bun itself costs: `hello` without a backend, `passthrough` with one and nothing more. */
+/** What Bun itself costs: `hello` without a backend, `passthrough` with one and nothing more, `transform` between streams. */
 export const startFloor =
-  (kind: "hello" | "passthrough"): Start =>
+  (kind: "hello" | "passthrough" | "transform"): Start =>
   async ({ folder, backendPort }) => {
     const port = findFreePort();
     const command = [process.execPath, join(here, "floor.ts"), kind, String(port), `http://127.0.0.1:${backendPort}`];

@@ -1,6 +1,7 @@
 /**
  * The least that a proxy on Bun can do, to tell the runtime's share of a cost from ours: `bun tests/bench/floor.ts
- * hello|passthrough PORT UPSTREAM`. No keys, no counts, no deadlines, no rewrites, no log.
+ * hello|passthrough|transform PORT UPSTREAM`. No keys, no counts, no deadlines, no rewrites, no log; `transform` pipes
+ * streams through a TransformStream, which is where whoever looks at them stands.
  */
 import { argv } from "node:process";
 
@@ -20,7 +21,8 @@ async function passthrough(request: Request): Promise<Response> {
   });
   const { status, headers } = answer;
   const init = { status, headers: { "content-type": headers.get("content-type") ?? "" } };
-  return headers.has("content-length") ? new Response(await answer.bytes(), init) : new Response(answer.body, init);
+  if (headers.has("content-length")) return new Response(await answer.bytes(), init);
+  return new Response(kind === "transform" ? answer.body?.pipeThrough(new TransformStream()) : answer.body, init);
 }
 
 Bun.serve({ hostname: "127.0.0.1", port: Number(port), idleTimeout: 0, fetch: kind === "hello" ? hello : passthrough });

@@ -37,6 +37,8 @@ const { values: options } = parseArgs({
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
 const warmUps = 1;
+/** What a start needed for a moment is given back by then. */
+const settleMs = 5000;
 const restMs = 60_000;
 const storageSeconds = 3;
 const isWhole = !options.quick && options.only.length === 0 && options.against.length === 0;
@@ -57,6 +59,7 @@ async function compare(): Promise<void> {
   const contestants = [backend];
   try {
     for (const start of await listStarts(folder.path)) contestants.push(await start(stage));
+    await Bun.sleep(settleMs);
     const idle = new Map(contestants.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
     const rows: Row[] = [];
     for (const measure of chosenMeasures()) rows.push(...rowsOf(measure, await runAll(measure, contestants, stage)));
@@ -76,6 +79,7 @@ async function listStarts(folder: string): Promise<Start[]> {
     tollgate: startTollgate,
     ...(portkey === undefined ? {} : { portkey: startPortkey(portkey) }),
     passthrough: startFloor("passthrough"),
+    transform: startFloor("transform"),
   };
   const chosen = Object.entries(starts).filter(
     ([name]) => options.against.length === 0 || options.against.includes(name),
