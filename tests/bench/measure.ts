@@ -5,6 +5,7 @@ import type { Measure, Run } from "./measures.ts";
 import { cpuUs, loadCore, residentMb } from "./processes.ts";
 
 const limitMs = 30_000;
+const warmUpMs = 8000;
 /** What a process still does after its last answer belongs to it. */
 const settleMs = 200;
 
@@ -26,6 +27,11 @@ export async function measureOnce(measure: Measure, contestant: Contestant, keys
   checkAnswers(measure, contestant, result);
   await checkCounters(contestant, countedBefore, result);
   return run;
+}
+
+/** A gateway runs for weeks: what its runtime does in the first seconds is no part of its figures. */
+export async function warmUp(measure: Measure, contestant: Contestant, key: string): Promise<void> {
+  await load({ ...measure, load: { ...measure.load, requests: 1_000_000, limitMs: warmUpMs } }, contestant, [key]);
 }
 
 /** The load generator runs in a process of its own for each run, so that none inherits another's garbage. */

@@ -19,7 +19,7 @@ import {
   startPortkey,
   startTollgate,
 } from "./contestants.ts";
-import { createKeys, measureOnce, WrongCount } from "./measure.ts";
+import { createKeys, measureOnce, warmUp, WrongCount } from "./measure.ts";
 import { isMeasuredBy, type Measure, measures, type Run } from "./measures.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
@@ -61,6 +61,7 @@ async function compare(): Promise<void> {
     for (const start of await listStarts(folder.path)) contestants.push(await start(stage));
     await Bun.sleep(settleMs);
     const idle = new Map(contestants.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
+    if (!options.quick) await warmUpAll(contestants, stage.key);
     const rows: Row[] = [];
     for (const measure of chosenMeasures()) rows.push(...rowsOf(measure, await runAll(measure, contestants, stage)));
     rows.push({ measure: "idle, just started", figure: "memory", unit: "MB", values: idle });
@@ -91,6 +92,11 @@ function chosenMeasures(): Measure[] {
   const { only, quick } = options;
   if (only.length > 0) return measures.filter(({ name }) => only.includes(name));
   return measures.filter((measure) => measure.quick || !quick);
+}
+
+async function warmUpAll(contestants: readonly Contestant[], key: string): Promise<void> {
+  const measure = measures.find(({ name }) => name === "small-32");
+  if (measure !== undefined) for (const contestant of contestants) await warmUp(measure, contestant, key);
 }
 
 /** All contestants in turn, again and again, so that a neighbour's load falls on each alike. */
