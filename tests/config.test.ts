@@ -70,6 +70,11 @@ describe("readConfig", () => {
     expect(config.log.format).toBe("pretty");
   });
 
+  test.each(["chrome-extension://abcdefghijklmnop", "app://obsidian.md", "tauri://localhost", "http://[::1]:3000"])(
+    "reads the origin %s, as browsers and apps built on them send it",
+    (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).corsOrigins).toEqual([origin]),
+  );
+
   test("logs for people on a terminal and for programs elsewhere", () => {
     expect(readConfig({}, true).log.format).toBe("pretty");
     expect(readConfig({}, false).log.format).toBe("json");
@@ -86,6 +91,12 @@ describe("readConfig", () => {
     ["PROXY_SSE_KEEPALIVE", "-1"],
     ["PROXY_CORS_ORIGINS", "chat.example.com"],
     ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
+    ["PROXY_CORS_ORIGINS", "https://Chat.example.com"],
+    ["PROXY_CORS_ORIGINS", "https://a.example, *"],
+    ["PROXY_CORS_ORIGINS", "app://obsidian.md/"],
+    ["PROXY_CORS_ORIGINS", "file:///"],
+    ["PROXY_CORS_ORIGINS", "null"],
+    ["PROXY_CORS_ORIGINS", ","],
     ["PROXY_STREAM_READ_TIMEOUT", "0"],
     ["PROXY_STREAM_READ_TIMEOUT", "1e3"],
     ["PROXY_NONSTREAM_READ_TIMEOUT", "ten"],
