@@ -52,6 +52,11 @@ describe("findWholeBody", () => {
     expect(await findWholeBody(post({}, chunked(["ab", "cde"])), 4)).toBeUndefined();
   });
 
+  test("reads a body whose declared length is the limit", async () => {
+    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 4)).toHaveLength(4);
+    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 3)).toBeUndefined();
+  });
+
   test("refuses a declared length over the limit without reading", async () => {
     const request = post({ "content-length": "5" }, chunked(["abcde"]));
     expect(await findWholeBody(request, 4)).toBeUndefined();
