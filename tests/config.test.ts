@@ -121,6 +121,29 @@ describe("readConfig", () => {
     expect(problems[0]).not.toContain("\n");
   });
 
+  test.each([
+    ["PROXY_STREAM_READ_TIMEOUT", "2000000", "2000000.1"],
+    ["PROXY_NONSTREAM_READ_TIMEOUT", "0.001", "0.0"],
+    ["PROXY_SSE_KEEPALIVE", "0", "-0"],
+    ["MAX_CONTEXT_TOKENS", "1", "00"],
+    ["MAX_OUTPUT_TOKENS", "1000000000", "1000000001"],
+    ["PORT", "65535", "65535 "],
+    ["ADMIN_PORT", "1", "0x1"],
+    ["PROCESSES", "256", "257"],
+    ["TRUST_PROXY", "100", "101"],
+    ["SHUTDOWN_GRACE", "0", "Infinity"],
+    ["SECRET_KEY", "sixteen-letters!", "sixteen-letters"],
+    ["PROXY_ALIAS_REWRITE_ALL", "off", " off"],
+  ])("%s: %s is just allowed, and %j is not", (name, last, tooFar) => {
+    expect(problemsOf({ [name]: last })).toEqual([]);
+    expect(problemsOf({ [name]: tooFar })).toHaveLength(1);
+  });
+
+  test("series by key are asked for", () => {
+    expect(readConfig({ METRICS_PER_KEY: "on" }, false).metrics.perKey).toBe(true);
+    expect(readConfig({}, false).metrics.perKey).toBe(false);
+  });
+
   test("lists every problem at once", () => {
     const problems = problemsOf({ PORT: "x", TRUST_PROXY: "y", LOG_LEVEL: "z" });
     expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
