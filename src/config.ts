@@ -61,7 +61,13 @@ function readUpstreamUrl(value: string): unknown {
 function readOrigins(value: string): unknown {
   if (value.trim() === "*") return "*";
   const origins = list(value);
-  return origins.length > 0 && origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : unreadable;
+  return origins.length > 0 && origins.every(isOrigin) ? origins : unreadable;
+}
+
+/** Extensions and apps built on browsers have schemes of their own, for which `URL` knows no origin. */
+function isOrigin(given: string): boolean {
+  const url = URL.parse(given);
+  return url !== null && url.host !== "" && given === `${url.protocol}//${url.host}`;
 }
 
 const visibleAscii = "^[\\x21-\\x7e]+$";

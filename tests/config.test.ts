@@ -70,6 +70,11 @@ describe("readConfig", () => {
     expect(config.log.format).toBe("pretty");
   });
 
+  test.each(["chrome-extension://abcdefghijklmnop", "app://obsidian.md", "tauri://localhost", "http://[::1]:3000"])(
+    "reads the origin %s, as browsers and apps built on them send it",
+    (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).corsOrigins).toEqual([origin]),
+  );
+
   test("logs for people on a terminal and for programs elsewhere", () => {
     expect(readConfig({}, true).log.format).toBe("pretty");
     expect(readConfig({}, false).log.format).toBe("json");
@@ -86,6 +91,12 @@ describe("readConfig", () => {
     ["PROXY_SSE_KEEPALIVE", "-1"],
     ["PROXY_CORS_ORIGINS", "chat.example.com"],
     ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
+    ["PROXY_CORS_ORIGINS", "https://Chat.example.com"],
+    ["PROXY_CORS_ORIGINS", "https://a.example, *"],
+    ["PROXY_CORS_ORIGINS", "app://obsidian.md/"],
+    ["PROXY_CORS_ORIGINS", "file:///"],
+    ["PROXY_CORS_ORIGINS", "null"],
+    ["PROXY_CORS_ORIGINS", ","],
     ["PROXY_STREAM_READ_TIMEOUT", "0"],
     ["PROXY_STREAM_READ_TIMEOUT", "1e3"],
     ["PROXY_NONSTREAM_READ_TIMEOUT", "ten"],
@@ -108,6 +119,29 @@ describe("readConfig", () => {
     expect(problems[0]).toStartWith(`${name}: `);
     expect(problems[0]).toContain("is not allowed; use ");
     expect(problems[0]).not.toContain("\n");
+  });
+
+  test.each([
+    ["PROXY_STREAM_READ_TIMEOUT", "2000000", "2000000.1"],
+    ["PROXY_NONSTREAM_READ_TIMEOUT", "0.001", "0.0"],
+    ["PROXY_SSE_KEEPALIVE", "0", "-0"],
+    ["MAX_CONTEXT_TOKENS", "1", "00"],
+    ["MAX_OUTPUT_TOKENS", "1000000000", "1000000001"],
+    ["PORT", "65535", "65535 "],
+    ["ADMIN_PORT", "1", "0x1"],
+    ["PROCESSES", "256", "257"],
+    ["TRUST_PROXY", "100", "101"],
+    ["SHUTDOWN_GRACE", "0", "Infinity"],
+    ["SECRET_KEY", "sixteen-letters!", "sixteen-letters"],
+    ["PROXY_ALIAS_REWRITE_ALL", "off", " off"],
+  ])("%s: %s is just allowed, and %j is not", (name, last, tooFar) => {
+    expect(problemsOf({ [name]: last })).toEqual([]);
+    expect(problemsOf({ [name]: tooFar })).toHaveLength(1);
+  });
+
+  test("series by key are asked for", () => {
+    expect(readConfig({ METRICS_PER_KEY: "on" }, false).metrics.perKey).toBe(true);
+    expect(readConfig({}, false).metrics.perKey).toBe(false);
   });
 
   test("lists every problem at once", () => {

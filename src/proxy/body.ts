@@ -1,11 +1,14 @@
 /** Larger JSON bodies are refused where a rewrite would have to hold them. */
 export const maxJsonBodyBytes = 128 * 1024 * 1024;
 
-/** Whether a request's body may need a rewrite: a POST with a JSON content type, or with none. */
+/**
+ * Whether a request's body may need a rewrite: a POST with a JSON content type, or with none. What `Content-Encoding`
+ * says is not asked: many backends do not ask either, and a compressed body shows by itself that it is no JSON text.
+ */
 export function isRewritable(request: Request): boolean {
-  if (request.method !== "POST" || request.headers.has("content-encoding")) return false;
-  const type = request.headers.get("content-type");
-  return type === null || isJson(type);
+  if (request.method !== "POST") return false;
+  const type = request.headers.get("content-type") ?? "";
+  return type === "" || isJson(type);
 }
 
 /** `application/json` and the `+json` types (RFC 6839), whatever their parameters. */

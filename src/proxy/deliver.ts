@@ -62,7 +62,8 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
     exchange.firstByte();
     await settle(delivery, deps, await readWholeUsage(bytes, kind), undefined);
     headers.delete("content-length");
-    return new Response(edit?.(findText(bytes) ?? "") ?? bytes, init);
+    const body = edit?.(findText(bytes) ?? "") ?? bytes;
+    return new Response(kind.contentType === null ? streamOf(body) : body, init);
   }
   // Bun frames a streamed body itself.
   headers.delete("content-length");
@@ -78,6 +79,16 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
     onFirstByte: exchange.firstByte,
   });
   return new Response(meter.readable, init);
+}
+
+/** Bun gives an answer without a content type one of its own, save where its body is a stream (1.4.5). */
+function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(Buffer.from(body));
+      controller.close();
+    },
+  });
 }
 
 /** Once for each answer: an ended one counts when the upstream said 2xx and did not break it off itself. */

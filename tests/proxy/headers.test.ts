@@ -66,6 +66,7 @@ describe("upstreamRequestHeaders", () => {
 describe("clientResponseHeaders", () => {
   test("keeps several cookies several and drops what ends at this hop", () => {
     const upstream = new Headers({ "transfer-encoding": "chunked", connection: "x-hop", "x-hop": "1", "x-id": "7" });
+    upstream.append("proxy-authenticate", "Basic");
     upstream.append("set-cookie", "a=1");
     upstream.append("set-cookie", "b=2");
     const headers = clientResponseHeaders(upstream);

@@ -47,6 +47,24 @@ describe("a preflight", () => {
     expect(backend.requests()).toEqual([]);
   });
 
+  test("may be kept for two hours, by page and by the headers it asks for", async () => {
+    const response = await preflight(listed, page);
+    expect(response.headers.get("access-control-max-age")).toBe("7200");
+    expect(response.headers.get("vary")).toBe("Origin, Access-Control-Request-Headers");
+  });
+
+  test.each([
+    ["no method", { origin: page }],
+    ["no page", { "access-control-request-method": "POST" }],
+  ])("that names %s is none, and needs a key", async (_, headers) => {
+    backend.clear();
+    const options = (key: Record<string, string>): Promise<Response> =>
+      fetch(`${listed.url}/v1/anything`, { method: "OPTIONS", headers: { ...headers, ...key } });
+    expect((await options({})).status).toBe(401);
+    expect((await options({ "x-api-key": listed.key })).status).toBe(200);
+    expect((await backend.nextRequest()).method).toBe("OPTIONS");
+  });
+
   test("from a page that is not listed allows nothing", async () => {
     const response = await preflight(listed, "https://evil.example");
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-control-allow"))).toEqual([]);
@@ -92,6 +110,21 @@ describe("an answer to a listed page", () => {
   test("is not for pages that are not listed", async () => {
     const response = await ask(listed, "/v1/models", { origin: "https://evil.example" });
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
+  });
+
+  test.each([page, "https://evil.example"])("to %s has none of the backend's own", async (origin) => {
+    const backends = "header=Access-Control-Allow-Origin: *; header=Access-Control-Allow-Credentials: true";
+    const response = await ask(listed, "/v1/anything", { origin, "x-simulate": backends });
+    expect(response.headers.has("access-control-allow-credentials")).toBe(false);
+    expect(response.headers.get("access-control-allow-origin")).toBe(origin === page ? page : null);
+  });
+
+  test("lets the page read all headers", async () => {
+    expect((await ask(listed, "/v1/models")).headers.get("access-control-expose-headers")).toBe("*");
+  });
+
+  test("is the same for all pages where all may ask, so that caches keep one", async () => {
+    expect((await ask(open, "/v1/models")).headers.has("vary")).toBe(false);
   });
 
   test("leaves the backend's own headers alone where no origins are set", async () => {

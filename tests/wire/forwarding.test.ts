@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { startGateProgram } from "../support/gate-program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -99,6 +101,14 @@ describe("a request with a key", () => {
     await client.ended();
     expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe("hello world");
     client.close();
+  });
+
+  test("goes straight to the backend, whatever web proxy other programs of the machine use", async () => {
+    const nobody = `http://127.0.0.1:${findFreePort()}`;
+    const program = await startGateProgram(backend.url, { HTTP_PROXY: nobody, http_proxy: nobody, ALL_PROXY: nobody });
+    const response = await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": program.key } });
+    expect(response.status).toBe(200);
+    await program.stop();
   });
 
   test("serves several requests over one connection", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 let backend: Simulator;
@@ -158,4 +159,23 @@ describe.each(["GET", "POST"])("to a %s, a backend's answer with", (method) => {
       expect((await gate.counted()).total_request_count).toBe(before.total_request_count + (isCounted ? 3 : 2));
     },
   );
+});
+
+describe("an answer without a content type", () => {
+  test.each([
+    ["of JSON", '{"data":[]}', "/v1/anything"],
+    ["of nothing", "", "/v1/anything"],
+    ["that is a list of models", '{"data":[{"id":"m"}]}', "/v1/models"],
+  ])("%s gets none on its way", async (_, body, path) => {
+    backend.handle((__, wire) => {
+      wire.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    });
+    const client = await connectRaw(gate.url);
+    client.request("GET", path, { "x-api-key": gate.key });
+    const head = await client.head();
+    expect(head.header("content-type")).toBeUndefined();
+    expect(head.header("content-length")).toBe(String(body.length));
+    expect(await client.text()).toBe(body);
+    client.close();
+  });
 });

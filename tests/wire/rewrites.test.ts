@@ -191,6 +191,29 @@ describe("a cap", () => {
   });
 });
 
+describe("a JSON body", () => {
+  const heads: [string, Record<string, string>][] = [
+    ["no type", {}],
+    ["an empty type", { "content-type": "" }],
+    ["a type in capitals", { "content-type": "Application/JSON; Charset=UTF-8" }],
+    ["an encoding that is none", { "content-type": "application/json", "content-encoding": "identity" }],
+    ["an encoding that it does not have", { "content-type": "application/json", "content-encoding": "gzip" }],
+  ];
+  test.each(heads)("under %s is capped all the same", async (_, headers) => {
+    const gate = gateOf("small caps");
+    backend.clear();
+    const response = await fetch(`${gate.url}/v1/completions`, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, ...headers },
+      body: new TextEncoder().encode('{"max_tokens":5000}'),
+    });
+    await response.text();
+    const request = await backend.nextRequest();
+    expect(Buffer.from(request.body()).toString()).toBe('{"max_tokens":300}');
+    expect(request.header("content-type") ?? "").toBe(headers["content-type"] ?? "");
+  });
+});
+
 describe("every other byte", () => {
   test("stays as it came, whatever JSON allows", async () => {
     const text = `  {\n "seed" : 12345678901234567890, "t":1.0 ,"e":1E400, "u":"\\u00e9\\/é", "a":[ 1 ,2], "model":"gpt-4o","__proto__":{"x":1},\t"max_tokens" : 99999999 }\r\n`;

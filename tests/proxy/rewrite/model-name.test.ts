@@ -124,3 +124,10 @@ test("a name of a million marks costs no more than its length", () => {
   expect(resolveModel(`qwen${marks}`, rules).name).toBe("Qwen");
   expect(resolveModel(`${marks}x`, rules).name).toBe(`${marks}x`);
 });
+
+test("a live model that itself ends in the mark is asked for with it", () => {
+  expectRows(rewriteRules({ liveModel: "Deep-V4[1M]" }), [
+    ["deep-v4[1m]", "Deep-V4[1M]"],
+    ["deep-v4", "Deep-V4[1M]"],
+  ]);
+});

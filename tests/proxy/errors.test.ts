@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import { type ErrorCode, errorFrame, errorResponse } from "../../src/proxy/errors.ts";
+
+describe("an error's answer", () => {
+  const allMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+  const rows: [code: ErrorCode, status: number, type: string, headers: Record<string, string>][] = [
+    ["invalid_host", 400, "invalid_request_error", {}],
+    ["invalid_path", 400, "invalid_request_error", {}],
+    ["invalid_api_key", 401, "authentication_error", { "www-authenticate": "Bearer" }],
+    ["not_found", 404, "not_found_error", {}],
+    ["method_not_allowed", 405, "invalid_request_error", { allow: allMethods }],
+    ["request_timeout", 408, "timeout_error", {}],
+    ["body_too_large", 413, "invalid_request_error", {}],
+    ["upgrade_not_supported", 426, "invalid_request_error", { upgrade: "HTTP/1.1" }],
+    ["internal", 500, "api_error", {}],
+    ["upstream_unreachable", 502, "api_error", {}],
+    ["shutting_down", 503, "api_error", { "retry-after": "1" }],
+    ["storage_unavailable", 503, "api_error", { "retry-after": "1" }],
+    ["upstream_timeout", 504, "timeout_error", { "x-should-retry": "false" }],
+  ];
+  test.each(rows)("of %s is a %i that both families of SDKs read", async (code, status, type, headers) => {
+    const response = errorResponse(code);
+    expect(response.status).toBe(status);
+    const { "content-type": contentType, ...others } = Object.fromEntries(response.headers);
+    expect(contentType).toStartWith("application/json");
+    expect(others).toEqual(headers);
+    const message = expect.stringMatching(/^[A-Z].*\.$/);
+    expect(await response.json()).toEqual({ type: "error", error: { type, message, param: null, code } });
+  });
+});
+
+describe("an error in a stream", () => {
+  const eventOf = (path: string): string => new TextDecoder().decode(errorFrame(path, "upstream_timeout"));
+
+  test.each(["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/anything"])(
+    "on %s is data with an error member",
+    (path) => {
+      const [, json = ""] = /^data: (\{.*\})\n\n$/.exec(eventOf(path)) ?? [];
+      const { error } = JSON.parse(json) as { error: object };
+      expect(error).toMatchObject({ type: "timeout_error", code: "upstream_timeout", param: null });
+    },
+  );
+
+  test("of messages is an event of its own name", () => {
+    const [, json = ""] = /^event: error\ndata: (\{.*\})\n\n$/.exec(eventOf("/v1/messages")) ?? [];
+    expect(JSON.parse(json)).toMatchObject({ type: "error", error: { type: "timeout_error" } });
+  });
+});
