@@ -1,6 +1,6 @@
 import { A, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
-import { api, bodyOf } from "../client.ts";
+import { ApiError, api, bodyOf } from "../client.ts";
 import { queryClient } from "../resources.ts";
 import { endSession, session } from "../session.ts";
 import { listenForShortcuts, type Shortcut, shortcuts } from "../shortcuts.ts";
@@ -118,6 +118,7 @@ async function logOut(): Promise<void> {
   try {
     await bodyOf(api.logout.post());
   } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return;
     tell(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
