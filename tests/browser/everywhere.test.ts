@@ -204,6 +204,37 @@ describe.skipIf(!hasBrowser)("every page", () => {
     expect(await time.getAttribute("datetime")).toEndWith("+09:00");
   });
 
+  test("how old the page is goes by the time that passed, not by a clock that is minutes off", async () => {
+    await using visit = await console.visit("/keys", { ownClock: true });
+    const { page } = visit;
+    await page.getByText("Updated just now").waitFor();
+    await page.clock.setSystemTime(Date.now() - 600_000);
+    const refreshed = page.waitForResponse("**/api/keys");
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await refreshed;
+    await page.clock.runFor(2000);
+    await page.getByText("Updated just now").waitFor();
+    await page.clock.runFor(7000);
+    await page.getByText(/^Updated \d s ago$/).waitFor();
+  });
+
+  test("what ticks is not read out", async () => {
+    await using visit = await console.visit("/", { ownClock: true, provokes: /ERR_FAILED/ });
+    const { page } = visit;
+    await page.route("**/api/overview", (route) => route.abort());
+    const spoken = (): Promise<string[]> =>
+      page.evaluate(() =>
+        [...document.querySelectorAll("[role=status], [role=alert]")].map((region) => {
+          const copy = region.cloneNode(true) as Element;
+          for (const silent of copy.querySelectorAll("[aria-live=off]")) silent.remove();
+          return copy.textContent ?? "";
+        }),
+      );
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await page.getByRole("alert").getByText("The server does not answer.").waitFor();
+    expect((await spoken()).filter((text) => /just now|ago/.test(text))).toEqual([]);
+  });
+
   test("all script together is under 100 kB, compressed with gzip", async () => {
     const page = await (await fetch(console.program.adminUrl)).text();
     const scripts = [...page.matchAll(/src="([^"]+\.js)"/g)].map(([, path]) => path);

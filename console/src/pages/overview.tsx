@@ -153,7 +153,7 @@ function Backend(props: { overview: Overview | undefined }): JSX.Element {
       {(overview) => (
         <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
           {overview().upstream.ok ? "Backend answers" : "Backend does not answer"}
-          <span class="faint">
+          <span class="faint" aria-live="off">
             <Ago at={Date.parse(overview().upstream.checked_at)} />
           </span>
         </p>

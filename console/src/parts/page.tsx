@@ -1,6 +1,6 @@
 import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
 import { ago } from "../format.ts";
-import { now } from "../now.ts";
+import { now, onServerClock } from "../now.ts";
 import { Icon } from "./icon.tsx";
 
 /** What a page needs to know of the queries it shows. */
@@ -40,7 +40,9 @@ export function Page(props: PageProps): JSX.Element {
             <Icon name="warning" />
             <p>
               {query().error?.message}.{" "}
-              {query().dataUpdatedAt > 0 ? `Showing what was loaded ${ago(now() - query().dataUpdatedAt)}.` : ""}
+              <span aria-live="off">
+                {query().dataUpdatedAt > 0 ? `Showing what was loaded ${sinceLoaded(query())}.` : ""}
+              </span>
             </p>
             <button class="button" type="button" onClick={refetch}>
               Try again
@@ -55,7 +57,7 @@ export function Page(props: PageProps): JSX.Element {
 
 /** As fresh as the oldest of what is shown. */
 function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
-  const oldest = (): number => Math.min(...props.queries.map((query) => query.dataUpdatedAt));
+  const oldest = (): Loading | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);
   return (
     <div class="freshness">
@@ -68,12 +70,14 @@ function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }
       >
         <Icon name="refresh" />
       </button>
-      <Show when={oldest() > 0}>
-        <span>Updated {ago(now() - oldest())}</span>
+      <Show when={(oldest()?.dataUpdatedAt ?? 0) > 0 && oldest()}>
+        {(query) => <span>Updated {sinceLoaded(query())}</span>}
       </Show>
     </div>
   );
 }
+
+const sinceLoaded = ({ dataUpdatedAt }: Loading): string => ago(now() - onServerClock(dataUpdatedAt));
 
 export function Panel(props: {
   title: string;
