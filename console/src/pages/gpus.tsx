@@ -41,23 +41,20 @@ export function GpusPage(): JSX.Element {
         <dl class="figures">
           <Figure
             label="Power now"
-            value={sums() && watts(sums()?.powerW ?? 0)}
+            value={sums() && told(sums()?.powerW, watts)}
             note={sums() && `${sums()?.reporting} of ${plural(gpus.data?.length ?? 0, "GPU")} reporting`}
           />
           <Figure
             label="Utilisation"
-            value={sums() && percent(sums()?.utilizationPct)}
+            value={sums() && told(sums()?.utilizationPct, (mean) => `${Math.round(mean)}%`)}
             note="Mean of those that report"
           />
           <Figure
             label="Memory"
-            value={sums() && `${gibibytes(sums()?.memoryUsedMb ?? 0)} GiB`}
-            note={sums() && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
+            value={sums() && told(sums()?.memoryUsedMb, (used) => `${gibibytes(used)} GiB`)}
+            note={sums()?.memoryTotalMb !== undefined && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
           />
-          <Figure
-            label="Hottest"
-            value={sums() && (sums()?.hottestC === undefined ? "–" : `${count(sums()?.hottestC ?? 0)} °C`)}
-          />
+          <Figure label="Hottest" value={sums() && told(sums()?.hottestC, (hottest) => `${count(hottest)} °C`)} />
         </dl>
         <h2 class="visually-hidden">Each GPU</h2>
         <div class="gpus">
@@ -86,4 +83,6 @@ const SkeletonCards = (): JSX.Element => (
   </For>
 );
 
-const percent = (value: number | undefined): string => (value === undefined ? "–" : `${Math.round(value)}%`);
+/** What no GPU tells is a dash, not a zero. */
+const told = (value: number | undefined, format: (value: number) => string): string =>
+  value === undefined ? "–" : format(value);
