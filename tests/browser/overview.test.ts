@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 
@@ -15,6 +15,9 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     await page.getByText("No GPU has reported yet.").waitFor();
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
+    await page.goto(`${console.program.adminUrl}/usage`);
+    await page.getByText("No requests in these days.").waitFor();
+    expect(await page.getByRole("button", { name: "Clear the filter" }).count()).toBe(0);
   });
 });
 

@@ -37,6 +37,9 @@ describe.skipIf(!hasBrowser)("usage", () => {
             ),
           ),
         );
+        // Embeddings have no output, and this key nothing else.
+        const [indexer = 0] = await seedKeys(store, ["indexer"], names.length);
+        await store.usage.add([usage(indexer, now - 3 * 1440, [5, 500, 0])]);
       }),
     );
   });
@@ -215,6 +218,19 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await page.getByText("Nothing matches in these days.").waitFor();
     await page.getByRole("button", { name: "Clear the filter" }).first().click();
     await page.waitForURL("**/usage");
+    await drawn(page);
+  });
+
+  test("a chart without bars says what is the reason", async () => {
+    await using visit = await console.visit("/usage?range=7d&q=alpha");
+    const { page } = visit;
+    await page.getByRole("checkbox", { name: "alpha" }).uncheck();
+    await page.getByText("All keys of this time are hidden.").waitFor();
+    await page.getByRole("button", { name: "Show all keys" }).click();
+    await drawn(page);
+    await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
+    await page.getByText("No output tokens in this time.").waitFor();
+    await page.getByRole("radio", { name: "Requests", exact: true }).check();
     await drawn(page);
   });
 

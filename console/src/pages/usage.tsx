@@ -29,6 +29,7 @@ export function UsagePage(): JSX.Element {
       <Toolbar filters={filters} usage={usage} />
       <HistoryPanel filters={filters} usage={usage} />
       <DailyPanel
+        isFiltered={filters.isFiltered() || filters.hidden().size > 0}
         shows={(row) => filters.shows(row.key_id, row.key_name) && !filters.hidden().has(row.key_id)}
         onClear={filters.clear}
       />

@@ -21,6 +21,7 @@ const lineOptions = [
 ] as const;
 
 interface DailyPanelProps {
+  isFiltered: boolean;
   shows: (row: DailyRow) => boolean;
   onClear: () => void;
 }
@@ -65,11 +66,13 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
       <Show
         when={daily.data === undefined || lines().length > 0}
         fallback={
-          <Empty title="Nothing matches in these days.">
-            <button class="button" type="button" onClick={() => props.onClear()}>
-              Clear the filter
-            </button>
-          </Empty>
+          <Show when={props.isFiltered} fallback={<Empty title="No requests in these days." />}>
+            <Empty title="Nothing matches in these days.">
+              <button class="button" type="button" onClick={() => props.onClear()}>
+                Clear the filter
+              </button>
+            </Empty>
+          </Show>
         }
       >
         <DailyTable lines={daily.data === undefined ? undefined : lines()} perKey={perKey()} />

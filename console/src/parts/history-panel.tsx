@@ -1,4 +1,4 @@
-import { type JSX, Show } from "solid-js";
+import { type JSX, Match, Show, Switch } from "solid-js";
 import { bucketName, compact, count } from "../format.ts";
 import { metricOf, metrics } from "../history.ts";
 import { spanLabel } from "../seoul-time.ts";
@@ -38,7 +38,7 @@ export function HistoryPanel(props: HistoryPanelProps): JSX.Element {
         zoomed={props.usage.view().zoom !== undefined}
         loading={props.usage.isLoading()}
         onZoom={(zoom) => props.usage.setZoom(zoom)}
-        empty={<NothingUsed filters={props.filters} />}
+        empty={<NothingDrawn {...props} />}
       />
       <UsageLegend
         ranked={props.usage.ranked()}
@@ -69,6 +69,24 @@ function HistoryActions(props: { usage: UsageView }): JSX.Element {
         CSV
       </button>
     </>
+  );
+}
+
+/** Why there is no bar, and the way to some. */
+function NothingDrawn(props: HistoryPanelProps): JSX.Element {
+  return (
+    <Switch fallback={<NothingUsed filters={props.filters} />}>
+      <Match when={props.usage.sums().requests > 0}>
+        <Empty title={`No ${metrics[props.filters.metric()].label.toLowerCase()} in this time.`} />
+      </Match>
+      <Match when={props.usage.ranked().length > 0}>
+        <Empty title="All keys of this time are hidden.">
+          <button class="button" type="button" onClick={() => props.filters.setHidden(new Set())}>
+            Show all keys
+          </button>
+        </Empty>
+      </Match>
+    </Switch>
   );
 }
 
