@@ -78,6 +78,23 @@ describe.skipIf(!hasBrowser)("every page", () => {
     expect(width).toBe(390);
   });
 
+  test("a phone cuts no figure's note off, and a long name ends in an ellipsis", async () => {
+    await using visit = await console.visit("/", { phone: true });
+    const { page } = visit;
+    await page.getByText("on yesterday by now").or(page.getByText("None yesterday by now")).first().waitFor();
+    const cut = (selector: string): Promise<(string | null)[]> =>
+      page.evaluate(
+        (selected) =>
+          [...document.querySelectorAll(selected)]
+            .filter((element) => element.scrollWidth > element.clientWidth)
+            .map((element) => `${getComputedStyle(element).textOverflow} ${getComputedStyle(element).display}`),
+        selector,
+      );
+    expect(await cut(".figure .note")).toEqual([]);
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(new Set(await cut(".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
+  });
+
   test("a phone shows a key's row as a card, with the name of each figure", async () => {
     await using visit = await console.visit("/keys", { phone: true });
     const { page } = visit;

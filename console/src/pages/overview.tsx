@@ -62,7 +62,7 @@ export function OverviewPage(): JSX.Element {
             zoomed={false}
             loading={history.data === undefined}
             onZoom={zoom}
-            empty={<Empty title="No requests in the last 24 hours." />}
+            empty={<Empty title="No output tokens in the last 24 hours." />}
           />
         </Panel>
       </Show>
@@ -188,9 +188,9 @@ function BusyKey(props: { one: RankedKey; most: number }): JSX.Element {
   const share = (): number => (props.most === 0 ? 0 : props.one.total / props.most);
   return (
     <li>
-      <A href={`/usage?key=${props.one.key.id}`} class="name">
+      <A href={`/usage?key=${props.one.key.id}`} class="name" title={props.one.key.name}>
         <span class={`swatch series-${props.one.colour}`} />
-        {props.one.key.name}
+        <span>{props.one.key.name}</span>
       </A>
       <span class="value">{compact(props.one.total)}</span>
       <span class={`share series-${props.one.colour}`} style={{ "--share": share() }} />
@@ -217,7 +217,7 @@ function GpuList(props: { overview: Overview | undefined }): JSX.Element {
               <li classList={{ stale: gpu.stale }}>
                 <span class="name" title={gpu.name}>
                   <span class="gpu-number">{gpu.gpu_id}</span>
-                  {gpu.name}
+                  <span>{gpu.name}</span>
                 </span>
                 <span class="value">
                   {gpu.stale ? "Stale" : gpu.power_draw_w === null ? "–" : watts(gpu.power_draw_w)}

@@ -31,7 +31,9 @@ export function Page(props: PageProps): JSX.Element {
     <main id="main" tabindex="-1">
       <header class="page-head">
         <h1>{props.title}</h1>
-        <Freshness queries={props.queries} onRefresh={refetch} />
+        <Show when={props.queries.length > 0}>
+          <Freshness queries={props.queries} onRefresh={refetch} />
+        </Show>
         <div class="actions">{props.actions}</div>
       </header>
       <Show when={failed()}>
