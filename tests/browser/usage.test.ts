@@ -228,6 +228,8 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await page.getByText("All keys of this time are hidden.").waitFor();
     await page.getByRole("button", { name: "Show all keys" }).click();
     await drawn(page);
+    await page.goto(`${console.program.adminUrl}/usage?from=2026-01-01T00:00&to=2026-01-02T00:00`);
+    await page.getByText("Only days are kept from so long ago.").waitFor();
     await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
     await page.getByText("No output tokens in this time.").waitFor();
     await page.getByRole("radio", { name: "Requests", exact: true }).check();
