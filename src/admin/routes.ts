@@ -39,6 +39,8 @@ export interface AdminDeps {
   metricsText: () => Promise<string>;
   /** One POST of GPU samples went through. */
   gpuSamplesReceived: (stored: number, skipped: number) => void;
+  /** `/v1` does not answer where the console does. */
+  separatePorts: boolean;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
   /** Whether the backend answers; may reject. Asked once every few seconds, and aborted by `signal`. */

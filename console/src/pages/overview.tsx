@@ -41,7 +41,11 @@ export function OverviewPage(): JSX.Element {
     <Page title="Overview" queries={[overview, history]} actions={<Backend overview={overview.data} />}>
       <TodayFigures overview={overview.data} />
       <Show when={isNew()}>
-        <FirstSteps hasKeys={(overview.data?.active_keys ?? 0) > 0} hasGpus={(overview.data?.gpus.length ?? 0) > 0} />
+        <FirstSteps
+          hasKeys={(overview.data?.active_keys ?? 0) > 0}
+          hasGpus={(overview.data?.gpus.length ?? 0) > 0}
+          separatePorts={overview.data?.separate_ports ?? false}
+        />
       </Show>
       <Show when={!isNew()}>
         <Panel
