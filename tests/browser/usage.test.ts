@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
-import { seed, seedKeys, usage } from "./support/seed.ts";
+import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
 setDefaultTimeout(30_000);
@@ -37,6 +37,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
             ),
           ),
         );
+        await store.gpu.add({ keyId: ids[0] ?? 0, recordedAt: Date.now(), readings: [reading(0)] });
         // Embeddings have no output, and this key nothing else.
         const [indexer = 0] = await seedKeys(store, ["indexer"], names.length);
         await store.usage.add([usage(indexer, now - 3 * 1440, [5, 500, 0])]);
@@ -275,5 +276,19 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await page.unroute("**/api/usage/history*");
     await bar.getByRole("button", { name: "Try again" }).click();
     await bar.waitFor({ state: "detached" });
+  });
+
+  test.each(["/usage", "/gpus"])("no part of %s fails to load in silence", async (path) => {
+    await using visit = await console.visit(path, { provokes: /status of 500/ });
+    const { page } = visit;
+    const refuse = { status: 500, json: { error: "Internal error" } };
+    for (const part of path === "/usage" ? ["usage/daily"] : ["gpu-stats/power-history", "usage/history"]) {
+      await page.route(`**/api/${part}*`, (route) => route.fulfill(refuse));
+      await page.reload();
+      await page.getByRole("alert").getByText("Internal error.").waitFor();
+      await page.unroute(`**/api/${part}*`);
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByRole("alert").waitFor({ state: "detached" });
+    }
   });
 });

@@ -1,4 +1,5 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { useEnergyView } from "../energy-view.ts";
 import { count, gibibytes, plural, watts } from "../format.ts";
 import { sumGpus } from "../gpu-state.ts";
 import { now } from "../now.ts";
@@ -13,6 +14,7 @@ import { rememberCount, rememberedCount } from "../settings.ts";
 /** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {
   const gpus = useGpus();
+  const energy = useEnergyView();
   createEffect(() => gpus.data && rememberCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
   const sums = createMemo(() => gpus.data && sumGpus(gpus.data, now()));
@@ -21,6 +23,7 @@ export function GpusPage(): JSX.Element {
     <Page
       title="GPUs"
       queries={[gpus]}
+      slowQueries={energy.queries}
       actions={
         <button class="button" type="button" onClick={() => setAdding(true)}>
           <Icon name="plus" />
@@ -64,7 +67,7 @@ export function GpusPage(): JSX.Element {
         </div>
       </Show>
       <Show when={gpus.data?.length !== 0}>
-        <EnergyPanel />
+        <EnergyPanel view={energy} />
       </Show>
       <Show when={adding()}>
         <GpuHostDialog onClose={() => setAdding(false)} />

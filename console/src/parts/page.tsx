@@ -14,8 +14,10 @@ export interface Loading {
 
 interface PageProps {
   title: string;
-  /** All that the page loads: the oldest of them is how fresh the page is. */
+  /** The oldest of them is how fresh the page is. */
   queries: readonly Loading[];
+  /** What else the page loads, and less often: it may fail like the others, but its age says little. */
+  slowQueries?: readonly Loading[];
   actions?: JSX.Element;
   children: JSX.Element;
 }
@@ -23,9 +25,10 @@ interface PageProps {
 /** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
-  const failed = (): Loading | undefined => props.queries.find((query) => query.isError);
+  const all = (): readonly Loading[] => [...props.queries, ...(props.slowQueries ?? [])];
+  const failed = (): Loading | undefined => all().find((query) => query.isError);
   const refetch = (): void => {
-    for (const query of props.queries) query.refetch();
+    for (const query of all()) query.refetch();
   };
   return (
     <main id="main" tabindex="-1">
