@@ -190,6 +190,7 @@ async function adminDepsOf(
       }),
     metricsText: figures.metricsText,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
+    separatePorts: config.adminPort !== undefined,
     inFlight: figures.inFlight,
     probeUpstream: probeOf(config.upstream),
   };

@@ -7,6 +7,7 @@ import { minuteMs } from "./seoul-time.ts";
 import { bucketQuery, sameQuery, sameSpan, type Span, visibleSpan } from "./view.ts";
 
 export interface EnergyView extends ViewControl {
+  queries: readonly [ReturnType<typeof useHistory>, ReturnType<typeof usePower>];
   span: () => Span;
   bucketMinutes: () => number;
   powerMinutes: () => number;
@@ -62,6 +63,7 @@ export function useEnergyView(): EnergyView {
   );
   return {
     ...control,
+    queries: [usage, power],
     span,
     bucketMinutes,
     powerMinutes,

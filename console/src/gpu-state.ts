@@ -6,13 +6,14 @@ const staleAfterMs = 120_000;
 export const isStale = (gpu: Pick<Gpu, "recorded_at">, now: number): boolean =>
   now - Date.parse(gpu.recorded_at) >= staleAfterMs;
 
+/** Over those that tell; undefined where none does. */
 export interface GpuSums {
   reporting: number;
-  powerW: number;
-  /** Mean over those that tell; undefined where none does. */
+  powerW: number | undefined;
+  /** Mean. */
   utilizationPct: number | undefined;
-  memoryUsedMb: number;
-  memoryTotalMb: number;
+  memoryUsedMb: number | undefined;
+  memoryTotalMb: number | undefined;
   hottestC: number | undefined;
 }
 
@@ -20,15 +21,17 @@ export interface GpuSums {
 export function sumGpus(gpus: readonly Gpu[], now: number): GpuSums {
   const live = gpus.filter((gpu) => !isStale(gpu, now));
   const utilizations = live.flatMap((gpu) => gpu.utilization_pct ?? []);
+  const utilization = sumOf(utilizations);
   const temperatures = live.flatMap((gpu) => gpu.temp_c ?? []);
   return {
     reporting: live.length,
-    powerW: sum(live.map((gpu) => gpu.power_draw_w ?? 0)),
-    utilizationPct: utilizations.length === 0 ? undefined : sum(utilizations) / utilizations.length,
-    memoryUsedMb: sum(live.map((gpu) => gpu.memory_used_mb ?? 0)),
-    memoryTotalMb: sum(live.map((gpu) => gpu.memory_total_mb ?? 0)),
+    powerW: sumOf(live.flatMap((gpu) => gpu.power_draw_w ?? [])),
+    utilizationPct: utilization === undefined ? undefined : utilization / utilizations.length,
+    memoryUsedMb: sumOf(live.flatMap((gpu) => gpu.memory_used_mb ?? [])),
+    memoryTotalMb: sumOf(live.flatMap((gpu) => gpu.memory_total_mb ?? [])),
     hottestC: temperatures.length === 0 ? undefined : Math.max(...temperatures),
   };
 }
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+const sumOf = (values: readonly number[]): number | undefined =>
+  values.length === 0 ? undefined : values.reduce((total, value) => total + value, 0);

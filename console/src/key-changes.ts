@@ -22,7 +22,8 @@ export function useKeyChange(): UseMutationResult<Key, Error, { key: Key; change
     },
     onError: (error, { key }, before) => {
       if (before !== undefined) replace(key.id, before);
-      tell(`“${key.name}” was not changed: ${error.message}`, "error");
+      // Not the key's own name, which is still the refused one.
+      tell(`“${before?.name ?? key.name}” was not changed: ${error.message}`, "error");
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["keys"] }),
   }));

@@ -12,10 +12,13 @@ import { UsagePage } from "./pages/usage.tsx";
 import { Gate } from "./parts/gate.tsx";
 import { Toasts } from "./parts/toast.tsx";
 import { queryClient } from "./resources.ts";
+import { resumeIfThere } from "./resume-session.ts";
+import { followOtherTabs } from "./session.ts";
 import "./style.css";
 
 function Console(): JSX.Element {
   tickWhileVisible();
+  followOtherTabs(resumeIfThere);
   return (
     <QueryClientProvider client={queryClient}>
       <Router>

@@ -9,10 +9,16 @@ export function noteServerTime(date: string | null): void {
   if (Number.isNaN(server)) return;
   const skew = server + 500 - Date.now();
   // Within what the header's whole seconds and the way here explain, the clocks agree.
-  skewMs = Math.abs(skew) < 2000 ? 0 : skew;
+  const noted = Math.abs(skew) < 2000 ? 0 : skew;
+  if (noted === skewMs) return;
+  skewMs = noted;
+  setNow(serverNow());
 }
 
-export const serverNow = (): number => Date.now() + skewMs;
+/** The server's time when this machine's clock said `localMs`. */
+export const onServerClock = (localMs: number): number => localMs + skewMs;
+
+export const serverNow = (): number => onServerClock(Date.now());
 
 const [now, setNow] = createSignal(serverNow());
 

@@ -65,7 +65,7 @@ export const useDaily = (days: () => number): Answered<typeof getDaily> =>
   useQuery(() => ({
     queryKey: ["usage", "daily", days()],
     queryFn: () => getDaily(days()),
-    refetchInterval: 60_000,
+    refetchInterval: refreshedEvery(60_000),
     placeholderData: keepPrevious,
   }));
 
@@ -73,7 +73,7 @@ export const useHistory = (query: () => BucketQuery): Answered<typeof getHistory
   useQuery(() => ({
     queryKey: ["usage", "history", query()],
     queryFn: () => getHistory(query()),
-    refetchInterval: refreshEvery(query()),
+    refetchInterval: refreshedEvery(refreshEvery(query())),
     placeholderData: keepPrevious,
   }));
 
@@ -84,11 +84,17 @@ export const usePower = (query: () => BucketQuery): Answered<typeof getPower> =>
   useQuery(() => ({
     queryKey: ["power", query()],
     queryFn: () => getPower(query()),
-    refetchInterval: refreshEvery(query()),
+    refetchInterval: refreshedEvery(refreshEvery(query())),
     placeholderData: keepPrevious,
   }));
 
 /** What is shown stays until what was asked for has come. */
 const keepPrevious = <T>(previous: T | undefined): T | undefined => previous;
+
+/** What failed is asked for again sooner: until it comes, the page says that something is wrong. */
+const refreshedEvery =
+  (everyMs: number) =>
+  ({ state }: { state: { status: string } }): number =>
+    state.status === "error" ? 15_000 : everyMs;
 
 const refreshEvery = ({ days }: BucketQuery): number => (days <= 1 ? 15_000 : 60_000);

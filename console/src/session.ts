@@ -1,5 +1,5 @@
 import { createSignal } from "solid-js";
-import { readSetting, writeSetting } from "./settings.ts";
+import { readSetting, watchSetting, writeSetting } from "./settings.ts";
 
 export interface Session {
   username: string;
@@ -27,6 +27,14 @@ export function beginSession(begun: Session): void {
 export function endSession(): void {
   writeSetting(markName, undefined);
   setSession(undefined);
+}
+
+/**
+ * All tabs share one cookie: where another one logs out or in, this one's CSRF token is an old session's.
+ * @param resume asks for the session that the cookie holds now
+ */
+export function followOtherTabs(resume: () => void): void {
+  watchSetting(markName, (mark) => (mark === undefined ? setSession(undefined) : resume()));
 }
 
 /** Where to go after login: an address of this console alone, whatever a link to the login page says. */

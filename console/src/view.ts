@@ -47,6 +47,9 @@ export const zoomParameters = (zoom: Span | undefined): { from: string | undefin
   to: zoom && seoulMinute(zoom.to),
 });
 
+/** How far back the API's histories reach. */
+export const maxDays = 30;
+
 const finerBuckets = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440];
 
 /** The API reaches back from now, so looking closely at a distant hour fetches all since: this many points are still answered and parsed without a wait. */
@@ -57,7 +60,7 @@ const maxBars = 720;
 export function bucketQuery(view: View, now: number, keyCount: number): BucketQuery {
   const { spanMs, bucketMinutes } = ranges[view.range];
   if (view.zoom === undefined) return { days: Math.ceil(spanMs / dayMs), bucketMinutes };
-  const days = Math.min(30, Math.max(1, Math.ceil((now - view.zoom.from) / dayMs)));
+  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - view.zoom.from) / dayMs)));
   const barMinutes = (view.zoom.to - view.zoom.from) / minuteMs / maxBars;
   const pointMinutes = (days * 1440 * Math.max(1, keyCount)) / maxPoints;
   const finer = finerBuckets.find((minutes) => minutes >= barMinutes && minutes >= pointMinutes) ?? 1440;

@@ -12,9 +12,11 @@ export interface OverviewDeps {
   clock: Clock;
   operations: Pick<Operations, "upstream">;
   inFlight: () => Promise<number>;
+  separatePorts: boolean;
 }
 
-export async function getOverview({ store, clock, operations, inFlight }: OverviewDeps): Promise<OverviewBody> {
+export async function getOverview(deps: OverviewDeps): Promise<OverviewBody> {
+  const { store, clock, operations, inFlight, separatePorts } = deps;
   const now = clock();
   const minute = minuteOf(now);
   const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
@@ -36,6 +38,7 @@ export async function getOverview({ store, clock, operations, inFlight }: Overvi
     last_minute: usageTotal(lastMinute),
     active_keys: activeKeys,
     in_flight: runningRequests,
+    separate_ports: separatePorts,
     gpus,
     power_draw_w: livePower(gpus),
     upstream: { ok: upstream.ok, checked_at: timestampOf(upstream.checkedAt) },

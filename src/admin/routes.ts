@@ -39,6 +39,8 @@ export interface AdminDeps {
   metricsText: () => Promise<string>;
   /** One POST of GPU samples went through. */
   gpuSamplesReceived: (stored: number, skipped: number) => void;
+  /** `/v1` does not answer where the console does. */
+  separatePorts: boolean;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
   /** Whether the backend answers; may reject. Asked once every few seconds, and aborted by `signal`. */
@@ -82,7 +84,7 @@ export function adminRoutes(deps: AdminDeps) {
 function sessionGate({ sessions }: Parts) {
   return new Elysia()
     .derive({ as: "scoped" }, async ({ request, cookie: { session: cookie } }) => {
-      const session = await sessions.find(cookie?.value);
+      const session = await sessions.find(request.headers);
       if (session === undefined) throw authenticationRequired();
       cookie?.set(sessionCookie(session));
       return { session, json: await readUnforgedBody(request, session.csrfToken) };
@@ -117,9 +119,9 @@ function operationsRoutes({ operations, sessions, config, metricsText }: Parts) 
     )
     .get(
       "/metrics",
-      async ({ request, cookie: { session: cookie } }) => {
-        const scraper = presentsMetricsToken(request.headers, config.metricsToken);
-        if (!scraper && (await sessions.find(cookie?.value)) === undefined) throw authenticationRequired();
+      async ({ request: { headers } }) => {
+        const scraper = presentsMetricsToken(headers, config.metricsToken);
+        if (!scraper && (await sessions.find(headers)) === undefined) throw authenticationRequired();
         return new Response(await metricsText(), { headers: { "content-type": metricsContentType } });
       },
       contracts.metrics,
@@ -144,8 +146,8 @@ function openRoutes(parts: Parts) {
     )
     .get(
       "/api/me",
-      async ({ cookie: { session: cookie }, status }) => {
-        const session = await sessions.find(cookie?.value);
+      async ({ request, cookie: { session: cookie }, status }) => {
+        const session = await sessions.find(request.headers);
         if (session === undefined) return status(401, { authenticated: false as const });
         cookie?.set(sessionCookie(session));
         return { authenticated: true as const, username: session.username, csrf_token: session.csrfToken };

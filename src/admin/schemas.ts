@@ -122,6 +122,7 @@ export const overviewBody = t.Object({
   last_minute: t.Object(usageTotal.properties, { description: "The last whole minute" }),
   active_keys: count,
   in_flight: count,
+  separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 does not answer at this address" }),
   gpus: t.Array(
     t.Object({
       gpu_id: t.Integer(),

@@ -19,7 +19,7 @@ export interface LiveSession {
 
 export interface Sessions {
   /** A cookie that is forged, cut, foreign, expired or logged out is no session; nothing about it is an error. */
-  find(cookieValue: unknown): Promise<LiveSession | undefined>;
+  find(headers: Headers): Promise<LiveSession | undefined>;
   /** Always under a new id, whatever the browser came with. */
   start(): Promise<LiveSession>;
   end(session: LiveSession): Promise<void>;
@@ -44,17 +44,24 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
       .catch((error: unknown) => log.warn("a session's expiry was not written", { error: String(error) }));
   }
 
+  async function findBy(cookieValue: string): Promise<LiveSession | undefined> {
+    const id = await unsignCookie(cookieValue, signingKey);
+    if (typeof id !== "string") return undefined;
+    const idHash = sha256Hex(id);
+    const row = await store.sessions.find(idHash, clock());
+    // A renamed admin is another user.
+    if (row === undefined || row.username !== config.username) return undefined;
+    slide(idHash, row.expiresAt);
+    return { idHash, csrfToken: row.csrfToken, username: row.username, cookieValue };
+  }
+
   return {
-    async find(cookieValue) {
-      if (typeof cookieValue !== "string") return undefined;
-      const id = await unsignCookie(cookieValue, signingKey);
-      if (typeof id !== "string") return undefined;
-      const idHash = sha256Hex(id);
-      const row = await store.sessions.find(idHash, clock());
-      // A renamed admin is another user.
-      if (row === undefined || row.username !== config.username) return undefined;
-      slide(idHash, row.expiresAt);
-      return { idHash, csrfToken: row.csrfToken, username: row.username, cookieValue };
+    async find(headers) {
+      for (const cookieValue of sessionCookiesIn(headers)) {
+        const session = await findBy(cookieValue);
+        if (session !== undefined) return session;
+      }
+      return undefined;
     },
 
     async start() {
@@ -66,6 +73,26 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
 
     end: ({ idHash }) => store.sessions.delete(idHash),
   };
+}
+
+/** More than a browser gathers, and so few that a stranger's head full of them costs little. */
+const mostCookies = 8;
+
+/** An application on a parent domain may call its cookie `session` too, and the browser sends whichever is older first. */
+function sessionCookiesIn(headers: Headers): string[] {
+  const cookies = (headers.get("cookie") ?? "").split(";").map((cookie) => cookie.trim());
+  return cookies
+    .filter((cookie) => cookie.startsWith("session="))
+    .slice(0, mostCookies)
+    .flatMap((cookie) => findDecoded(cookie.slice("session=".length)) ?? []);
+}
+
+function findDecoded(value: string): string | undefined {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
 }
 
 const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;

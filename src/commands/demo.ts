@@ -28,7 +28,7 @@ when the demo ends.
   HOST, PORT   where to listen (127.0.0.1, 8080; any free port where 8080 is taken)
 
 What else \`tollgate serve\` reads from the environment holds here too, apart from the backend, the
-model's names and the place of the data.
+model's names, the place of the data, the key that signs sessions and the number of processes.
 `;
 
 /** Frames, and so tokens, of each simulated answer. */

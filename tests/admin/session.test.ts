@@ -166,6 +166,17 @@ describe("a session", () => {
     expect(await statusOf(`__proto__=1; a=%zz; =; ;; constructor={"x":1}; ${cookie}; b={`)).toBe(200);
   });
 
+  test("is found among cookies of the same name that other applications of the domain set", async () => {
+    const { cookie } = await admin.login();
+    for (const others of [
+      `session=theirs; ${cookie}`,
+      `${cookie}; session=theirs`,
+      `session=%zz; session=; ${cookie}`,
+    ]) {
+      expect([others, await statusOf(others)]).toEqual([others, 200]);
+    }
+  });
+
   test("lets a browser with a dead cookie log in", async () => {
     const json = { username: "admin", password };
     const answer = await admin.send("POST", "/api/login", { as: { cookie: "session=dead.cookie" }, json });

@@ -78,6 +78,23 @@ describe.skipIf(!hasBrowser)("every page", () => {
     expect(width).toBe(390);
   });
 
+  test("a phone cuts no figure's note off, and a long name ends in an ellipsis", async () => {
+    await using visit = await console.visit("/", { phone: true });
+    const { page } = visit;
+    await page.getByText("on yesterday by now").or(page.getByText("None yesterday by now")).first().waitFor();
+    const cut = (selector: string): Promise<(string | null)[]> =>
+      page.evaluate(
+        (selected) =>
+          [...document.querySelectorAll(selected)]
+            .filter((element) => element.scrollWidth > element.clientWidth)
+            .map((element) => `${getComputedStyle(element).textOverflow} ${getComputedStyle(element).display}`),
+        selector,
+      );
+    expect(await cut(".figure .note")).toEqual([]);
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(new Set(await cut(".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
+  });
+
   test("a phone shows a key's row as a card, with the name of each figure", async () => {
     await using visit = await console.visit("/keys", { phone: true });
     const { page } = visit;
@@ -202,6 +219,37 @@ describe.skipIf(!hasBrowser)("every page", () => {
     const time = visit.page.getByRole("row").filter({ hasText: "alpha" }).locator("time");
     expect(await time.getAttribute("title")).toMatch(/^\d+ \w{3} \d{4}, \d\d:\d\d:\d\d KST$/);
     expect(await time.getAttribute("datetime")).toEndWith("+09:00");
+  });
+
+  test("how old the page is goes by the time that passed, not by a clock that is minutes off", async () => {
+    await using visit = await console.visit("/keys", { ownClock: true });
+    const { page } = visit;
+    await page.getByText("Updated just now").waitFor();
+    await page.clock.setSystemTime(Date.now() - 600_000);
+    const refreshed = page.waitForResponse("**/api/keys");
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await refreshed;
+    await page.clock.runFor(2000);
+    await page.getByText("Updated just now").waitFor();
+    await page.clock.runFor(7000);
+    await page.getByText(/^Updated \d s ago$/).waitFor();
+  });
+
+  test("what ticks is not read out", async () => {
+    await using visit = await console.visit("/", { ownClock: true, provokes: /ERR_FAILED/ });
+    const { page } = visit;
+    await page.route("**/api/overview", (route) => route.abort());
+    const spoken = (): Promise<string[]> =>
+      page.evaluate(() =>
+        [...document.querySelectorAll("[role=status], [role=alert]")].map((region) => {
+          const copy = region.cloneNode(true) as Element;
+          for (const silent of copy.querySelectorAll("[aria-live=off]")) silent.remove();
+          return copy.textContent ?? "";
+        }),
+      );
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await page.getByRole("alert").getByText("The server does not answer.").waitFor();
+    expect((await spoken()).filter((text) => /just now|ago/.test(text))).toEqual([]);
   });
 
   test("all script together is under 100 kB, compressed with gzip", async () => {

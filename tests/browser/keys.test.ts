@@ -130,6 +130,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("switch", { name: "stubborn is active" }).click();
     await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
     await page.getByRole("switch", { name: "stubborn is active", checked: true }).waitFor();
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.getByRole("button", { name: "Rename stubborn" }).click();
+    await page.getByLabel("New name of stubborn").fill("pliant");
+    await page.keyboard.press("Enter");
+    await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
   });
 
   test("deleting names the key and what is lost, offers to deactivate instead, and has Cancel in focus", async () => {
@@ -166,6 +171,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("ZEBRA");
+    await page.waitForURL("**/keys?q=ZEBRA");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("n");
+    await page.getByRole("dialog", { name: "New API key" }).waitFor();
+    await page.keyboard.press("Escape");
     await page.waitForURL("**/keys?q=ZEBRA");
     await page.getByRole("button", { name: "Name", exact: true }).click();
     await page.getByRole("columnheader", { name: "Name" }).and(page.locator("[aria-sort=ascending]")).waitFor();

@@ -83,6 +83,39 @@ describe.skipIf(!hasBrowser)("login", () => {
     expect((await fetch(`${console.program.adminUrl}/api/keys`, { headers })).status).toBe(401);
   });
 
+  test("in one tab is one in all of them, and so is logging out", async () => {
+    const created = await console.admin.createKey("seen by two tabs");
+    await using visit = await console.visit("/login", { anonymous: true });
+    const { page, context } = visit;
+    await logIn(page, "admin", password);
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+    const second = await context.newPage();
+    await second.goto(`${console.program.adminUrl}/keys`);
+    const active = second.getByRole("switch", { name: "seen by two tabs is active" });
+    await active.waitFor();
+    await page.getByRole("button", { name: "Log out admin" }).click();
+    await second.waitForURL("**/login?next=%2Fkeys");
+    await logIn(page, "admin", password);
+    // Not with the CSRF token of the session that is over.
+    const changed = second.waitForResponse((answer) => answer.request().method() === "PATCH");
+    await active.click();
+    expect((await changed).status()).toBe(200);
+    expect(await second.getByRole("button", { name: "Dismiss" }).count()).toBe(0);
+    await second.goto(`${console.program.adminUrl}/login?next=/gpus`);
+    await second.getByRole("heading", { name: "GPUs", level: 1 }).waitFor();
+    await console.admin.deleteKey(created.id);
+  });
+
+  test("that is over already lets log out without a complaint", async () => {
+    await using visit = await console.visit("/keys", { provokes: refused });
+    const { page, context } = visit;
+    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await context.clearCookies();
+    await page.getByRole("button", { name: "Log out admin" }).click();
+    await page.getByRole("button", { name: "Log in" }).waitFor();
+    expect(await page.getByText("Still logged in").count()).toBe(0);
+  });
+
   test("tells the seconds that are left where the limit is hit, and waits", async () => {
     await using visit = await console.visit("/login", { anonymous: true, provokes: /status of 4(01|29)/ });
     const { page } = visit;
@@ -95,6 +128,8 @@ describe.skipIf(!hasBrowser)("login", () => {
       await waiting.or(wrong).waitFor();
     }
     await waiting.waitFor();
+    // A screen reader that is told each second says nothing else for a minute.
+    expect(await page.getByRole("alert").locator("[aria-live=off]").textContent()).toMatch(/^Try again in \d+ second/);
     expect(await page.getByRole("button", { name: "Log in" }).isDisabled()).toBe(true);
   });
 });

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { findFreePort } from "../support/free-port.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 
@@ -15,6 +16,24 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     await page.getByText("No GPU has reported yet.").waitFor();
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
+    await page.goto(`${console.program.adminUrl}/usage`);
+    await page.getByText("No requests in these days.").waitFor();
+    expect(await page.getByRole("button", { name: "Clear the filter" }).count()).toBe(0);
+  });
+});
+
+describe.skipIf(!hasBrowser)("a console on a port of its own", () => {
+  test("shows no command that asks for /v1 at that port", async () => {
+    await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    await page.getByText(`curl http://ADDRESS/v1/models -H "Authorization: Bearer KEY"`).waitFor();
+    await page.getByText("ADDRESS is where /v1 answers").waitFor();
+    await page.goto(`${console.program.adminUrl}/keys?new=1`);
+    await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
+    await page.keyboard.press("Enter");
+    await page.getByText("Try it").click();
+    await page.getByText("curl http://ADDRESS/v1/models").waitFor();
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
-import { seed, seedKeys, usage } from "./support/seed.ts";
+import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
 setDefaultTimeout(30_000);
@@ -37,6 +37,10 @@ describe.skipIf(!hasBrowser)("usage", () => {
             ),
           ),
         );
+        await store.gpu.add({ keyId: ids[0] ?? 0, recordedAt: Date.now(), readings: [reading(0)] });
+        // Embeddings have no output, and this key nothing else.
+        const [indexer = 0] = await seedKeys(store, ["indexer"], names.length);
+        await store.usage.add([usage(indexer, now - 3 * 1440, [5, 500, 0])]);
       }),
     );
   });
@@ -218,6 +222,21 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await drawn(page);
   });
 
+  test("a chart without bars says what is the reason", async () => {
+    await using visit = await console.visit("/usage?range=7d&q=alpha");
+    const { page } = visit;
+    await page.getByRole("checkbox", { name: "alpha" }).uncheck();
+    await page.getByText("All keys of this time are hidden.").waitFor();
+    await page.getByRole("button", { name: "Show all keys" }).click();
+    await drawn(page);
+    await page.goto(`${console.program.adminUrl}/usage?from=2026-01-01T00:00&to=2026-01-02T00:00`);
+    await page.getByText("Only days are kept from so long ago.").waitFor();
+    await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
+    await page.getByText("No output tokens in this time.").waitFor();
+    await page.getByRole("radio", { name: "Requests", exact: true }).check();
+    await drawn(page);
+  });
+
   test("a refresh leaves the focus where it is", async () => {
     await using visit = await console.visit("/usage", { ownClock: true });
     const { page } = visit;
@@ -257,5 +276,19 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await page.unroute("**/api/usage/history*");
     await bar.getByRole("button", { name: "Try again" }).click();
     await bar.waitFor({ state: "detached" });
+  });
+
+  test.each(["/usage", "/gpus"])("no part of %s fails to load in silence", async (path) => {
+    await using visit = await console.visit(path, { provokes: /status of 500/ });
+    const { page } = visit;
+    const refuse = { status: 500, json: { error: "Internal error" } };
+    for (const part of path === "/usage" ? ["usage/daily"] : ["gpu-stats/power-history", "usage/history"]) {
+      await page.route(`**/api/${part}*`, (route) => route.fulfill(refuse));
+      await page.reload();
+      await page.getByRole("alert").getByText("Internal error.").waitFor();
+      await page.unroute(`**/api/${part}*`);
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByRole("alert").waitFor({ state: "detached" });
+    }
   });
 });

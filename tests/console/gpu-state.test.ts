@@ -45,6 +45,17 @@ test("what a GPU does not tell is no zero in the mean", () => {
     memory_used_mb: null,
     memory_total_mb: null,
   });
-  expect(sumGpus([silent, gpu(0)], now).utilizationPct).toBe(40);
-  expect(sumGpus([silent], now)).toMatchObject({ powerW: 0, utilizationPct: undefined, hottestC: undefined });
+  expect(sumGpus([silent, gpu(0)], now)).toMatchObject({ powerW: 100, utilizationPct: 40, memoryUsedMb: 10 });
+});
+
+test.each([
+  [
+    "tell",
+    [gpu(0, { power_draw_w: null, utilization_pct: null, temp_c: null, memory_used_mb: null, memory_total_mb: null })],
+  ],
+  ["report", [gpu(500_000)]],
+])("where none of them %s, nothing was measured", (_, gpus) => {
+  const { reporting, ...measured } = sumGpus(gpus, now);
+  expect(reporting).toBeLessThanOrEqual(1);
+  expect(Object.values(measured)).toEqual([undefined, undefined, undefined, undefined, undefined]);
 });

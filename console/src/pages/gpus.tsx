@@ -1,4 +1,5 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { useEnergyView } from "../energy-view.ts";
 import { count, gibibytes, plural, watts } from "../format.ts";
 import { sumGpus } from "../gpu-state.ts";
 import { now } from "../now.ts";
@@ -13,6 +14,7 @@ import { rememberCount, rememberedCount } from "../settings.ts";
 /** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {
   const gpus = useGpus();
+  const energy = useEnergyView();
   createEffect(() => gpus.data && rememberCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
   const sums = createMemo(() => gpus.data && sumGpus(gpus.data, now()));
@@ -21,6 +23,7 @@ export function GpusPage(): JSX.Element {
     <Page
       title="GPUs"
       queries={[gpus]}
+      slowQueries={energy.queries}
       actions={
         <button class="button" type="button" onClick={() => setAdding(true)}>
           <Icon name="plus" />
@@ -41,23 +44,20 @@ export function GpusPage(): JSX.Element {
         <dl class="figures">
           <Figure
             label="Power now"
-            value={sums() && watts(sums()?.powerW ?? 0)}
+            value={sums() && told(sums()?.powerW, watts)}
             note={sums() && `${sums()?.reporting} of ${plural(gpus.data?.length ?? 0, "GPU")} reporting`}
           />
           <Figure
             label="Utilisation"
-            value={sums() && percent(sums()?.utilizationPct)}
+            value={sums() && told(sums()?.utilizationPct, (mean) => `${Math.round(mean)}%`)}
             note="Mean of those that report"
           />
           <Figure
             label="Memory"
-            value={sums() && `${gibibytes(sums()?.memoryUsedMb ?? 0)} GiB`}
-            note={sums() && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
+            value={sums() && told(sums()?.memoryUsedMb, (used) => `${gibibytes(used)} GiB`)}
+            note={sums()?.memoryTotalMb !== undefined && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
           />
-          <Figure
-            label="Hottest"
-            value={sums() && (sums()?.hottestC === undefined ? "–" : `${count(sums()?.hottestC ?? 0)} °C`)}
-          />
+          <Figure label="Hottest" value={sums() && told(sums()?.hottestC, (hottest) => `${count(hottest)} °C`)} />
         </dl>
         <h2 class="visually-hidden">Each GPU</h2>
         <div class="gpus">
@@ -67,7 +67,7 @@ export function GpusPage(): JSX.Element {
         </div>
       </Show>
       <Show when={gpus.data?.length !== 0}>
-        <EnergyPanel />
+        <EnergyPanel view={energy} />
       </Show>
       <Show when={adding()}>
         <GpuHostDialog onClose={() => setAdding(false)} />
@@ -86,4 +86,6 @@ const SkeletonCards = (): JSX.Element => (
   </For>
 );
 
-const percent = (value: number | undefined): string => (value === undefined ? "–" : `${Math.round(value)}%`);
+/** What no GPU tells is a dash, not a zero. */
+const told = (value: number | undefined, format: (value: number) => string): string =>
+  value === undefined ? "–" : format(value);

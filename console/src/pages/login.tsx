@@ -4,7 +4,8 @@ import { ApiError, api, bodyOf } from "../client.ts";
 import { plural } from "../format.ts";
 import { now } from "../now.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
-import { beginSession, safeDestination, session } from "../session.ts";
+import { resumeIfThere } from "../resume-session.ts";
+import { beginSession, mayHaveSession, safeDestination, session } from "../session.ts";
 
 /** Leads to `?next=` once there is a session. */
 export function LoginPage(): JSX.Element {
@@ -20,6 +21,7 @@ export function LoginPage(): JSX.Element {
   onMount(() => {
     document.title = "Log in · Tollgate";
     username?.focus();
+    if (mayHaveSession()) resumeIfThere();
   });
   createEffect(() => session() !== undefined && navigate(safeDestination(parameters.next), { replace: true }));
 
@@ -73,7 +75,9 @@ export function LoginPage(): JSX.Element {
             when={secondsLeft() > 0}
             fallback={<Show when={problem()}>{(text) => <p class="form-error">{text()}</p>}</Show>}
           >
-            <p class="form-error">Too many attempts. Try again in {plural(secondsLeft(), "second")}.</p>
+            <p class="form-error">
+              Too many attempts. <span aria-live="off">Try again in {plural(secondsLeft(), "second")}.</span>
+            </p>
           </Show>
         </div>
         <button class="button primary wide" type="submit" disabled={busy() || secondsLeft() > 0}>

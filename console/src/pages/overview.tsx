@@ -41,7 +41,11 @@ export function OverviewPage(): JSX.Element {
     <Page title="Overview" queries={[overview, history]} actions={<Backend overview={overview.data} />}>
       <TodayFigures overview={overview.data} />
       <Show when={isNew()}>
-        <FirstSteps hasKeys={(overview.data?.active_keys ?? 0) > 0} hasGpus={(overview.data?.gpus.length ?? 0) > 0} />
+        <FirstSteps
+          hasKeys={(overview.data?.active_keys ?? 0) > 0}
+          hasGpus={(overview.data?.gpus.length ?? 0) > 0}
+          separatePorts={overview.data?.separate_ports ?? false}
+        />
       </Show>
       <Show when={!isNew()}>
         <Panel
@@ -62,7 +66,7 @@ export function OverviewPage(): JSX.Element {
             zoomed={false}
             loading={history.data === undefined}
             onZoom={zoom}
-            empty={<Empty title="No requests in the last 24 hours." />}
+            empty={<Empty title="No output tokens in the last 24 hours." />}
           />
         </Panel>
       </Show>
@@ -153,7 +157,7 @@ function Backend(props: { overview: Overview | undefined }): JSX.Element {
       {(overview) => (
         <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
           {overview().upstream.ok ? "Backend answers" : "Backend does not answer"}
-          <span class="faint">
+          <span class="faint" aria-live="off">
             <Ago at={Date.parse(overview().upstream.checked_at)} />
           </span>
         </p>
@@ -188,9 +192,9 @@ function BusyKey(props: { one: RankedKey; most: number }): JSX.Element {
   const share = (): number => (props.most === 0 ? 0 : props.one.total / props.most);
   return (
     <li>
-      <A href={`/usage?key=${props.one.key.id}`} class="name">
+      <A href={`/usage?key=${props.one.key.id}`} class="name" title={props.one.key.name}>
         <span class={`swatch series-${props.one.colour}`} />
-        {props.one.key.name}
+        <span>{props.one.key.name}</span>
       </A>
       <span class="value">{compact(props.one.total)}</span>
       <span class={`share series-${props.one.colour}`} style={{ "--share": share() }} />
@@ -217,7 +221,7 @@ function GpuList(props: { overview: Overview | undefined }): JSX.Element {
               <li classList={{ stale: gpu.stale }}>
                 <span class="name" title={gpu.name}>
                   <span class="gpu-number">{gpu.gpu_id}</span>
-                  {gpu.name}
+                  <span>{gpu.name}</span>
                 </span>
                 <span class="value">
                   {gpu.stale ? "Stale" : gpu.power_draw_w === null ? "–" : watts(gpu.power_draw_w)}

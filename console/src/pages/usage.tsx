@@ -2,7 +2,7 @@ import { type JSX, Show } from "solid-js";
 import { compact, count } from "../format.ts";
 import { type Metric, metrics } from "../history.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { DailyPanel } from "../parts/daily-panel.tsx";
+import { DailyPanel, useDailyView } from "../parts/daily-panel.tsx";
 import { HistoryPanel } from "../parts/history-panel.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Figure, Page } from "../parts/page.tsx";
@@ -18,8 +18,9 @@ export function UsagePage(): JSX.Element {
   const usage = useUsageView(filters);
   const summary = useSummary();
   const total = useTotal();
+  const daily = useDailyView();
   return (
-    <Page title="Usage" queries={[usage.query, summary, total]}>
+    <Page title="Usage" queries={[usage.query, summary, total]} slowQueries={[daily.query]}>
       <dl class="figures">
         <SumFigure label="Requests today" today={summary.data?.request_count} all={total.data?.request_count} />
         <SumFigure label="Input tokens today" today={summary.data?.input_tokens} all={total.data?.input_tokens} />
@@ -29,6 +30,8 @@ export function UsagePage(): JSX.Element {
       <Toolbar filters={filters} usage={usage} />
       <HistoryPanel filters={filters} usage={usage} />
       <DailyPanel
+        view={daily}
+        isFiltered={filters.isFiltered() || filters.hidden().size > 0}
         shows={(row) => filters.shows(row.key_id, row.key_name) && !filters.hidden().has(row.key_id)}
         onClear={filters.clear}
       />

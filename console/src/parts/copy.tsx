@@ -1,4 +1,4 @@
-import { createSignal, type JSX, onCleanup, Show } from "solid-js";
+import { createSignal, For, type JSX, onCleanup, Show } from "solid-js";
 import { Icon } from "./icon.tsx";
 
 interface CopyProps {
@@ -74,7 +74,14 @@ export function CopyLine(props: CopyProps): JSX.Element {
   return (
     <div class="copy-line">
       <code ref={code} onClick={selectAll}>
-        {props.text}
+        <For each={props.text.split(" ")}>
+          {(word, index) => (
+            <>
+              {index() > 0 ? " " : ""}
+              <span class="word">{word}</span>
+            </>
+          )}
+        </For>
       </code>
       <CopyButton {...props} />
     </div>

@@ -1,7 +1,7 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../csv.ts";
-import { dailyCsv, type DailyLine, type DailyRow, dailyLines } from "../daily.ts";
+import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../daily.ts";
 import { count, plural } from "../format.ts";
 import { addSums, type Sums } from "../history.ts";
 import { useDaily } from "../resources.ts";
@@ -20,7 +20,21 @@ const lineOptions = [
   { value: "key", label: "By day and key" },
 ] as const;
 
+export interface DailyView {
+  days: () => DayChoice;
+  query: ReturnType<typeof useDaily>;
+}
+
+/** The days that the address asks for. */
+export function useDailyView(): DailyView {
+  const [parameters] = useSearchParams<{ days?: string }>();
+  const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
+  return { days, query: useDaily(() => Number(days())) };
+}
+
 interface DailyPanelProps {
+  view: DailyView;
+  isFiltered: boolean;
   shows: (row: DailyRow) => boolean;
   onClear: () => void;
 }
@@ -28,10 +42,10 @@ interface DailyPanelProps {
 /** Days back from today, one line each or one for each key. */
 export function DailyPanel(props: DailyPanelProps): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
-  const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
+  const days = (): DayChoice => props.view.days();
+  const usage = (): DailyUsage | undefined => props.view.query.data?.byDay;
   const perKey = (): boolean => parameters.daily === "key";
-  const daily = useDaily(() => Number(days()));
-  const lines = createMemo(() => (daily.data === undefined ? [] : dailyLines(daily.data.byDay, perKey(), props.shows)));
+  const lines = createMemo(() => dailyLines(usage() ?? new Map(), perKey(), props.shows));
 
   const exportCsv = (): void => {
     downloadCsv(`usage-daily-${days()}-days.csv`, dailyCsv(lines(), perKey()));
@@ -63,16 +77,18 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
       }
     >
       <Show
-        when={daily.data === undefined || lines().length > 0}
+        when={usage() === undefined || lines().length > 0}
         fallback={
-          <Empty title="Nothing matches in these days.">
-            <button class="button" type="button" onClick={() => props.onClear()}>
-              Clear the filter
-            </button>
-          </Empty>
+          <Show when={props.isFiltered} fallback={<Empty title="No requests in these days." />}>
+            <Empty title="Nothing matches in these days.">
+              <button class="button" type="button" onClick={() => props.onClear()}>
+                Clear the filter
+              </button>
+            </Empty>
+          </Show>
         }
       >
-        <DailyTable lines={daily.data === undefined ? undefined : lines()} perKey={perKey()} />
+        <DailyTable lines={usage() === undefined ? undefined : lines()} perKey={perKey()} />
       </Show>
     </Panel>
   );

@@ -1,6 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import type { EnergyPerTokens } from "../energy.ts";
-import { type EnergyView, useEnergyView } from "../energy-view.ts";
+import type { EnergyView } from "../energy-view.ts";
 import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../format.ts";
 import { minuteMs, spanLabel } from "../seoul-time.ts";
 import { rangeOptions } from "../view.ts";
@@ -12,38 +12,40 @@ const powerColour = 3;
 const outputColour = 1;
 
 /** Power over output tokens, on one axis of time, and what a thousand tokens cost in energy. */
-export function EnergyPanel(): JSX.Element {
-  const view = useEnergyView();
+export function EnergyPanel(props: { view: EnergyView }): JSX.Element {
+  const view = (): EnergyView => props.view;
   const upTo = (): string =>
-    view.powerMinutes() === 1 ? "every minute counts at its" : `every ${view.powerMinutes()} minutes count at their`;
+    view().powerMinutes() === 1
+      ? "every minute counts at its"
+      : `every ${view().powerMinutes()} minutes count at their`;
   return (
     <Panel
       title="Energy beside tokens"
-      hint={spanLabel(view.span().from, view.span().to)}
+      hint={spanLabel(view().span().from, view().span().to)}
       actions={
         <>
-          <Show when={view.view().zoom}>
-            <button class="button" type="button" onClick={() => view.setZoom(undefined)}>
+          <Show when={view().view().zoom}>
+            <button class="button" type="button" onClick={() => view().setZoom(undefined)}>
               Reset zoom
             </button>
           </Show>
           <Segmented
             label="Range"
             options={rangeOptions}
-            value={view.view().range}
-            onChange={(range) => view.setRange(range)}
+            value={view().view().range}
+            onChange={(range) => view().setRange(range)}
           />
         </>
       }
     >
-      <EnergyFigures energy={view.energy()} />
+      <EnergyFigures energy={view().energy()} />
       <h3 class="chart-title">Power of all GPUs</h3>
-      <PowerChart view={view} />
+      <PowerChart view={view()} />
       <h3 class="chart-title">Output tokens of all keys</h3>
-      <OutputChart view={view} />
+      <OutputChart view={view()} />
       <p class="footnote">
         Energy is an upper bound: {upTo()} highest reading, summed over the GPUs. Tokens count in{" "}
-        {bucketName(view.bucketMinutes())} buckets in which power was measured.
+        {bucketName(view().bucketMinutes())} buckets in which power was measured.
       </p>
     </Panel>
   );

@@ -1,11 +1,12 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
+import { curlLine } from "../curl-line.ts";
 import { CopyLine } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 import { Panel } from "./page.tsx";
 
 /** What a new installation shows in place of an empty chart. */
-export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean }): JSX.Element {
+export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separatePorts: boolean }): JSX.Element {
   return (
     <Panel title="First steps">
       <ol class="first-steps">
@@ -19,8 +20,13 @@ export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean }): JSX.E
         </li>
         <li>
           <h3>Send a request</h3>
-          <p>Point a client at this address in place of the backend’s. The first answer is counted here.</p>
-          <CopyLine text={`curl ${location.origin}/v1/models -H "Authorization: Bearer KEY"`} what="the command" />
+          <p>
+            {props.separatePorts
+              ? "ADDRESS is where /v1 answers: the one of PORT, not of this page. "
+              : "Point a client at this address in place of the backend’s. "}
+            The first answer is counted here.
+          </p>
+          <CopyLine text={curlLine("KEY", props.separatePorts)} what="the command" />
         </li>
         <li classList={{ done: props.hasGpus }}>
           <h3>Let a GPU host report</h3>

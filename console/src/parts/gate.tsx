@@ -1,7 +1,8 @@
 import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
-import { ApiError, api, bodyOf } from "../client.ts";
-import { beginSession, mayHaveSession, session } from "../session.ts";
+import { ApiError } from "../client.ts";
+import { resumeSession } from "../resume-session.ts";
+import { mayHaveSession, session } from "../session.ts";
 import { Shell } from "./shell.tsx";
 
 /** As pages do that show what they load. */
@@ -22,8 +23,7 @@ export function Gate(props: RouteSectionProps): JSX.Element {
   const ask = async (): Promise<void> => {
     clearTimeout(next);
     try {
-      const me = await bodyOf(api.me.get());
-      beginSession({ username: me.username, csrfToken: me.csrf_token });
+      await resumeSession();
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 401)) {
         setProblem(error instanceof Error ? error.message : String(error));

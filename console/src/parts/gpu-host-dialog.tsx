@@ -29,7 +29,9 @@ export function PusherCommands(props: { onLeave?: () => void }): JSX.Element {
         in place of <code>KEY</code>.
       </p>
       <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the pusher command" />
-      <p>Where the program itself is not wanted, a shell script that needs only nvidia-smi and curl does the same:</p>
+      <p>
+        Where the program itself is not wanted, a shell script that needs only nvidia-smi, awk and curl does the same:
+      </p>
       <CopyLine text="tollgate push-gpu --script > push-gpu.sh" what="the script command" />
     </div>
   );

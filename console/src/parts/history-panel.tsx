@@ -1,9 +1,10 @@
-import { type JSX, Show } from "solid-js";
+import { type JSX, Match, Show, Switch } from "solid-js";
 import { bucketName, compact, count } from "../format.ts";
 import { metricOf, metrics } from "../history.ts";
-import { spanLabel } from "../seoul-time.ts";
+import { now } from "../now.ts";
+import { dayMs, spanLabel } from "../seoul-time.ts";
 import type { UsageFilters, UsageView } from "../usage-view.ts";
-import type { Span } from "../view.ts";
+import { maxDays, type Span } from "../view.ts";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel } from "./page.tsx";
 import { UsageChart } from "./usage-chart.tsx";
@@ -38,7 +39,7 @@ export function HistoryPanel(props: HistoryPanelProps): JSX.Element {
         zoomed={props.usage.view().zoom !== undefined}
         loading={props.usage.isLoading()}
         onZoom={(zoom) => props.usage.setZoom(zoom)}
-        empty={<NothingUsed filters={props.filters} />}
+        empty={<NothingDrawn {...props} />}
       />
       <UsageLegend
         ranked={props.usage.ranked()}
@@ -69,6 +70,29 @@ function HistoryActions(props: { usage: UsageView }): JSX.Element {
         CSV
       </button>
     </>
+  );
+}
+
+/** Why there is no bar, and the way to some. */
+function NothingDrawn(props: HistoryPanelProps): JSX.Element {
+  return (
+    <Switch fallback={<NothingUsed filters={props.filters} />}>
+      <Match when={props.usage.sums().requests > 0}>
+        <Empty title={`No ${metrics[props.filters.metric()].label.toLowerCase()} in this time.`} />
+      </Match>
+      <Match when={props.usage.span().to < now() - maxDays * dayMs}>
+        <Empty title="Only days are kept from so long ago.">
+          <p>Use by the minute is kept for {maxDays} days; days are kept for ever.</p>
+        </Empty>
+      </Match>
+      <Match when={props.usage.ranked().length > 0}>
+        <Empty title="All keys of this time are hidden.">
+          <button class="button" type="button" onClick={() => props.filters.setHidden(new Set())}>
+            Show all keys
+          </button>
+        </Empty>
+      </Match>
+    </Switch>
   );
 }
 

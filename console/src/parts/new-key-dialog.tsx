@@ -1,6 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { useKeyCreation } from "../key-changes.ts";
-import type { Key } from "../resources.ts";
+import { curlLine } from "../curl-line.ts";
+import { type Key, useOverview } from "../resources.ts";
 import { CopyLine } from "./copy.tsx";
 import { Field } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -70,6 +71,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   const [copied, setCopied] = createSignal(false);
+  const overview = useOverview();
   let heading: HTMLParagraphElement | undefined;
   onMount(() => heading?.focus());
   return (
@@ -80,10 +82,7 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>
         <summary>Try it</summary>
-        <CopyLine
-          text={`curl ${location.origin}/v1/models -H "Authorization: Bearer ${props.key.key}"`}
-          what="the command"
-        />
+        <CopyLine text={curlLine(props.key.key, overview.data?.separate_ports)} what="the command" />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>

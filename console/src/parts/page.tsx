@@ -1,6 +1,6 @@
 import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
 import { ago } from "../format.ts";
-import { now } from "../now.ts";
+import { now, onServerClock } from "../now.ts";
 import { Icon } from "./icon.tsx";
 
 /** What a page needs to know of the queries it shows. */
@@ -14,8 +14,10 @@ export interface Loading {
 
 interface PageProps {
   title: string;
-  /** All that the page loads: the oldest of them is how fresh the page is. */
+  /** The oldest of them is how fresh the page is. */
   queries: readonly Loading[];
+  /** What else the page loads, and less often: it may fail like the others, but its age says little. */
+  slowQueries?: readonly Loading[];
   actions?: JSX.Element;
   children: JSX.Element;
 }
@@ -23,15 +25,18 @@ interface PageProps {
 /** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
-  const failed = (): Loading | undefined => props.queries.find((query) => query.isError);
+  const all = (): readonly Loading[] => [...props.queries, ...(props.slowQueries ?? [])];
+  const failed = (): Loading | undefined => all().find((query) => query.isError);
   const refetch = (): void => {
-    for (const query of props.queries) query.refetch();
+    for (const query of all()) query.refetch();
   };
   return (
     <main id="main" tabindex="-1">
       <header class="page-head">
         <h1>{props.title}</h1>
-        <Freshness queries={props.queries} onRefresh={refetch} />
+        <Show when={props.queries.length > 0}>
+          <Freshness queries={props.queries} onRefresh={refetch} />
+        </Show>
         <div class="actions">{props.actions}</div>
       </header>
       <Show when={failed()}>
@@ -40,7 +45,9 @@ export function Page(props: PageProps): JSX.Element {
             <Icon name="warning" />
             <p>
               {query().error?.message}.{" "}
-              {query().dataUpdatedAt > 0 ? `Showing what was loaded ${ago(now() - query().dataUpdatedAt)}.` : ""}
+              <span aria-live="off">
+                {query().dataUpdatedAt > 0 ? `Showing what was loaded ${sinceLoaded(query())}.` : ""}
+              </span>
             </p>
             <button class="button" type="button" onClick={refetch}>
               Try again
@@ -55,7 +62,7 @@ export function Page(props: PageProps): JSX.Element {
 
 /** As fresh as the oldest of what is shown. */
 function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
-  const oldest = (): number => Math.min(...props.queries.map((query) => query.dataUpdatedAt));
+  const oldest = (): Loading | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);
   return (
     <div class="freshness">
@@ -68,12 +75,14 @@ function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }
       >
         <Icon name="refresh" />
       </button>
-      <Show when={oldest() > 0}>
-        <span>Updated {ago(now() - oldest())}</span>
+      <Show when={(oldest()?.dataUpdatedAt ?? 0) > 0 && oldest()}>
+        {(query) => <span>Updated {sinceLoaded(query())}</span>}
       </Show>
     </div>
   );
 }
+
+const sinceLoaded = ({ dataUpdatedAt }: Loading): string => ago(now() - onServerClock(dataUpdatedAt));
 
 export function Panel(props: {
   title: string;

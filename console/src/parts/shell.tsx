@@ -1,6 +1,6 @@
-import { A, type RouteSectionProps, useNavigate } from "@solidjs/router";
+import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
-import { api, bodyOf } from "../client.ts";
+import { ApiError, api, bodyOf } from "../client.ts";
 import { queryClient } from "../resources.ts";
 import { endSession, session } from "../session.ts";
 import { listenForShortcuts, type Shortcut, shortcuts } from "../shortcuts.ts";
@@ -33,7 +33,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
     "g g": () => navigate("/gpus"),
-    n: () => navigate("/keys?new=1"),
+    n: () => openNewKey(props.location, navigate),
     "/": focusFilter,
     "?": () => setHelping(true),
   };
@@ -118,11 +118,20 @@ async function logOut(): Promise<void> {
   try {
     await bodyOf(api.logout.post());
   } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return;
     tell(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
   endSession();
   queryClient.clear();
+}
+
+/** Over the page of keys, if that is what is shown: with its filter, and without a step in the history. */
+function openNewKey({ pathname, search }: Location, navigate: Navigator): void {
+  const isThere = pathname === "/keys";
+  const parameters = new URLSearchParams(isThere ? search : "");
+  parameters.set("new", "1");
+  navigate(`/keys?${parameters.toString()}`, { replace: isThere });
 }
 
 function focusFilter(): void {

@@ -83,6 +83,7 @@ export async function startAdmin({
         trustedHops,
       }),
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
+    separatePorts: false,
     inFlight: async () => 3,
     gpuSamplesReceived: () => {},
     probeUpstream: async () => ({ ok: true }),

@@ -10,11 +10,15 @@ export async function seed(dataDir: string, fill: (store: Store) => Promise<void
   await store.close();
 }
 
-/** @returns their ids */
-export async function seedKeys(store: Store, names: readonly string[]): Promise<number[]> {
+/** @param seeded how many there are already @returns their ids */
+export async function seedKeys(store: Store, names: readonly string[], seeded = 0): Promise<number[]> {
   const ids: number[] = [];
   for (const [index, name] of names.entries()) {
-    const key = await store.keys.create({ name, key: `seeded-key-${index}-0123456789abcdef`, createdAt: Date.now() });
+    const key = await store.keys.create({
+      name,
+      key: `seeded-key-${seeded + index}-0123456789abcdef`,
+      createdAt: Date.now(),
+    });
     if (key === "collision") throw new Error("A seeded key exists already");
     ids.push(key.id);
   }
