@@ -1,5 +1,5 @@
 import { timestampOf } from "../seoul.ts";
-import type { Key } from "../store/store.ts";
+import type { Key, KeyStore } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import type { KeyBody } from "./schemas.ts";
@@ -45,6 +45,23 @@ export function fullKeyBody(key: Key): KeyBody {
 }
 
 export const maskedKeyBody = (key: Key): KeyBody => ({ ...fullKeyBody(key), key: maskKey(key.key) });
+
+/** A millisecond of work: streams get their turn between two slices. */
+const keysPerSlice = 100;
+
+/** All keys as JSON: masked objects in the API's shape, separated by commas, without the brackets; read on demand. */
+export async function* maskedKeysJson({ list }: Pick<KeyStore, "list">): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  let after = 0;
+  for (;;) {
+    const keys = await list({ after, most: keysPerSlice });
+    const last = keys.at(-1);
+    if (last === undefined) return;
+    const separator = after === 0 ? "" : ",";
+    yield encoder.encode(separator + keys.map((key) => JSON.stringify(maskedKeyBody(key))).join(","));
+    after = last.id;
+  }
+}
 
 /** Of a short key eight characters would give too much away. */
 export function maskKey(key: string): string {

@@ -11,7 +11,15 @@ import { readUnforgedBody } from "./csrf.ts";
 import { ApiError, authenticationRequired, refusalOf } from "./errors.ts";
 import { gpuSampleBody, parseGpuReadings } from "./gpu.ts";
 import { streamJson } from "./json-stream.ts";
-import { fullKeyBody, keyNotFound, maskedKeyBody, parseKeyChange, parseKeyId, parseNewKey } from "./keys.ts";
+import {
+  fullKeyBody,
+  keyNotFound,
+  maskedKeyBody,
+  maskedKeysJson,
+  parseKeyChange,
+  parseKeyId,
+  parseNewKey,
+} from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createOperations, type Operations, presentsMetricsToken } from "./operations.ts";
@@ -168,10 +176,14 @@ function openRoutes(parts: Parts) {
     );
 }
 
-function keyRoutes({ store, clock }: Parts, gate: SessionGate) {
+function keyRoutes({ store, clock, log }: Parts, gate: SessionGate) {
   return new Elysia()
     .use(gate)
-    .get("/api/keys", async () => (await store.keys.list()).map(maskedKeyBody), contracts.listKeys)
+    .get(
+      "/api/keys",
+      ({ request: { method } }) => streamJson({ method, log }, ["[", maskedKeysJson(store.keys), "]"]),
+      contracts.listKeys,
+    )
     .post(
       "/api/keys",
       async ({ json, status }) => {

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import type { Engine } from "./engine.ts";
 import type { KeyStore } from "./store.ts";
 
@@ -19,8 +19,9 @@ export function createKeyStore(engine: Engine): KeyStore {
 
   return {
     findActive: prepareFindActiveKey(engine),
-    async list() {
-      return await db.select().from(keys).orderBy(asc(keys.id));
+    async list(page) {
+      const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
+      return await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.most));
     },
     async create({ name, key, createdAt }) {
       const [created] = await db

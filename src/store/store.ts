@@ -95,7 +95,8 @@ export interface Store {
 export interface KeyStore {
   /** For each request: a key that was switched off is refused by the next one that is sent. */
   findActive(key: string): Soon<{ id: number } | undefined>;
-  list(): Promise<Key[]>;
+  /** By id: all, or the first `most` of those behind the id `after`. */
+  list(page?: { after: number; most: number }): Promise<Key[]>;
   /** @returns "collision" where the key exists already */
   create(row: { name: string; key: string; createdAt: number }): Promise<Key | "collision">;
   update(id: number, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { maskKey } from "../../src/admin/keys.ts";
+import { maskedKeysJson, maskKey } from "../../src/admin/keys.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 let admin: Admin;
@@ -240,5 +240,29 @@ describe("DELETE /api/keys/<id>", () => {
     }
     const totalsAfter = await admin.send("GET", "/api/usage/total", { as: owner });
     expect(totals.json.output_tokens - totalsAfter.json.output_tokens).toBe(22);
+  });
+});
+
+describe("a long list of keys", () => {
+  test("holds each once, by id, and is read a slice at a time", async () => {
+    const there = (await admin.store.keys.list()).length;
+    for (let n = 0; n < 450; n++) {
+      await admin.store.keys.create({ name: `many ${n}`, key: `sk-many-${n}-0123456789`, createdAt: 0 });
+    }
+    const answer = await admin.send("GET", "/api/keys", { as: owner });
+    expect(answer.json).toHaveLength(there + 450);
+    expect(answer.json.slice(there).map(({ name }: { name: string }) => name)).toEqual(
+      Array.from({ length: 450 }, (_, n) => `many ${n}`),
+    );
+    expect(answer.json.at(-1)).toMatchObject({ key: "sk-m…6789", is_active: true, total_request_count: 0 });
+    expect(answer.text).not.toContain("sk-many");
+    expect(await Array.fromAsync(maskedKeysJson(admin.store.keys))).toHaveLength(Math.ceil((there + 450) / 100));
+  });
+
+  test("is empty where there is no key", async () => {
+    const empty = await startAdmin();
+    const answer = await empty.send("GET", "/api/keys", { as: await empty.login() });
+    expect(answer.text).toBe("[]");
+    await empty.stop();
   });
 });

@@ -25,6 +25,18 @@ onEachEngine(({ openTestStore }) => {
     expect(await keys.findActive("secret")).toEqual({ id: 1 });
   });
 
+  test("keys are listed by id, all or those behind one of them", async () => {
+    await using opened = await openTestStore();
+    const { keys } = opened.store;
+    await createKeys(opened.store, ["a", "b", "c", "d"]);
+    await keys.delete(2);
+    const names = async (page?: { after: number; most: number }) => (await keys.list(page)).map(({ name }) => name);
+    expect(await names()).toEqual(["a", "c", "d"]);
+    expect(await names({ after: 0, most: 2 })).toEqual(["a", "c"]);
+    expect(await names({ after: 3, most: 2 })).toEqual(["d"]);
+    expect(await names({ after: 4, most: 2 })).toEqual([]);
+  });
+
   test("a key that exists is a collision, and the other stays as it was", async () => {
     await using opened = await openTestStore();
     const { keys } = opened.store;
