@@ -124,6 +124,7 @@ export const measures: readonly Measure[] = [
   {
     ...streams({ count: 500, perSecond: 20, tokens: 60, quick: false }),
     name: "console",
+    title: "500 streams beside the console's heaviest questions",
     only: ["Tollgate"],
     console: true,
   },

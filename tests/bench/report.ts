@@ -64,9 +64,9 @@ const groupGap = 30;
 const labelWidth = 150;
 const colours: Readonly<Record<string, string>> = { Tollgate: "#2f7d5b", nginx: "#8a94a6", Portkey: "#c08a4b" };
 
-/** Processor time per request and per frame as bars, one group for each measure. */
+/** Processor time per request and per frame as bars, one group for each measure that compares. */
 export function svgOf({ rows, conditions }: Report): string {
-  const groups = rows.filter(({ unit }) => unit === "µs");
+  const groups = rows.filter(({ unit, values }) => unit === "µs" && values.size > 1);
   let y = 34;
   const parts: string[] = [];
   for (const { measure, figure, values } of groups) {
