@@ -4,6 +4,7 @@ import { prepareAdmin } from "./admin/prepare.ts";
 import type { AdminDeps } from "./admin/routes.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { startFetchThread } from "./fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./listen.ts";
 import type { Log } from "./log.ts";
@@ -45,6 +46,7 @@ const monotonic: Clock = () => performance.now();
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
+  await startFetchThread();
   const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
   const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });

@@ -20,7 +20,8 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year behind them", () => {
         );
         const now = Math.floor(Date.now() / 60_000);
         const hours = Array.from({ length: 30 * 24 }, (_, index) => now - index * 60);
-        const days = Array.from({ length: 335 }, (_, index) => now - (index + 31) * 1440);
+        // From the 30th day on: late in the evening the hours reach back to the 29th alone.
+        const days = Array.from({ length: 336 }, (_, index) => now - (index + 30) * 1440);
         for (const id of ids) {
           await store.usage.add([...hours, ...days].map((minute) => usage(id, minute, [id, id * 900, id * 300])));
         }
