@@ -150,7 +150,7 @@ async function readBody(
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
   const rewritten = rewriteRequest(path, text, config.rewrite);
-  return { body: rewritten.body ?? bytes, stream: rewritten.stream, usageAdded: rewritten.usageAdded };
+  return { ...rewritten, body: rewritten.body ?? bytes };
 }
 
 /** For 128 MiB over a slow line; a client that stops in the middle shall not keep its connection for ever. */

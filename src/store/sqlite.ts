@@ -119,7 +119,6 @@ function foldLog(client: Database): void {
 
 function engineOver(client: Database, readOnly: boolean): Engine {
   const db = drizzle(client, { casing: "snake_case" });
-  const commit = client.prepare("COMMIT");
   return {
     db,
     tables: schema,
@@ -136,7 +135,7 @@ function engineOver(client: Database, readOnly: boolean): Engine {
       beginImmediately(client);
       try {
         const result = await work();
-        commit.run();
+        client.run("COMMIT");
         return result;
       } catch (error) {
         // A full disk ends the transaction by itself.
