@@ -3,7 +3,7 @@ import { defineConfig } from "drizzle-kit";
 /** `bun drizzle-kit generate --config drizzle/drizzle.postgres.config.ts` writes the next migration for PostgreSQL. */
 export default defineConfig({
   dialect: "postgresql",
-  schema: "./src/store/postgres-schema.ts",
+  schema: "./src/store/postgres/schema.ts",
   out: "./drizzle/postgres-migrations",
   casing: "snake_case",
 });

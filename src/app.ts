@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
-import { consoleRoutes } from "./console.ts";
+import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 

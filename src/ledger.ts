@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "./clock.ts";
-import type { Log } from "./log.ts";
-import { minuteOf } from "./seoul.ts";
+import type { Clock } from "./time/clock.ts";
+import type { Log } from "./log/log.ts";
+import { minuteOf } from "./time/seoul.ts";
 import type { FlushId, Receipt, UsageCount, UsageStore } from "./store/store.ts";
 
 /** Turns receipts into committed counts. */

@@ -1,4 +1,4 @@
-import { raiseFetchLimit } from "./fetch-limit.ts";
+import { raiseFetchLimit } from "./runtime/fetch-limit.ts";
 
 raiseFetchLimit();
 

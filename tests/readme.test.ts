@@ -4,7 +4,7 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
-import { createGpuHost, turnOfTwo } from "./gpu-pusher/gpu-host.ts";
+import { createGpuHost, turnOfTwo } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";

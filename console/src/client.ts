@@ -1,7 +1,7 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 import type { App } from "../../src/app.ts";
-import { csrfToken, endSession } from "./session.ts";
-import { noteServerTime } from "./now.ts";
+import { csrfToken, endSession } from "./data/session.ts";
+import { noteServerTime } from "./data/server-clock.ts";
 
 /** A refusal in the server's words. Status 0: no answer came. */
 export class ApiError extends Error {

@@ -2,7 +2,7 @@ import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import type { JSX } from "solid-js";
 import { render } from "solid-js/web";
-import { tickWhileVisible } from "./now.ts";
+import { tickWhileVisible } from "./data/server-clock.ts";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -11,10 +11,10 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
 import { Gate } from "./parts/gate.tsx";
 import { Toasts } from "./parts/toast.tsx";
-import { queryClient } from "./resources.ts";
-import { resumeIfThere } from "./resume-session.ts";
-import { followOtherTabs } from "./session.ts";
-import "./style.css";
+import { queryClient } from "./data/queries.ts";
+import { resumeIfThere } from "./data/resume-session.ts";
+import { followOtherTabs } from "./data/session.ts";
+import "./styles/index.css";
 
 function Console(): JSX.Element {
   tickWhileVisible();

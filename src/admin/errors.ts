@@ -1,4 +1,4 @@
-import type { Log } from "../log.ts";
+import type { Log } from "../log/log.ts";
 import { StorageError } from "../store/store.ts";
 
 /** A refusal in the words that the client reads: `{"error": message}`. */

@@ -1,5 +1,5 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { timestampOf } from "../seoul.ts";
+import { timestampOf } from "../time/seoul.ts";
 import type { GpuReading, GpuSample } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";

@@ -1,4 +1,4 @@
-import { timestampOf } from "../seoul.ts";
+import { timestampOf } from "../time/seoul.ts";
 import type { Key, KeyStore } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
 import { attemptScope } from "./client-address.ts";
@@ -7,7 +7,7 @@ import { ApiError } from "./errors.ts";
 import { passwordHashSetting, verifyPassword } from "./password.ts";
 import { equalSecrets } from "./secrets.ts";
 import type { LiveSession, Sessions } from "./session.ts";
-import { createTurnstile } from "./turnstile.ts";
+import { createTurnstile } from "./concurrency-limit.ts";
 
 export interface LoginDeps {
   store: Pick<Store, "sessions" | "settings">;

@@ -1,7 +1,7 @@
-import type { Clock } from "../clock.ts";
-import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../seoul.ts";
+import type { Clock } from "../time/clock.ts";
+import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
 import type { GpuSample, Store } from "../store/store.ts";
-import type { Operations } from "./operations.ts";
+import type { Operations } from "./health.ts";
 import type { OverviewBody } from "./schemas.ts";
 import { usageTotal } from "./usage.ts";
 

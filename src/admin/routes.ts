@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
-import type { Clock } from "../clock.ts";
-import { findCredential } from "../credential.ts";
-import type { Log } from "../log.ts";
-import { metricsContentType } from "../metrics.ts";
-import { dayOf } from "../seoul.ts";
+import type { Clock } from "../time/clock.ts";
+import { findCredential } from "../credentials.ts";
+import type { Log } from "../log/log.ts";
+import { metricsContentType } from "../telemetry/metrics.ts";
+import { dayOf } from "../time/seoul.ts";
 import type { Store } from "../store/store.ts";
 import { acceptedBody, readJsonObject } from "./body.ts";
 import * as contracts from "./contracts.ts";
@@ -22,8 +22,8 @@ import {
 } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { openApiDocument } from "./openapi.ts";
-import { createOperations, type Operations, presentsMetricsToken } from "./operations.ts";
-import { refuseOtherRequests } from "./other-requests.ts";
+import { createOperations, type Operations, presentsMetricsToken } from "./health.ts";
+import { refuseOtherRequests } from "./not-found.ts";
 import { getOverview } from "./overview.ts";
 import { clearedCookie, createSessions, sessionCookie, type Sessions } from "./session.ts";
 import { bucketRange, firstDay, historyHead, powerPointBody, usageTotal } from "./usage.ts";

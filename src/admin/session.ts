@@ -1,6 +1,6 @@
 import { signCookie, unsignCookie } from "elysia/utils";
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
 

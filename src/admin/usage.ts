@@ -1,4 +1,4 @@
-import { dayBefore, dayOf, msPerMinute, minutesPerDay, timestampOf } from "../seoul.ts";
+import { dayBefore, dayOf, msPerMinute, minutesPerDay, timestampOf } from "../time/seoul.ts";
 import type { BucketRange, PowerPoint, UsageSum } from "../store/store.ts";
 import type { HistoryQuery, UsageTotal } from "./schemas.ts";
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { moveToPostgres } from "../store/move.ts";
+import { moveToPostgres } from "../store/move/move.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";

@@ -1,4 +1,4 @@
-import { joinParent } from "../processes/member.ts";
+import { joinParent } from "../supervisor/child-side.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { startOrExplain, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";

@@ -1,6 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { type Config, ConfigError, type Environment, readConfig } from "../config.ts";
-import { databaseFile } from "../store/open.ts";
+import { databaseFile } from "../store/sqlite/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 
 /** @throws CommandError with a line for each wrong variable */

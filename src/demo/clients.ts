@@ -1,5 +1,5 @@
-import { wait } from "../wait.ts";
-import type { Habit, Turn } from "./habits.ts";
+import { wait } from "../time/wait.ts";
+import type { Habit, Turn } from "./client-behaviour.ts";
 
 export interface Talk {
   /** Origin of `/v1`. */

@@ -1,4 +1,4 @@
-import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../seoul.ts";
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import type { GpuReading, Store, UsageCount } from "../store/store.ts";
 import { requestsIn, type Traffic } from "./traffic.ts";

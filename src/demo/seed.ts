@@ -1,10 +1,10 @@
 import { randomHex } from "../admin/secrets.ts";
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
-import { minutesPerDay, msPerMinute } from "../seoul.ts";
-import { openStore } from "../store/open.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Log } from "../log/log.ts";
+import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { openStore } from "../store/sqlite/open.ts";
 import type { Key, Store } from "../store/store.ts";
-import { cast, type Character } from "./cast.ts";
+import { cast, type Character } from "./personas.ts";
 import { inventHistory, writeHistory } from "./history.ts";
 
 export interface Seeded {

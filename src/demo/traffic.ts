@@ -1,4 +1,4 @@
-import { minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
+import { minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 
 /** What one key holder asks on an average day. */
 export interface Traffic {

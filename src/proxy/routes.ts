@@ -1,20 +1,25 @@
 import { Elysia } from "elysia";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../time/clock.ts";
 import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
-import { findText, findWholeBody, isRewritable } from "./body.ts";
-import { CallEnded, clientLeft } from "./call-ended.ts";
-import { applyCors, findPreflightAnswer } from "./cors.ts";
-import { type Delivery, deliver, type DeliverDeps } from "./deliver.ts";
+import type { Log } from "../log/log.ts";
+import { findText, findWholeBody, isRewritable } from "./request/body.ts";
+import { CallEnded, clientLeft } from "./upstream/abort-reason.ts";
+import { applyCors, findPreflightAnswer } from "./request/cors.ts";
+import { type Delivery, deliver, type DeliverDeps } from "./response/respond.ts";
 import { type ErrorCode, errorResponse, Refusal } from "./errors.ts";
-import { beginExchange, type Exchange } from "./exchange.ts";
-import type { Forward, UpstreamCall } from "./forward.ts";
-import { type GateDeps, getKey } from "./gate.ts";
+import { beginExchange, type Exchange } from "./request-tracker.ts";
+import type { Forward, UpstreamCall } from "./upstream/forward.ts";
+import { type GateDeps, getKey } from "./request/authenticate.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
-import { findNonThinkingModel, isNonThinkingModelPath, type ServedModels, withNonThinkingModel } from "./models.ts";
-import type { Observer, Outcome } from "./observer.ts";
-import { findPathAndQuery, isHost } from "./path.ts";
-import type { StartReadDeadline } from "./read-deadline.ts";
+import {
+  findNonThinkingModel,
+  isNonThinkingModelPath,
+  type ServedModels,
+  withNonThinkingModel,
+} from "./response/model-list.ts";
+import type { Observer, Outcome } from "../domain.ts";
+import { findPathAndQuery, isHost } from "./request/path.ts";
+import type { StartReadDeadline } from "./upstream/read-timeout.ts";
 import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
 export interface ProxyDeps extends DeliverDeps, GateDeps {

@@ -2,7 +2,7 @@ import type { Socket } from "bun";
 import type { Answer } from "./answer.ts";
 import { closesAfter, movesOf } from "./faults.ts";
 import type { Pacer } from "./pacer.ts";
-import { play } from "./play.ts";
+import { play } from "./run-actions.ts";
 import type { EndingKind, SimulatorEvent } from "./recording.ts";
 import { createRequest, type IncomingRequest, type SimulatedRequest } from "./request.ts";
 import { createRequestParser, MalformedRequest, type RequestHead } from "./request-parser.ts";

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { type Answer, beat, type Header } from "./answer.ts";
 import { type Content, contentOf } from "./content.ts";
-import type { Move } from "./moves.ts";
+import type { Move } from "./wire-actions.ts";
 import type { Script } from "./script.ts";
 
 export interface AnsweredRequest {

@@ -1,5 +1,5 @@
 import type { Header } from "./answer.ts";
-import type { Cut } from "./moves.ts";
+import type { Cut } from "./wire-actions.ts";
 
 /**
  * What to do differently for one request. Frames are server-sent events counted from 1 as they are sent; a whole body

@@ -1,5 +1,5 @@
 import { and, asc, eq, gte, lt, sql } from "drizzle-orm";
-import { minuteOf, minutesPerDay, msPerMinute, offsetMinutes } from "../seoul.ts";
+import { minuteOf, minutesPerDay, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine } from "./engine.ts";
 import type { GpuReading, GpuStore } from "./store.ts";

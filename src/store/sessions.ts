@@ -1,5 +1,5 @@
 import { and, count, eq, gt, lt, lte, min, sql } from "drizzle-orm";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
 import type { SessionStore } from "./store.ts";
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../proxy/usage.ts";
+import type { Usage } from "../proxy/usage/usage.ts";
 
 /** A result that SQLite has at once and PostgreSQL a little later: `await` takes either. */
 export type Soon<T> = T | Promise<T>;

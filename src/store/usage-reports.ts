@@ -8,7 +8,7 @@ import {
   msPerMinute,
   offsetMinutes,
   timestampOf,
-} from "../seoul.ts";
+} from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
 

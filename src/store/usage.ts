@@ -1,6 +1,6 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
-import type { Clock } from "../clock.ts";
-import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../seoul.ts";
+import type { Clock } from "../time/clock.ts";
+import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
 import type { UsageCount, UsageStore, UsageSum } from "./store.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { failing } from "./support/failing.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/log/log.ts";
 import { streamJson } from "../../src/admin/json-stream.ts";
 
 const logged: string[] = [];

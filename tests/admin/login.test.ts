@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { resetPassword } from "../../src/admin/prepare.ts";
+import { resetPassword } from "../../src/admin/bootstrap.ts";
 import { type Admin, type Answer, password, startAdmin } from "./support/admin-server.ts";
 
 let admin: Admin;

@@ -1,5 +1,5 @@
-import { createMeter } from "../../src/proxy/meter.ts";
-import { createUsageReader } from "../../src/proxy/usage-reader.ts";
+import { createMeter } from "../../src/proxy/response/meter.ts";
+import { createUsageReader } from "../../src/proxy/usage/reader.ts";
 
 const frames = 200_000;
 const rounds = 7;

@@ -1,6 +1,6 @@
 /** What counting one finished request costs: `bun tests/bench/metrics.ts`. */
-import { createMetrics } from "../../src/metrics.ts";
-import type { RequestRecord } from "../../src/proxy/observer.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import type { RequestRecord } from "../../src/domain.ts";
 
 const requests = 500_000;
 

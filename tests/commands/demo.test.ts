@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
-import { cast } from "../../src/demo/cast.ts";
+import { cast } from "../../src/demo/personas.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { commandLine, type Program, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";

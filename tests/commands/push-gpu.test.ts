@@ -6,8 +6,8 @@ import {
   printsForEver,
   samplesOfTwo,
   turnOfTwo,
-} from "../gpu-pusher/gpu-host.ts";
-import { type SampleReceiver, startSampleReceiver } from "../gpu-pusher/sample-receiver.ts";
+} from "../gpu-agent/gpu-host.ts";
+import { type SampleReceiver, startSampleReceiver } from "../gpu-agent/sample-receiver.ts";
 
 const program = new URL("../../src/main.ts", import.meta.url).pathname;
 const key = "3f2a90d1c5e84b7f9c1b";
@@ -165,6 +165,6 @@ test("the help names every flag, and the script is printed as it is kept", async
     expect(help.stdout).toContain(`--${flag}`);
   }
   const script = await runToEnd(host, ["--script"]);
-  expect(script.stdout).toBe(await Bun.file(new URL("../../src/gpu-pusher/push-gpu.sh", import.meta.url)).text());
+  expect(script.stdout).toBe(await Bun.file(new URL("../../src/gpu-agent/push-gpu.sh", import.meta.url)).text());
   expect([help.status, script.status]).toEqual([0, 0]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { cast } from "../../src/demo/cast.ts";
+import { cast } from "../../src/demo/personas.ts";
 import { gpuCount, inventHistory, type KeyTraffic } from "../../src/demo/history.ts";
-import { minuteOf } from "../../src/seoul.ts";
+import { minuteOf } from "../../src/time/seoul.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys: KeyTraffic[] = cast.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));

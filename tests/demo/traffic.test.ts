@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { requestsIn, type Traffic } from "../../src/demo/traffic.ts";
-import { minuteOf, startOfDay } from "../../src/seoul.ts";
+import { minuteOf, startOfDay } from "../../src/time/seoul.ts";
 
 const office: Traffic = {
   requestsPerMinute: 10,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createLog } from "../../src/log.ts";
-import type { UpstreamCall } from "../../src/proxy/forward.ts";
-import type { RequestRecord } from "../../src/proxy/observer.ts";
-import { createReadDeadlines } from "../../src/proxy/read-deadline.ts";
+import { createLog } from "../../src/log/log.ts";
+import type { UpstreamCall } from "../../src/proxy/upstream/forward.ts";
+import type { RequestRecord } from "../../src/domain.ts";
+import { createReadDeadlines } from "../../src/proxy/upstream/read-timeout.ts";
 import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 

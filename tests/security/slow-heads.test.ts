@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { createConnections, listen } from "../../src/listen.ts";
+import { createConnections, listen } from "../../src/runtime/listen.ts";
 
 const idleSeconds = 2;
 /** A loaded machine's timers are late; a connection that is never closed outlasts this all the same. */

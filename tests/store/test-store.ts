@@ -1,14 +1,14 @@
 import { describe } from "bun:test";
-import type { Clock } from "../../src/clock.ts";
-import { createLog } from "../../src/log.ts";
-import { createEngineStore, type EngineStore } from "../../src/store/engine-store.ts";
-import { databaseFile, openStore } from "../../src/store/open.ts";
+import type { Clock } from "../../src/time/clock.ts";
+import { createLog } from "../../src/log/log.ts";
+import { createEngineStore, type EngineStore } from "../../src/store/sql-store.ts";
+import { databaseFile, openStore } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine.ts";
-import { openWriter } from "../../src/store/sqlite.ts";
+import { openWriter } from "../../src/store/sqlite/engine.ts";
 import type { Store, UsageCount } from "../../src/store/store.ts";
 import { whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { openPostgresTestEngine, openPostgresTestStore } from "./postgres-test-store.ts";
+import { openPostgresTestEngine, openPostgresTestStore } from "./postgres/postgres-test-store.ts";
 
 export interface LogEntry {
   level: string;

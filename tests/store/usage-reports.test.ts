@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../src/seoul.ts";
+import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../src/time/seoul.ts";
 import type { UsageCount } from "../../src/store/store.ts";
 import { stretches } from "../../src/store/usage-reports.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageCount, onEachEngine } from "./test-store.ts";

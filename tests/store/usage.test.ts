@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { minuteOf } from "../../src/seoul.ts";
+import { minuteOf } from "../../src/time/seoul.ts";
 import { createKeys, type DailyRow, readReport, usageCount, onEachEngine } from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../src/clock.ts";
+import type { Clock } from "../../src/time/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog } from "../../src/log/log.ts";
 import { startServer } from "../../src/server.ts";
 import { databaseUrlForTest } from "./postgres.ts";
 import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";

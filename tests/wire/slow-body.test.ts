@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createConnections, listen } from "../../src/listen.ts";
+import { createConnections, listen } from "../../src/runtime/listen.ts";
 import { connectRaw } from "../support/raw-client.ts";
 
 test("a body that takes longer than the idle time comes through where its request is held open", async () => {

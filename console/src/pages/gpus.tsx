@@ -1,15 +1,15 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
-import { useEnergyView } from "../energy-view.ts";
-import { count, gibibytes, plural, watts } from "../format.ts";
-import { sumGpus } from "../gpu-state.ts";
-import { now } from "../now.ts";
+import { useEnergyView } from "../data/energy-view.ts";
+import { count, gibibytes, plural, watts } from "../data/format.ts";
+import { sumGpus } from "../data/gpu-state.ts";
+import { now } from "../data/server-clock.ts";
 import { EnergyPanel } from "../parts/energy-panel.tsx";
 import { GpuCard } from "../parts/gpu-card.tsx";
 import { GpuHostDialog, PusherCommands } from "../parts/gpu-host-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Empty, Figure, Page, Skeleton } from "../parts/page.tsx";
-import { useGpus } from "../resources.ts";
-import { rememberCount, rememberedCount } from "../settings.ts";
+import { useGpus } from "../data/queries.ts";
+import { rememberCount, rememberedCount } from "../data/browser-settings.ts";
 
 /** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {

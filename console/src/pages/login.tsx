@@ -1,11 +1,11 @@
 import { useNavigate, useSearchParams } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { ApiError, api, bodyOf } from "../client.ts";
-import { plural } from "../format.ts";
-import { now } from "../now.ts";
+import { plural } from "../data/format.ts";
+import { now } from "../data/server-clock.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
-import { resumeIfThere } from "../resume-session.ts";
-import { beginSession, mayHaveSession, safeDestination, session } from "../session.ts";
+import { resumeIfThere } from "../data/resume-session.ts";
+import { beginSession, mayHaveSession, safeDestination, session } from "../data/session.ts";
 
 /** Leads to `?next=` once there is a session. */
 export function LoginPage(): JSX.Element {

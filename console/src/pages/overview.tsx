@@ -1,14 +1,14 @@
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
-import { change, compact, count, plural, watts } from "../format.ts";
-import { now } from "../now.ts";
+import { change, compact, count, plural, watts } from "../data/format.ts";
+import { now } from "../data/server-clock.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
-import { UsageChart } from "../parts/usage-chart.tsx";
-import { type RankedKey, rankKeys } from "../ranking.ts";
-import { type Overview, useHistory, useOverview } from "../resources.ts";
-import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../view.ts";
+import { UsageChart } from "../charts/usage-chart.tsx";
+import { type RankedKey, rankKeys } from "../data/ranking.ts";
+import { type Overview, useHistory, useOverview } from "../data/queries.ts";
+import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../data/time-range.ts";
 
 const lastDay: View = { range: "24h", zoom: undefined };
 const listedKeys = 6;

@@ -1,14 +1,14 @@
 import { type JSX, Show } from "solid-js";
-import { compact, count } from "../format.ts";
-import { type Metric, metrics } from "../history.ts";
+import { compact, count } from "../data/format.ts";
+import { type Metric, metrics } from "../data/history.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
 import { DailyPanel, useDailyView } from "../parts/daily-panel.tsx";
 import { HistoryPanel } from "../parts/history-panel.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Figure, Page } from "../parts/page.tsx";
-import { useKeys, useSummary, useTotal } from "../resources.ts";
-import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../usage-view.ts";
-import { rangeOptions } from "../view.ts";
+import { useKeys, useSummary, useTotal } from "../data/queries.ts";
+import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/usage-view.ts";
+import { rangeOptions } from "../data/time-range.ts";
 
 const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));
 

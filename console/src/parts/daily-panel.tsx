@@ -1,10 +1,10 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
-import { downloadCsv } from "../csv.ts";
-import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../daily.ts";
-import { count, plural } from "../format.ts";
-import { addSums, type Sums } from "../history.ts";
-import { useDaily } from "../resources.ts";
+import { downloadCsv } from "../data/csv.ts";
+import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../data/daily.ts";
+import { count, plural } from "../data/format.ts";
+import { addSums, type Sums } from "../data/history.ts";
+import { useDaily } from "../data/queries.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";

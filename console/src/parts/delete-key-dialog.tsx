@@ -1,7 +1,7 @@
 import { type JSX, onMount, Show } from "solid-js";
-import { plural } from "../format.ts";
-import { useKeyChange, useKeyDeletion } from "../key-changes.ts";
-import type { Key } from "../resources.ts";
+import { plural } from "../data/format.ts";
+import { useKeyChange, useKeyDeletion } from "../data/key-changes.ts";
+import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 
 /** Says what is lost and offers what loses nothing; Cancel has the focus, so that Enter deletes nothing. */

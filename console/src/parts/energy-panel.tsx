@@ -1,10 +1,10 @@
 import { type JSX, Show } from "solid-js";
-import type { EnergyPerTokens } from "../energy.ts";
-import type { EnergyView } from "../energy-view.ts";
-import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../format.ts";
-import { minuteMs, spanLabel } from "../seoul-time.ts";
-import { rangeOptions } from "../view.ts";
-import { Chart } from "./chart/chart.tsx";
+import type { EnergyPerTokens } from "../data/energy.ts";
+import type { EnergyView } from "../data/energy-view.ts";
+import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../data/format.ts";
+import { minuteMs, spanLabel } from "../data/seoul-time.ts";
+import { rangeOptions } from "../data/time-range.ts";
+import { Chart } from "../charts/chart.tsx";
 import { Segmented } from "./controls.tsx";
 import { Empty, Figure, Panel } from "./page.tsx";
 

@@ -1,6 +1,6 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { curlLine } from "../curl-line.ts";
+import { curlLine } from "../data/curl-line.ts";
 import { CopyLine } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 import { Panel } from "./page.tsx";

@@ -1,8 +1,8 @@
 import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
-import { resumeSession } from "../resume-session.ts";
-import { mayHaveSession, session } from "../session.ts";
+import { resumeSession } from "../data/resume-session.ts";
+import { mayHaveSession, session } from "../data/session.ts";
 import { Shell } from "./shell.tsx";
 
 /** As pages do that show what they load. */

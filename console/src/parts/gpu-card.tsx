@@ -1,8 +1,8 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
-import { gibibytes, watts } from "../format.ts";
-import { isStale } from "../gpu-state.ts";
-import { now } from "../now.ts";
-import type { Gpu } from "../resources.ts";
+import { gibibytes, watts } from "../data/format.ts";
+import { isStale } from "../data/gpu-state.ts";
+import { now } from "../data/server-clock.ts";
+import type { Gpu } from "../data/queries.ts";
 import { Ago } from "./time.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {

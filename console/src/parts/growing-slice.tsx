@@ -1,5 +1,5 @@
 import { createEffect, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
-import { count } from "../format.ts";
+import { count } from "../data/format.ts";
 
 const stepRows = 100;
 

@@ -1,9 +1,9 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { count } from "../format.ts";
-import { useKeyChange } from "../key-changes.ts";
-import type { Key } from "../resources.ts";
-import { dateTimeLabel } from "../seoul-time.ts";
+import { count } from "../data/format.ts";
+import { useKeyChange } from "../data/key-changes.ts";
+import type { Key } from "../data/queries.ts";
+import { dateTimeLabel } from "../data/seoul-time.ts";
 import { Switch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { AgoOrNever } from "./time.tsx";

@@ -1,7 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useKeyCreation } from "../key-changes.ts";
-import { curlLine } from "../curl-line.ts";
-import { type Key, useOverview } from "../resources.ts";
+import { useKeyCreation } from "../data/key-changes.ts";
+import { curlLine } from "../data/curl-line.ts";
+import { type Key, useOverview } from "../data/queries.ts";
 import { CopyLine } from "./copy.tsx";
 import { Field } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";

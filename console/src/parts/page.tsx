@@ -1,6 +1,6 @@
 import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
-import { ago } from "../format.ts";
-import { now, onServerClock } from "../now.ts";
+import { ago } from "../data/format.ts";
+import { now, onServerClock } from "../data/server-clock.ts";
 import { Icon } from "./icon.tsx";
 
 /** What a page needs to know of the queries it shows. */

@@ -1,10 +1,10 @@
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
 import { ApiError, api, bodyOf } from "../client.ts";
-import { queryClient } from "../resources.ts";
-import { endSession, session } from "../session.ts";
-import { listenForShortcuts, type Shortcut, shortcuts } from "../shortcuts.ts";
-import { chooseTheme, theme, themes } from "../theme.ts";
+import { queryClient } from "../data/queries.ts";
+import { endSession, session } from "../data/session.ts";
+import { listenForShortcuts, type Shortcut, shortcuts } from "./shortcuts.ts";
+import { chooseTheme, theme, themes } from "./theme.ts";
 import { Segmented } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon, Logo } from "./icon.tsx";

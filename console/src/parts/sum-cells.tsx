@@ -1,6 +1,6 @@
 import type { JSX } from "solid-js";
-import { count } from "../format.ts";
-import type { Sums } from "../history.ts";
+import { count } from "../data/format.ts";
+import type { Sums } from "../data/history.ts";
 
 /** Requests, input and output, as every table of usage has them side by side. */
 export function SumCells(props: { sums: Sums }): JSX.Element {

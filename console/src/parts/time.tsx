@@ -1,7 +1,7 @@
 import { type JSX, Show } from "solid-js";
-import { ago } from "../format.ts";
-import { now } from "../now.ts";
-import { dateTimeLabel, seoulTimestamp } from "../seoul-time.ts";
+import { ago } from "../data/format.ts";
+import { now } from "../data/server-clock.ts";
+import { dateTimeLabel, seoulTimestamp } from "../data/seoul-time.ts";
 
 /** How long ago, ticking; the exact time of Seoul on hover. */
 export function Ago(props: { at: number }): JSX.Element {

@@ -1,5 +1,5 @@
-import type { JsonEditor } from "./json-edit.ts";
-import { type JsonNode, type JsonObject, listMembers } from "./json-read.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import { type JsonNode, type JsonObject, listMembers } from "../json/read.ts";
 import type { RewriteRules } from "./rules.ts";
 
 export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens">;

@@ -1,4 +1,4 @@
-import { findMember, findString, type JsonNode, type JsonObject, objectShape, type Shape } from "./json-read.ts";
+import { findMember, findString, type JsonNode, type JsonObject, objectShape, type Shape } from "../json/read.ts";
 import type { Turn } from "./language.ts";
 import { isSystemRole } from "./system-prefix.ts";
 

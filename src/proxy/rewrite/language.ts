@@ -1,4 +1,4 @@
-import { wishIn } from "./language-wishes.ts";
+import { wishIn } from "./requested-language.ts";
 
 export interface Turn {
   role: string;

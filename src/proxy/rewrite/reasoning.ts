@@ -1,5 +1,5 @@
-import type { JsonEditor } from "./json-edit.ts";
-import { findMember, findString, isLiteral, type JsonObject } from "./json-read.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import { findMember, findString, isLiteral, type JsonObject } from "../json/read.ts";
 
 /** How the reasoning family is asked to think. */
 export type ReasoningMode = "high" | "max" | "none";

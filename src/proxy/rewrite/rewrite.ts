@@ -1,7 +1,7 @@
 import { capTokens, cappedMembers } from "./caps.ts";
 import { listTurns, messagesShape, systemShape } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
-import { createJsonEditor, type JsonEditor } from "./json-edit.ts";
+import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
   findMember,
   findString,
@@ -11,7 +11,7 @@ import {
   objectShape,
   readJson,
   type Shape,
-} from "./json-read.ts";
+} from "../json/read.ts";
 import { discouragesHan } from "./language.ts";
 import { isFamilyLive, resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";

@@ -1,5 +1,5 @@
-import type { JsonEditor } from "./json-edit.ts";
-import { findMember, isLiteral, type JsonObject } from "./json-read.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import { findMember, isLiteral, type JsonObject } from "../json/read.ts";
 import type { RewriteRules } from "./rules.ts";
 
 /** What a stream will carry for our own counting alone; the answer's filter takes it out again. */

@@ -1,5 +1,5 @@
-import type { JsonEditor } from "./json-edit.ts";
-import { findMember, findString, isLiteral, type JsonNode, type JsonObject } from "./json-read.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import { findMember, findString, isLiteral, type JsonNode, type JsonObject } from "../json/read.ts";
 
 export const maximumEffortPrefix =
   "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +

@@ -1,4 +1,4 @@
-import type { Usage } from "../../proxy/usage.ts";
+import type { Usage } from "../../proxy/usage/usage.ts";
 import { type Answer, beat, eventStream, type Frame, type Job, jsonAnswer, namedEvent, usageOf } from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";

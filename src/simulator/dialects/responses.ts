@@ -1,4 +1,4 @@
-import type { Usage } from "../../proxy/usage.ts";
+import type { Usage } from "../../proxy/usage/usage.ts";
 import { type Answer, beat, eventStream, type Frame, type Job, jsonAnswer, type JsonObject } from "../answer.ts";
 import { namedEvent, usageOf } from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";

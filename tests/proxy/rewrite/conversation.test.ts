@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { listTurns, messagesShape, systemShape } from "../../../src/proxy/rewrite/conversation.ts";
-import { type JsonObject, objectShape, readJson } from "../../../src/proxy/rewrite/json-read.ts";
+import { type JsonObject, objectShape, readJson } from "../../../src/proxy/json/read.ts";
 
 const shape = objectShape({ messages: messagesShape, system: systemShape });
 

@@ -1,0 +1,147 @@
+import { createUniqueId, type JSX, Show } from "solid-js";
+import type { Span } from "../data/time-range.ts";
+import { Axes } from "./axes.tsx";
+import { createCursor, type Cursor } from "./cursor.ts";
+import { createGeometry, type Geometry, gutter } from "./geometry.ts";
+import { Marks } from "./marks.tsx";
+import { xOf } from "./scale.ts";
+import type { Series } from "./shapes.ts";
+import { Tooltip, type TooltipRow } from "./tooltip.tsx";
+
+export interface ChartProps {
+  /** What it shows, for who cannot see it. */
+  label: string;
+  /** The data in a sentence or two. */
+  summary: string;
+  span: Span;
+  bucketMs: number;
+  kind: "bars" | "line";
+  /** The series in steps of this many milliseconds from the span's start; a NaN is a gap. */
+  series: (stepMs: number) => Series[];
+  format: (value: number) => string;
+  /** Whether only whole values make sense on the axis. */
+  whole: boolean;
+  /** What the tooltip says of one step. */
+  rows: (at: Span, series: readonly Series[], step: number) => TooltipRow[];
+  onZoom: (zoom: Span | undefined) => void;
+  zoomed: boolean;
+  loading: boolean;
+  /** Shown in place of bars where there is nothing to draw. */
+  empty?: JSX.Element;
+}
+
+/** Bars or a line over time. Drag, or Shift and the arrow keys, to look closer. */
+export function Chart(props: ChartProps): JSX.Element {
+  const summaryId = createUniqueId();
+  let frame: HTMLDivElement | undefined;
+  const geometry = createGeometry({
+    span: () => props.span,
+    bucketMs: () => props.bucketMs,
+    whole: () => props.whole,
+    seriesIn: (stepMs) => props.series(stepMs),
+    // GPUs that draw nothing are a line along the ground; keys that use nothing are an empty chart.
+    isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
+    frame: () => frame,
+  });
+  const stepAt = (clientX: number): number => {
+    const left = (frame?.getBoundingClientRect().left ?? 0) + gutter.left;
+    return Math.min(Math.max(Math.floor((clientX - left) / geometry.stepPx()), 0), geometry.length() - 1);
+  };
+  const cursor = createCursor({
+    ...geometry,
+    span: () => props.span,
+    stepAt,
+    zoomed: () => props.zoomed,
+    onZoom: (zoom) => props.onZoom(zoom),
+  });
+
+  return (
+    <div
+      class="chart"
+      ref={frame}
+      tabindex="0"
+      role="group"
+      aria-roledescription="chart"
+      aria-label={props.label}
+      aria-describedby={summaryId}
+      aria-busy={props.loading}
+      classList={{ loading: props.loading }}
+      onPointerDown={cursor.onPointerDown}
+      onPointerMove={cursor.onPointerMove}
+      onPointerUp={cursor.onPointerUp}
+      onPointerCancel={cursor.leave}
+      onPointerLeave={cursor.onPointerLeave}
+      onBlur={cursor.leave}
+      onKeyDown={cursor.onKeyDown}
+    >
+      <Drawing {...props} geometry={geometry} cursor={cursor} />
+      <p id={summaryId} class="visually-hidden">
+        {props.summary} Arrow keys move along the chart; hold Shift to select, then Enter to zoom; Escape resets.
+      </p>
+      <Show when={!props.loading && !geometry.hasData() && props.empty}>
+        <div class="chart-empty">{props.empty}</div>
+      </Show>
+      <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
+    </div>
+  );
+}
+
+interface Drawn {
+  geometry: Geometry;
+  cursor: Cursor;
+}
+
+function Drawing(props: ChartProps & Drawn): JSX.Element {
+  const width = (): number => props.geometry.plot().widthPx;
+  return (
+    <svg aria-hidden="true" width={props.geometry.width()} height={props.geometry.height()}>
+      <g transform={`translate(${gutter.left} ${gutter.top})`}>
+        <Axes span={props.span} plot={props.geometry.plot()} ticks={props.geometry.ticks()} format={props.format} />
+        <Marks
+          kind={props.kind}
+          series={props.geometry.series()}
+          length={props.geometry.length()}
+          plot={props.geometry.plot()}
+        />
+        <Show when={props.cursor.selection()}>
+          {(selected) => (
+            <rect
+              class="selection"
+              x={xOf(selected().from, props.span, width())}
+              width={xOf(selected().to, props.span, width()) - xOf(selected().from, props.span, width())}
+              height={props.geometry.plot().heightPx}
+            />
+          )}
+        </Show>
+        <Show when={props.cursor.step() !== undefined}>
+          <rect
+            class="crosshair"
+            x={(props.cursor.step() ?? 0) * props.geometry.stepPx()}
+            width={props.geometry.stepPx()}
+            height={props.geometry.plot().heightPx}
+          />
+        </Show>
+      </g>
+    </svg>
+  );
+}
+
+function ChartTooltip(props: ChartProps & Drawn): JSX.Element {
+  const pointed = (): { step: number; span: Span } | undefined => {
+    const step = props.cursor.step();
+    return step === undefined ? undefined : { step, span: props.cursor.spanOf(step, step) };
+  };
+  const rows = (): TooltipRow[] => {
+    const at = pointed();
+    return at === undefined ? [] : props.rows(at.span, props.geometry.series(), at.step);
+  };
+  return (
+    <Tooltip
+      x={gutter.left + ((pointed()?.step ?? 0) + 0.5) * props.geometry.stepPx()}
+      chartWidth={props.geometry.width()}
+      span={props.cursor.selection() ?? pointed()?.span}
+      selecting={props.cursor.selection() !== undefined}
+      rows={rows()}
+    />
+  );
+}

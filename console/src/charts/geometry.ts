@@ -1,0 +1,70 @@
+import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
+import type { Span } from "../data/time-range.ts";
+import { barStep, valueTicks } from "./scale.ts";
+import { type Plot, type Series, stepSums } from "./shapes.ts";
+
+/** Room for the axes, pixels. */
+export const gutter = { left: 52, right: 8, top: 12, bottom: 26 };
+
+interface GeometryOptions {
+  span: () => Span;
+  bucketMs: () => number;
+  whole: () => boolean;
+  /** The series in steps of this many milliseconds. */
+  seriesIn: (stepMs: number) => Series[];
+  /** Whether a value is worth drawing. */
+  isData: (value: number) => boolean;
+  frame: () => Element | undefined;
+}
+
+export interface Geometry {
+  width: () => number;
+  height: () => number;
+  stepMs: () => number;
+  /** How many steps there are. */
+  length: () => number;
+  stepPx: () => number;
+  series: () => Series[];
+  ticks: () => number[];
+  plot: () => Plot;
+  hasData: () => boolean;
+}
+
+/** What follows from a chart's size, span and data. */
+export function createGeometry(options: GeometryOptions): Geometry {
+  const size = createSize(options.frame);
+  const widthPx = (): number => Math.max(0, size().width - gutter.left - gutter.right);
+  const heightPx = (): number => Math.max(0, size().height - gutter.top - gutter.bottom);
+  const stepMs = createMemo(() => barStep(options.span(), options.bucketMs(), widthPx()));
+  const length = createMemo(() => Math.ceil((options.span().to - options.span().from) / stepMs()));
+  const series = createMemo(() => (widthPx() === 0 ? [] : options.seriesIn(stepMs())));
+  const ticks = createMemo(() => valueTicks(largest(stepSums(series(), length())), options.whole()));
+  const plot = createMemo(() => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
+  const hasData = createMemo(() => series().some(({ values }) => values.some(options.isData)));
+  return {
+    width: () => size().width,
+    height: () => size().height,
+    stepMs,
+    length,
+    stepPx: () => widthPx() / length(),
+    series,
+    ticks,
+    plot,
+    hasData,
+  };
+}
+
+function createSize(element: () => Element | undefined): () => { width: number; height: number } {
+  const [size, setSize] = createSignal({ width: 0, height: 0 });
+  onMount(() => {
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry !== undefined) setSize({ width: entry.contentRect.width, height: entry.contentRect.height });
+    });
+    const observed = element();
+    if (observed !== undefined) observer.observe(observed);
+    onCleanup(() => observer.disconnect());
+  });
+  return size;
+}
+
+const largest = (values: Float64Array): number => values.reduce((most, value) => Math.max(most, value), 0);

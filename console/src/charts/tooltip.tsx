@@ -1,0 +1,47 @@
+import { For, type JSX, Show } from "solid-js";
+import { spanLabel } from "../data/seoul-time.ts";
+import type { Span } from "../data/time-range.ts";
+
+export interface TooltipRow {
+  label: string;
+  /** As in `Series`; -1 sets a sum apart, without a swatch. */
+  colour: number;
+  value: string;
+}
+
+interface TooltipProps {
+  /** Pixels from the chart's left edge. */
+  x: number;
+  chartWidth: number;
+  /** Undefined: nothing is pointed at. */
+  span: Span | undefined;
+  selecting: boolean;
+  rows: TooltipRow[];
+}
+
+export function Tooltip(props: TooltipProps): JSX.Element {
+  return (
+    <div
+      class="tooltip"
+      aria-live="polite"
+      hidden={props.span === undefined}
+      classList={{ before: props.x > props.chartWidth / 2 }}
+      style={{ "--x": `${props.x}px` }}
+    >
+      <p class="tooltip-time">{props.span && spanLabel(props.span.from, props.span.to)}</p>
+      <Show when={!props.selecting} fallback={<p class="faint">Release or press Enter to zoom</p>}>
+        <ul>
+          <For each={props.rows} fallback={<li class="faint">Nothing</li>}>
+            {(row) => (
+              <li classList={{ sum: row.colour < 0 }}>
+                <span class={`swatch series-${row.colour}`} />
+                <span class="name">{row.label}</span>
+                <span class="value">{row.value}</span>
+              </li>
+            )}
+          </For>
+        </ul>
+      </Show>
+    </div>
+  );
+}

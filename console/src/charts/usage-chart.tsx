@@ -1,0 +1,84 @@
+import { createMemo, type JSX } from "solid-js";
+import { compact, count, plural } from "../data/format.ts";
+import { type Metric, metricOf, metrics, steps, sumsIn } from "../data/history.ts";
+import type { RankedKey } from "../data/ranking.ts";
+import { minuteMs, spanLabel } from "../data/seoul-time.ts";
+import type { Span } from "../data/time-range.ts";
+import { Chart } from "./chart.tsx";
+import type { TooltipRow } from "./tooltip.tsx";
+import type { Series } from "./shapes.ts";
+
+interface UsageChartProps {
+  ranked: readonly RankedKey[];
+  hidden: ReadonlySet<number>;
+  metric: Metric;
+  span: Span;
+  bucketMinutes: number;
+  zoomed: boolean;
+  loading: boolean;
+  onZoom: (zoom: Span | undefined) => void;
+  empty?: JSX.Element;
+}
+
+const tooltipRows = 8;
+
+/** Stacked bars by key: those with a colour of their own, and Other on top. */
+export function UsageChart(props: UsageChartProps): JSX.Element {
+  const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hidden.has(key.id)));
+
+  const series = (stepMs: number): Series[] => {
+    const drawn = shown().map(({ key, colour }) => {
+      return { id: key.id, label: key.name, colour, values: steps(key, props.metric, props.span, stepMs) };
+    });
+    const folded = drawn.filter(({ colour }) => colour === 0);
+    if (folded.length === 0) return drawn;
+    const other = { id: 0, label: "Other", colour: 0, values: added(folded.map(({ values }) => values)) };
+    return [...drawn.filter(({ colour }) => colour > 0), other];
+  };
+
+  const rows = (at: Span): TooltipRow[] => {
+    const used = shown()
+      .map(({ key, colour }) => ({ label: key.name, colour, total: metricOf(sumsIn(key, at), props.metric) }))
+      .filter(({ total }) => total > 0)
+      .toSorted((a, b) => b.total - a.total);
+    const top = used.slice(0, tooltipRows).map(({ label, colour, total }) => ({ label, colour, value: count(total) }));
+    const rest = used.slice(tooltipRows);
+    if (rest.length > 0) top.push({ label: `and ${rest.length} more`, colour: 0, value: count(sum(rest)) });
+    if (used.length > 1) top.push({ label: "Total", colour: -1, value: count(sum(used)) });
+    return top;
+  };
+
+  const summary = (): string => {
+    const [first] = shown();
+    if (first === undefined) return `No requests, ${spanLabel(props.span.from, props.span.to)}.`;
+    return `${plural(shown().length, "key")}, ${count(sum(shown()))} ${metrics[props.metric].label.toLowerCase()} in all, ${spanLabel(props.span.from, props.span.to)}. Most by ${first.key.name}: ${count(first.total)}.`;
+  };
+
+  return (
+    <Chart
+      label={`${metrics[props.metric].label} by key over time`}
+      summary={summary()}
+      span={props.span}
+      bucketMs={props.bucketMinutes * minuteMs}
+      kind="bars"
+      series={series}
+      format={compact}
+      whole
+      rows={rows}
+      onZoom={(zoom) => props.onZoom(zoom)}
+      zoomed={props.zoomed}
+      loading={props.loading}
+      empty={props.empty}
+    />
+  );
+}
+
+function added(all: readonly Float64Array[]): Float64Array {
+  const sums = new Float64Array(all[0]?.length ?? 0);
+  for (const values of all) {
+    for (let step = 0; step < values.length; step++) sums[step] = (sums[step] ?? 0) + (values[step] ?? 0);
+  }
+  return sums;
+}
+
+const sum = (all: readonly { total: number }[]): number => all.reduce((total, one) => total + one.total, 0);

@@ -1,0 +1,58 @@
+import type { Clock } from "../time/clock.ts";
+import { findBearer } from "../credentials.ts";
+import type { Store } from "../store/store.ts";
+import { answerWithin, remembered } from "./cached.ts";
+import { equalSecrets } from "./secrets.ts";
+
+const rememberUpstreamMs = 3000;
+const rememberDatabaseMs = 1000;
+const deadlineMs = 2000;
+
+export interface UpstreamState {
+  ok: boolean;
+  /** Epoch milliseconds. */
+  checkedAt: number;
+}
+
+export interface Readiness {
+  database: boolean;
+  upstream: boolean;
+}
+
+export interface OperationsDeps {
+  store: Pick<Store, "checkWritable">;
+  clock: Clock;
+  probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+}
+
+export interface Operations {
+  upstream(): Promise<UpstreamState>;
+  readiness(): Promise<Readiness>;
+}
+
+/** Anybody may ask whether we are ready, as often as they like: what that costs is shared. */
+export function createOperations({ store, clock, probeUpstream }: OperationsDeps): Operations {
+  const upstream = remembered(clock, rememberUpstreamMs, async () => {
+    const ok = await answerWithin(deadlineMs, false, async (signal) => (await probeUpstream(signal)).ok);
+    return { ok, checkedAt: clock() };
+  });
+  const databaseWritable = remembered(clock, rememberDatabaseMs, () =>
+    answerWithin(deadlineMs, false, async () => {
+      await store.checkWritable();
+      return true;
+    }),
+  );
+  return {
+    upstream,
+    async readiness() {
+      const [database, { ok }] = await Promise.all([databaseWritable(), upstream()]);
+      return { database, upstream: ok };
+    },
+  };
+}
+
+/** `token` undefined: nobody gets in this way. */
+export function presentsMetricsToken(headers: Headers, token: string | undefined): boolean {
+  const presented = findBearer(headers);
+  return token !== undefined && presented !== undefined && equalSecrets(presented, token);
+}

@@ -1,0 +1,48 @@
+import type { Clock } from "../time/clock.ts";
+
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
+
+export interface LogOptions {
+  level: LogLevel;
+  format: "pretty" | "json";
+  clock: Clock;
+  write: (line: string) => void;
+  /** In every entry. */
+  always?: LogFields;
+}
+
+/** One line per entry. Fields hold what a stranger may have sent, so they are always quoted: a log must not move a terminal's cursor. */
+export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
+  const line = format === "json" ? jsonLine : prettyLine;
+  const entry = (of: LogLevel): Log["info"] => {
+    if (logLevels.indexOf(of) < logLevels.indexOf(level)) return () => {};
+    return (message, fields) => write(line(new Date(clock()).toISOString(), of, message, { ...always, ...fields }));
+  };
+  return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
+}
+
+function jsonLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
+  return `${withoutControls(JSON.stringify({ time, level, message, ...fields }))}\n`;
+}
+
+function prettyLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
+  const rest = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([name, value]) =>
+        ` ${name}=${typeof value === "string" && !/^[\w./:-]+$/.test(value) ? JSON.stringify(value) : value}`,
+    );
+  return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${withoutControls(message + rest.join(""))}\n`;
+}
+
+/** JSON leaves DEL and the C1 controls as they are; terminals obey some of them. */
+function withoutControls(text: string): string {
+  return text.replace(
+    // oxlint-disable-next-line no-control-regex -- these are what is looked for
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

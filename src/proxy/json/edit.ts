@@ -1,0 +1,59 @@
+import type { JsonArray, JsonNode, JsonObject } from "./read.ts";
+
+/** Collects edits to a JSON text and makes them in one go; every byte outside them stays as it came. */
+export interface JsonEditor {
+  replace(node: JsonNode, json: string): void;
+  /** Behind the object's last member. The name must not be there yet. */
+  addMember(object: JsonObject, name: string, json: string): void;
+  /** In front of all other elements. An empty array can be given one element, at either end. */
+  prependElement(array: JsonArray, json: string): void;
+  /** Behind all other elements. */
+  appendElement(array: JsonArray, json: string): void;
+  /** In front of a string's first character. */
+  prependText(string: JsonNode, text: string): void;
+  /** Undefined where nothing was edited. */
+  result(): string | undefined;
+}
+
+interface Edit {
+  start: number;
+  end: number;
+  json: string;
+}
+
+/** @param text the text that the nodes were read from */
+export function createJsonEditor(text: string): JsonEditor {
+  const edits: Edit[] = [];
+  /** Objects that got a member here: the next one needs its comma even where the text has `{}`. */
+  const filled = new Set<JsonObject>();
+  const insert = (at: number, json: string): void => void edits.push({ start: at, end: at, json });
+
+  return {
+    replace: ({ start, end }, json) => void edits.push({ start, end, json }),
+    addMember(object, name, json) {
+      const separator = isEmpty(object) && !filled.has(object) ? "" : ",";
+      filled.add(object);
+      insert(object.tail, `${separator}${JSON.stringify(name)}:${json}`);
+    },
+    prependElement: (array, json) => insert(array.start + 1, isEmpty(array) ? json : `${json},`),
+    appendElement: (array, json) => insert(array.tail, isEmpty(array) ? json : `,${json}`),
+    prependText: (string, prefix) => insert(string.start + 1, JSON.stringify(prefix).slice(1, -1)),
+    result: () => (edits.length === 0 ? undefined : applyEdits(text, edits)),
+  };
+}
+
+/** The tail of an empty container is right behind its opening bracket. */
+function isEmpty(container: JsonArray | JsonObject): boolean {
+  return container.tail === container.start + 1;
+}
+
+function applyEdits(text: string, edits: readonly Edit[]): string {
+  let edited = "";
+  let from = 0;
+  // Sorting is stable: what is inserted at one place stays in the order in which it was asked for.
+  for (const { start, end, json } of edits.toSorted((a, b) => a.start - b.start)) {
+    edited += text.slice(from, start) + json;
+    from = end;
+  }
+  return edited + text.slice(from);
+}

@@ -1,0 +1,53 @@
+import { createEventBoundary, type Place } from "../sse/event-boundary.ts";
+
+/** Where a meter's bytes go out, which knows what may follow them. */
+export interface MeterOutlet {
+  attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
+  send(bytes: Uint8Array): void;
+  /** A comment line, where none of the stream's meaning changes and the client takes what it is sent. */
+  sendComment: () => void;
+  /** An event of its own, behind whatever ends a line or an event that was left open. */
+  sendEvent(event: Uint8Array): void;
+  hasSent(): boolean;
+}
+
+const utf8 = new TextEncoder();
+const comment: Readonly<Record<Place, Uint8Array | undefined>> = {
+  "between events": utf8.encode(": keepalive\n\n"),
+  "between lines": utf8.encode(": keepalive\n"),
+  "inside a line": undefined,
+};
+const ending: Readonly<Record<Place, Uint8Array>> = {
+  "between events": utf8.encode(""),
+  "between lines": utf8.encode("\n"),
+  "inside a line": utf8.encode("\n\n"),
+};
+
+export function createMeterOutlet(): MeterOutlet {
+  const boundary = createEventBoundary();
+  let controller: TransformStreamDefaultController<Uint8Array> | undefined;
+  let sent = false;
+
+  function send(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    sent = true;
+    boundary.passed(bytes);
+    controller?.enqueue(bytes);
+  }
+
+  return {
+    attach(given) {
+      controller = given;
+    },
+    send,
+    sendComment() {
+      const bytes = comment[boundary.place()];
+      const clientReads = (controller?.desiredSize ?? 0) > 0;
+      if (bytes !== undefined && clientReads) send(bytes);
+    },
+    sendEvent(event) {
+      send(Buffer.concat([ending[boundary.place()], event]));
+    },
+    hasSent: () => sent,
+  };
+}

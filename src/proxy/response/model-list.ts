@@ -1,0 +1,89 @@
+import { createJsonEditor } from "../json/edit.ts";
+import {
+  findMember,
+  findString,
+  type JsonArray,
+  type JsonNode,
+  listMembers,
+  objectShape,
+  readJson,
+} from "../json/read.ts";
+import { isFamilyLive, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
+import type { RewriteRules } from "../rewrite/rules.ts";
+
+export type ServedModels = Pick<RewriteRules, "liveModel" | "familyModel">;
+
+const entryShape = objectShape({ id: {} });
+const listShape = objectShape({ data: { elements: entryShape } });
+
+/**
+ * Whether `GET path` is for the synthetic model, which no backend knows.
+ * @param path the URL's pathname; a slash in the family's name may be encoded or not
+ */
+export function isNonThinkingModelPath(path: string, models: ServedModels): boolean {
+  const alias = findAlias(models);
+  if (alias === undefined || !path.startsWith("/v1/models/")) return false;
+  try {
+    return sameName(decodeURIComponent(path.slice("/v1/models/".length)), alias);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The backend's model list with the synthetic model at its end, every other byte as it came. Undefined where there is
+ * nothing to append: the family is not live, the list has it already, or this is no list.
+ * @param list the body of a 200 answer to `GET /v1/models`
+ * @param createdSeconds for an entry that has no family entry to be a copy of, seconds since the epoch
+ */
+export function withNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
+  const alias = findAlias(models);
+  const data = alias === undefined ? undefined : findData(list);
+  if (alias === undefined || data === undefined || findEntry(list, data, alias) !== undefined) return undefined;
+  const editor = createJsonEditor(list);
+  editor.appendElement(data, newEntry(list, data, models, createdSeconds));
+  return editor.result();
+}
+
+/** The synthetic model's own entry, for `GET /v1/models/<family>-nonthinking`; undefined as for the list. */
+export function findNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
+  const alias = findAlias(models);
+  const data = alias === undefined ? undefined : findData(list);
+  if (alias === undefined || data === undefined) return undefined;
+  return findEntry(list, data, alias) ?? newEntry(list, data, models, createdSeconds);
+}
+
+function findAlias(models: ServedModels): string | undefined {
+  return models.familyModel !== undefined && isFamilyLive(models) ? nonThinkingAlias(models.familyModel) : undefined;
+}
+
+function findData(list: string): JsonArray | undefined {
+  const root = readJson(list, listShape);
+  const data = root?.kind === "object" ? findMember(root, "data") : undefined;
+  return data?.kind === "array" ? data : undefined;
+}
+
+/** The entry's text. */
+function findEntry(list: string, data: JsonArray, id: string): string | undefined {
+  const entry = data.elements.find((element) => {
+    const given = findId(list, element);
+    return given !== undefined && sameName(given, id);
+  });
+  return entry === undefined ? undefined : list.slice(entry.start, entry.end);
+}
+
+function findId(text: string, entry: JsonNode): string | undefined {
+  return entry.kind === "object" ? findString(text, findMember(entry, "id")) : undefined;
+}
+
+function newEntry(list: string, data: JsonArray, models: ServedModels, created: number): string {
+  const id = nonThinkingAlias(models.familyModel ?? "");
+  const original = findEntry(list, data, models.familyModel ?? "");
+  const entry = original === undefined ? undefined : readJson(original, entryShape);
+  if (original === undefined || entry?.kind !== "object") {
+    return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
+  }
+  const editor = createJsonEditor(original);
+  for (const given of listMembers(entry, "id")) editor.replace(given, JSON.stringify(id));
+  return editor.result() ?? original;
+}

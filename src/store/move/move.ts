@@ -1,0 +1,121 @@
+import { Database } from "bun:sqlite";
+import { readMigrations } from "../migrations.ts" with { type: "macro" };
+import { isMoveUnfinished, moveMarker } from "./marker.ts";
+import { type MovedTable, findDifference, listTables } from "./tables.ts";
+import { migratePostgres } from "../postgres/migrate.ts";
+import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
+import { openWriter } from "../sqlite/engine.ts";
+import { toStorageError } from "../storage-error.ts";
+import { StorageError } from "../store.ts";
+
+const rowsPerBatch = 2000;
+
+export interface Move {
+  /** The SQLite database. */
+  file: string;
+  /** The PostgreSQL database, which has to be empty. */
+  url: string;
+  /** Told after each batch, and once for an empty table. */
+  onProgress: (table: string, copied: number, total: number) => void;
+  signal: AbortSignal;
+}
+
+/**
+ * Copies a whole SQLite database into an empty PostgreSQL one and compares the two. Broken off, it can be run again: until
+ * it is whole, the target is marked, and nobody serves from it.
+ * @returns how many rows there are now
+ * @throws StorageError
+ */
+export async function moveToPostgres({ file, url, onProgress, signal }: Move): Promise<number> {
+  const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
+  try {
+    // An older database gets the tables of this version first.
+    openWriter(file).close();
+    using source = new Database(file, { readonly: true, strict: true });
+    await migratePostgres(pool, readMigrations("postgres-migrations"));
+    const tables = await listTables(source, pool.client);
+    await claim(pool, tables);
+    return await copyAll({ source, pool, tables, onProgress, signal });
+  } catch (error) {
+    throw toStorageError(error);
+  } finally {
+    await pool.close();
+  }
+}
+
+/** Marks a target that is empty, and empties one that an earlier move left marked. @throws StorageError for any other */
+async function claim(pool: PostgresPool, tables: readonly MovedTable[]): Promise<void> {
+  const names = tables.map(({ name }) => name).join();
+  await pool.transaction(async () => {
+    await pool.client.unsafe(`lock table ${names} in access exclusive mode`);
+    if (await isMoveUnfinished(pool)) await pool.client.unsafe(`truncate ${names}`);
+    for (const { name } of tables) {
+      const rows = (await pool.client.unsafe(`select 1 from ${name} limit 1`)) as unknown[];
+      if (rows.length > 0) throw new StorageError(`the target is not empty: there are rows in ${name}`);
+    }
+    await pool.client.unsafe("insert into settings (name, value) values ($1, '')", [moveMarker]);
+  });
+}
+
+interface Copy extends Pick<Move, "onProgress" | "signal"> {
+  source: Database;
+  pool: PostgresPool;
+  tables: readonly MovedTable[];
+}
+
+async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Promise<number> {
+  const version = dataVersion(source);
+  let rows = 0;
+  for (const table of tables) rows += await copyTable(table, { source, pool, onProgress, signal });
+  for (const table of tables) {
+    const difference = await findDifference(table, source, pool.client);
+    if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
+  }
+  if (dataVersion(source) !== version) {
+    throw new StorageError("the data folder changed while it was copied; stop its server, and run this again");
+  }
+  await finish(source, pool);
+  return rows;
+}
+
+async function copyTable(
+  { name }: MovedTable,
+  { source, pool, onProgress, signal }: Omit<Copy, "tables">,
+): Promise<number> {
+  const total = source.query<{ total: number }, []>(`select count(*) as total from ${name}`).get()?.total ?? 0;
+  const insert = `insert into ${name} select * from json_populate_recordset(null::${name}, cast(cast($1 as text) as json))`;
+  let copied = 0;
+  let batch: unknown[] = [];
+  const flush = async (): Promise<void> => {
+    if (signal.aborted) throw new StorageError("stopped before everything was copied; run it again to start over");
+    if (batch.length > 0) await pool.client.unsafe(insert, [JSON.stringify(batch)]);
+    copied += batch.length;
+    batch = [];
+    onProgress(name, copied, total);
+  };
+  for (const row of source.query(`select * from ${name}`).iterate()) {
+    batch.push(row);
+    if (batch.length === rowsPerBatch) await flush();
+  }
+  if (batch.length > 0 || total === 0) await flush();
+  return copied;
+}
+
+/** Ids go on where they were, also those of rows that are gone, and the target may be served. */
+async function finish(source: Database, { client, transaction }: PostgresPool): Promise<void> {
+  const sequences = source.query<{ name: string; seq: number }, []>("select name, seq from sqlite_sequence").all();
+  await transaction(async () => {
+    for (const { name, seq } of sequences) {
+      await client.unsafe("select setval(pg_get_serial_sequence($1, 'id'), greatest($2::bigint, 1), $2::bigint > 0)", [
+        name,
+        seq,
+      ]);
+    }
+    await client.unsafe("delete from settings where name = $1", [moveMarker]);
+  });
+}
+
+/** Another number once another connection has written. */
+function dataVersion(source: Database): number | undefined {
+  return source.query<{ data_version: number }, []>("pragma data_version").get()?.data_version;
+}

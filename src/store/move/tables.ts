@@ -1,0 +1,77 @@
+import type { Database } from "bun:sqlite";
+import { moveMarker } from "./marker.ts";
+import type { QueryClient } from "../postgres/pool.ts";
+import { StorageError } from "../store.ts";
+
+export interface MovedTable {
+  name: string;
+  /** With the target's types. */
+  columns: readonly Column[];
+}
+
+interface Column {
+  name: string;
+  type: string;
+}
+
+/** Sums of large ids overflow 64 bits; those of quotients and remainders, which say the same, do not. */
+const divisor = 1_000_000_007;
+
+/** One sum, or several, in SQLite's and in PostgreSQL's words. */
+const sums: Readonly<Record<string, (column: string) => readonly (readonly [sqlite: string, postgres: string])[]>> = {
+  bigint: (column) => [
+    [`sum(${column} / ${divisor})`, `sum(${column} / ${divisor})`],
+    [`sum(${column} % ${divisor})`, `sum(${column} % ${divisor})`],
+  ],
+  "double precision": (column) => [[`sum(${column})`, `sum(${column})`]],
+  boolean: (column) => [[`sum(${column})`, `sum(cast(${column} as integer))`]],
+  text: (column) => [[`sum(length(cast(${column} as blob)))`, `sum(octet_length(${column}))`]],
+};
+
+/** @throws StorageError where the two databases do not have the same tables and columns */
+export async function listTables(source: Database, target: QueryClient): Promise<MovedTable[]> {
+  const found = (await target.unsafe(
+    `select table_name as "table", column_name as name, data_type as type from information_schema.columns
+      where table_schema = current_schema() and table_name <> 'tollgate_migrations' order by 1, ordinal_position`,
+  )) as (Column & { table: string })[];
+  const columnsOf = (table: string) => found.filter((column) => column.table === table);
+  return source
+    .query<{ name: string }, []>(
+      "select name from sqlite_schema where type = 'table' and name not like 'sqlite~_%' escape '~' and name <> '__drizzle_migrations' order by name",
+    )
+    .all()
+    .map(({ name }) => {
+      const columns = columnsOf(name);
+      const own = source.query<{ name: string }, [string]>("select name from pragma_table_info(?)").all(name);
+      if (namesOf(own) !== namesOf(columns)) throw new StorageError(`the table ${name} is not the same in the target`);
+      return { name, columns };
+    });
+}
+
+const namesOf = (columns: readonly { name: string }[]): string =>
+  columns
+    .map(({ name }) => name)
+    .toSorted()
+    .join();
+
+/** @returns the first table and column whose number of values or sum is not the same; undefined where all are */
+export async function findDifference(
+  { name, columns }: MovedTable,
+  source: Database,
+  target: QueryClient,
+): Promise<string | undefined> {
+  const compared = columns.flatMap((column) => [
+    { column, sqlite: `count(${column.name})`, postgres: `count(${column.name})` },
+    ...(sums[column.type]?.(column.name) ?? []).map(([sqlite, postgres]) => ({ column, sqlite, postgres })),
+  ]);
+  const [own] = source.query(`select ${compared.map(({ sqlite }) => sqlite).join()} from ${name}`).values();
+  const marked = name === "settings" ? ` where name <> '${moveMarker}'` : "";
+  const [copied] = (await target
+    .unsafe(`select ${compared.map(({ postgres }) => postgres).join()} from ${name}${marked}`)
+    .values()) as unknown[][];
+  const different = compared.find((_, index) => !isSame(Number(own?.[index]), Number(copied?.[index])));
+  return different && `${name}.${different.column.name}`;
+}
+
+/** Floating point depends on the order in which it is added up. */
+const isSame = (a: number, b: number): boolean => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));

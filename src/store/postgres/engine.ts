@@ -1,0 +1,42 @@
+import { type SQL as Query, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/bun-sql";
+import type { Engine, NumberColumns } from "../engine.ts";
+import type { PostgresPool } from "./pool.ts";
+import * as schema from "./schema.ts";
+
+/** The queries' view of a pool. Calls may overlap: each transaction has a connection to itself. */
+export function postgresEngine({ client, transaction, close }: PostgresPool): Engine {
+  // Drizzle asks a client for nothing but `unsafe` outside of its own transactions (0.45.4).
+  const db = drizzle({ client: client as never, casing: "snake_case" });
+  return {
+    db: db as unknown as Engine["db"],
+    tables: schema,
+    jsonRows: (array) => sql`json_array_elements(cast(cast(${array} as text) as json)) as value`,
+    async rows<Row extends NumberColumns<Row>>(query: Query) {
+      const found = (await db.execute(query)) as Record<string, unknown>[];
+      return found.map(numbersOf) as Row[];
+    },
+    async find<Row>(query: unknown, values: Record<string, unknown>) {
+      const rows = await (query as { execute(values: Record<string, unknown>): Promise<Row[]> }).execute(values);
+      return rows[0];
+    },
+    transaction,
+    async inOrder(statements) {
+      await Promise.all(statements.map((statement) => statement()));
+    },
+    async passAlone(name) {
+      await db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, ${lockSpace}))`);
+    },
+    close: () => void close(),
+  };
+}
+
+/** Sets this program's advisory locks apart from others' in the same database. */
+const lockSpace = 7_655_443;
+
+/** 64-bit integers arrive as text. */
+function numbersOf(row: Record<string, unknown>): Record<string, number | null> {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, value === null ? null : Number(value)]),
+  );
+}

@@ -1,0 +1,23 @@
+import type { Clock } from "../time/clock.ts";
+import { createGpuStore } from "./gpu.ts";
+import { createKeyStore } from "./keys.ts";
+import { createSessionStore } from "./sessions.ts";
+import { createSettingsStore } from "./settings.ts";
+import type { Engine } from "./engine.ts";
+import type { Store } from "./store.ts";
+import { createUsageStore } from "./usage.ts";
+
+/** The whole store over one engine, without what depends on where the engine lives. Calls must not overlap. */
+export type EngineStore = Omit<Store, "backup" | "close">;
+
+export function createEngineStore(engine: Engine, clock: Clock): EngineStore {
+  const settings = createSettingsStore(engine);
+  return {
+    keys: createKeyStore(engine),
+    usage: createUsageStore(engine, clock),
+    gpu: createGpuStore(engine),
+    sessions: createSessionStore(engine, clock),
+    settings,
+    checkWritable: () => settings.set("last_write_check", String(clock())),
+  };
+}

@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import { energyPerTokens, powerSteps } from "../../../console/src/data/energy.ts";
+import { minuteMs } from "../../../console/src/data/seoul-time.ts";
+
+const start = Date.parse("2026-11-21T10:00:00+09:00");
+const span = { from: start, to: start + 10 * minuteMs };
+const at = (minute: number): number => start + minute * minuteMs;
+
+test("each minute counts at its maximum, and tokens stand against the energy of their own buckets", () => {
+  const watts = new Map([
+    [at(0), 600],
+    [at(1), 600],
+    [at(2), 1200],
+    [at(3), 1200],
+  ]);
+  const byBucket = new Map([
+    [at(0), 1000],
+    [at(2), 2000],
+  ]);
+  expect(energyPerTokens({ watts, bucketMinutes: 1 }, { byBucket, bucketMinutes: 2 }, span)).toEqual({
+    wattHours: 60,
+    outputTokens: 3000,
+    wattHoursPerThousand: 20,
+  });
+});
+
+test("tokens of a time without power do not make the rest look cheap", () => {
+  const power = { watts: new Map([[at(0), 600]]), bucketMinutes: 1 };
+  const byBucket = new Map([
+    [at(0), 1000],
+    [at(4), 9000],
+  ]);
+  expect(energyPerTokens(power, { byBucket, bucketMinutes: 2 }, span).wattHoursPerThousand).toBe(10);
+});
+
+test("idle GPUs cost energy, and without tokens there is no rate to tell", () => {
+  const power = { watts: new Map([[at(0), 300]]), bucketMinutes: 5 };
+  expect(energyPerTokens(power, { byBucket: new Map(), bucketMinutes: 5 }, span)).toEqual({
+    wattHours: 25,
+    outputTokens: 0,
+    wattHoursPerThousand: undefined,
+  });
+});
+
+test("what lies outside the span counts nowhere", () => {
+  const power = {
+    watts: new Map([
+      [at(-1), 600],
+      [at(10), 600],
+    ]),
+    bucketMinutes: 1,
+  };
+  expect(energyPerTokens(power, { byBucket: new Map([[at(-2), 5]]), bucketMinutes: 2 }, span).wattHours).toBe(0);
+});
+
+test("a wider step shows its highest minute, and a step without any is a gap", () => {
+  const power = new Map([
+    [at(0), 300],
+    [at(1), 500],
+    [at(4), 0],
+  ]);
+  expect([...powerSteps(power, span, 2 * minuteMs)]).toEqual([500, Number.NaN, 0, Number.NaN, Number.NaN]);
+});

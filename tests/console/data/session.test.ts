@@ -1,0 +1,17 @@
+import { expect, test } from "bun:test";
+import { safeDestination } from "../../../console/src/data/session.ts";
+
+test.each(["/", "/keys", "/usage?range=7d&key=3", "/gpus#x"])("%s is a place to go back to", (next) => {
+  expect(safeDestination(next)).toBe(next);
+});
+
+test.each([
+  undefined,
+  "",
+  "https://elsewhere.example",
+  "//elsewhere.example",
+  "/\\elsewhere.example",
+  "/\t/elsewhere.example",
+  "javascript:alert(1)",
+  "/login?next=/login",
+])("%p leads to the overview instead", (next) => expect(safeDestination(next)).toBe("/"));

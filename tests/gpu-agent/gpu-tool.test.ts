@@ -1,0 +1,165 @@
+import { expect, test } from "bun:test";
+import { findGpuTool, type GpuTool } from "../../src/gpu-agent/gpu-tool.ts";
+import type { GpuReading } from "../../src/gpu-agent/gpu-entry.ts";
+import { createGpuHost, type GpuHost, isRunning, printsForEver, turnOfTwo } from "./gpu-host.ts";
+
+const patient = 20_000;
+
+function findTool(host: GpuHost): GpuTool {
+  const tool = findGpuTool(host.env);
+  if (tool === undefined) throw new Error("no tool found");
+  return tool;
+}
+
+/** Watches until so many sets have come, or until the tool stops by itself. */
+async function watch(host: GpuHost, { sets: wanted = Infinity, intervalMs = 60_000, hangMs = patient } = {}) {
+  const stop = new AbortController();
+  const sets: GpuReading[][] = [];
+  const complaints: string[] = [];
+  const failure = await findTool(host)
+    .watch({
+      env: host.env,
+      signal: stop.signal,
+      hangMs,
+      intervalMs,
+      onReadings(readings) {
+        sets.push(readings);
+        if (sets.length >= wanted) stop.abort();
+      },
+      onComplaint: (words) => complaints.push(words),
+    })
+    .then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+  return { sets, complaints, failure };
+}
+
+async function readOnce(host: GpuHost, hangMs = patient) {
+  return findTool(host).readOnce({ env: host.env, signal: new AbortController().signal, hangMs });
+}
+
+test("a host without any tool has none", () => {
+  expect(findGpuTool({ PATH: "/nonexistent" })).toBeUndefined();
+  expect(findGpuTool({})).toBeUndefined();
+});
+
+test("nvidia-smi comes before AMD's tools, and amd-smi before rocm-smi", async () => {
+  await using all = await createGpuHost({ "nvidia-smi": "", "amd-smi": "", "rocm-smi": "" });
+  await using amd = await createGpuHost({ "amd-smi": "", "rocm-smi": "" });
+  await using old = await createGpuHost({ "rocm-smi": "" });
+  expect([all, amd, old].map((host) => findTool(host).name)).toEqual(["nvidia-smi", "amd-smi", "rocm-smi"]);
+});
+
+test("nvidia-smi runs once for many turns, and is dead when watching ends", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+  const { sets } = await watch(host, { sets: 4 });
+  expect(sets[3]?.map(({ index }) => index)).toEqual([0, 1]);
+  const [pid = 0, ...others] = await host.pids();
+  expect(others).toEqual([]);
+  expect(isRunning(pid)).toBeFalse();
+});
+
+test("64 GPUs with carriage returns are one set a turn", async () => {
+  const turn = Array.from({ length: 64 }, (_, index) => `${index}, NVIDIA H200, 100.5, 40, 1, 143771, 3`).join("\r\n");
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(`${turn}\r`) });
+  const { sets } = await watch(host, { sets: 3 });
+  expect(sets.map((set) => set.length)).toEqual([64, 64, 64]);
+});
+
+test("what nvidia-smi says about one GPU is passed on while the others are read", async () => {
+  const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(`${turnOfTwo}\n${lost}`) });
+  const { sets, complaints } = await watch(host, { sets: 3 });
+  expect(sets[2]).toHaveLength(2);
+  expect(complaints[0]).toBe(lost);
+});
+
+test("a driver that stopped is told in clear words", async () => {
+  await using host = await createGpuHost({
+    "nvidia-smi": `echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`,
+  });
+  expect((await watch(host)).failure).toContain("the NVIDIA driver is not running");
+});
+
+test("a complaint on standard error is told too", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "error while loading libnvidia-ml.so" >&2; exit 127` });
+  expect((await watch(host)).failure).toContain("libnvidia-ml.so");
+});
+
+test("a loop that ends without an error has stopped all the same, and its last set is handed on", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+  const { sets, failure } = await watch(host);
+  expect(sets).toHaveLength(1);
+  expect(failure).toContain("ended");
+});
+
+test("a tool that prints nothing any more is killed", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `trap '' TERM; echo "${turnOfTwo}"; exec sleep 600` });
+  const { sets, failure } = await watch(host, { hangMs: 200 });
+  expect(sets).toHaveLength(1);
+  expect(failure).toContain("printed nothing for 0.2 s");
+  expect((await host.pids()).map(isRunning)).toEqual([false]);
+});
+
+test("a tool that goes on printing is not taken for one that hangs", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+  const started = performance.now();
+  const { failure } = await watch(host, { sets: 30, hangMs: 1000 });
+  expect(failure).toBeUndefined();
+  expect(performance.now() - started).toBeGreaterThan(1000);
+});
+
+test("a grandchild that keeps the pipe open does not keep the pusher waiting", async () => {
+  await using host = await createGpuHost({
+    "nvidia-smi": `sleep 20 & echo $! >$folder/grandchild; echo "${turnOfTwo}"; exit 3`,
+  });
+  const started = performance.now();
+  expect((await watch(host)).failure).toContain("status 3");
+  expect(performance.now() - started).toBeLessThan(15_000);
+  process.kill(Number(await Bun.file(`${host.folder}/grandchild`).text()));
+});
+
+test("the tool speaks with decimal points in any locale", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "0, GPU $LC_ALL, 1, 2, 3, 4, 5"` });
+  host.env["LC_ALL"] = "de_DE.UTF-8";
+  expect((await readOnce(host))[0]?.name).toBe("GPU C");
+});
+
+test("reading once starts nvidia-smi without its loop", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+  expect(await readOnce(host)).toHaveLength(2);
+  expect((await host.starts())[0]).not.toContain("-lms");
+});
+
+test("reading once fails where the tool hangs", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
+  const failure = await readOnce(host, 100).catch((error: Error) => error.message);
+  expect(failure).toContain("printed nothing");
+});
+
+const amdMetric = JSON.stringify([{ gpu: 0, power: { socket_power: { value: 412, unit: "W" } } }]);
+const amdAsic = JSON.stringify([{ gpu: 0, asic: { market_name: "AMD Instinct MI300X" } }]);
+const amdSmi = `if [ "$1" = static ]; then echo '${amdAsic}'; else echo '${amdMetric}'; fi`;
+
+test("amd-smi is asked for the names once and for the rest at every turn", async () => {
+  await using host = await createGpuHost({ "amd-smi": amdSmi });
+  const { sets } = await watch(host, { sets: 3, intervalMs: 10 });
+  expect(sets[2]?.[0]).toMatchObject({ name: "AMD Instinct MI300X", power_draw_w: 412 });
+  expect((await host.starts()).map((start) => start.split(" ")[0])).toEqual(["static", "metric", "metric", "metric"]);
+});
+
+test("an amd-smi without rights is told in its own words", async () => {
+  await using host = await createGpuHost({ "amd-smi": "echo 'user is missing the render group' >&2; exit 255" });
+  expect((await watch(host)).failure).toContain("user is missing the render group");
+});
+
+test("an amd-smi that prints no JSON is a failure, not a crash", async () => {
+  await using host = await createGpuHost({ "amd-smi": "echo WARNING" });
+  expect((await watch(host)).failure).toContain("WARNING");
+});
+
+test("rocm-smi is read where it is all there is", async () => {
+  await using host = await createGpuHost({ "rocm-smi": `echo '{"card0":{"GPU use (%)":"7"}}'` });
+  expect((await readOnce(host))[0]?.utilization_pct).toBe(7);
+});

@@ -1,0 +1,89 @@
+import { expect, test } from "bun:test";
+import { createSampleSets } from "../../src/gpu-agent/sample-sets.ts";
+
+/** Long enough that a test which would need the silence to pass hangs until it fails. */
+const never = 600_000;
+
+function collect(silenceMs = never) {
+  const sets: number[][] = [];
+  const arrivals = new Set<() => void>();
+  const grouping = createSampleSets(silenceMs, (readings) => {
+    sets.push(readings.map(({ index }) => index));
+    for (const arrived of arrivals) arrived();
+  });
+  const add = (...indexes: number[]) => {
+    for (const index of indexes) grouping.add({ index, name: "GPU" });
+  };
+  const nextSet = () => new Promise<void>((resolve) => arrivals.add(resolve));
+  return { sets, add, nextSet, end: () => grouping.end() };
+}
+
+test("a set ends when an index comes again", () => {
+  const { sets, add, end } = collect();
+  add(0, 1, 2, 0);
+  expect(sets).toEqual([[0, 1, 2]]);
+  end();
+});
+
+test("a set ends at the last GPU of the turn before, without waiting", () => {
+  const { sets, add } = collect();
+  add(0, 1, 2, 0, 1, 2);
+  expect(sets).toEqual([
+    [0, 1, 2],
+    [0, 1, 2],
+  ]);
+});
+
+test("a single GPU's sets are one line each", () => {
+  const { sets, add, end } = collect();
+  add(0, 0, 0);
+  end();
+  expect(sets).toEqual([[0], [0], [0]]);
+});
+
+test("a set ends after a silence", async () => {
+  const { sets, add, nextSet } = collect(5);
+  const arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  expect(sets).toEqual([[0, 1]]);
+});
+
+test("a GPU that drops out does not hold its set back longer than the silence", async () => {
+  const { sets, add, nextSet } = collect(5);
+  add(0, 1, 2, 0, 1, 2);
+  const arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  expect(sets.at(-1)).toEqual([0, 1]);
+});
+
+test("a turn that a silence has split is whole again two turns later", async () => {
+  const { sets, add, nextSet } = collect(5);
+  let arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  arrived = nextSet();
+  add(2, 3);
+  await arrived;
+  add(0, 1, 2, 3);
+  expect(sets).toEqual([
+    [0, 1],
+    [2, 3],
+    [0, 1, 2, 3],
+  ]);
+});
+
+test("64 GPUs are one set", () => {
+  const { sets, add } = collect();
+  const all = Array.from({ length: 64 }, (_, index) => index);
+  add(...all, ...all);
+  expect(sets).toEqual([all, all]);
+});
+
+test("nothing is handed on where nothing came", () => {
+  const { sets, end } = collect();
+  end();
+  end();
+  expect(sets).toEqual([]);
+});

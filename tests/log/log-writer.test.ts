@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { createLineWriter } from "../../src/log/log-writer.ts";
+
+test("what comes in one turn of the event loop is written at once, in order", async () => {
+  const written: string[] = [];
+  const write = createLineWriter((text) => written.push(text));
+  write("a\n");
+  await Promise.resolve();
+  write("b\n");
+  expect(written).toEqual([]);
+  await new Promise(setImmediate);
+  expect(written).toEqual(["a\nb\n"]);
+  write("c\n");
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  expect(written).toEqual(["a\nb\n", "c\n"]);
+});
+
+test("a program that ends in the same turn leaves nothing behind", async () => {
+  const module = new URL("../../src/log/log-writer.ts", import.meta.url).href;
+  const program = `
+    const { createLineWriter } = await import(${JSON.stringify(module)});
+    const write = createLineWriter((text) => process.stdout.write(text));
+    write("last words\\n");
+    process.exit(3);`;
+  const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe" });
+  expect(await new Response(child.stdout).text()).toBe("last words\n");
+  expect(await child.exited).toBe(3);
+});

@@ -1,0 +1,47 @@
+import { describe, expect, test } from "bun:test";
+import { createLog } from "../../../src/log/log.ts";
+import { Refusal } from "../../../src/proxy/errors.ts";
+import { getKey } from "../../../src/proxy/request/authenticate.ts";
+
+const lines: string[] = [];
+const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });
+
+type FindKey = Parameters<typeof getKey>[1]["findKey"];
+const findKnown: FindKey = (key) => (key === "known" ? { id: 7 } : undefined);
+
+const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown): Promise<unknown> =>
+  getKey(new Headers(headers), { findKey, log }).catch((error: unknown) =>
+    error instanceof Refusal ? error.code : error,
+  );
+
+describe("the gate", () => {
+  test("lets a known key pass, whether storage has it at once or later", async () => {
+    expect(await outcome({ authorization: "Bearer known" })).toEqual({ id: 7 });
+    expect(await outcome({ "x-api-key": "known" }, async (key) => findKnown(key))).toEqual({ id: 7 });
+  });
+
+  test("refuses a missing key and an unknown one alike", async () => {
+    expect(await outcome({})).toBe("invalid_api_key");
+    expect(await outcome({ "x-api-key": "unknown" })).toBe("invalid_api_key");
+  });
+
+  test.each<[string, FindKey]>([
+    [
+      "at once",
+      () => {
+        throw new Error("the disk is gone");
+      },
+    ],
+    [
+      "later",
+      async () => {
+        throw new Error("the disk is gone");
+      },
+    ],
+  ])("says so where storage fails %s, and logs the reason without the key", async (_, findKey) => {
+    lines.length = 0;
+    expect(await outcome({ "x-api-key": "known" }, findKey)).toBe("storage_unavailable");
+    expect(lines.join("")).toContain("the disk is gone");
+    expect(lines.join("")).not.toContain("known");
+  });
+});

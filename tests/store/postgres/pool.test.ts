@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import {
+  createPostgresPool,
+  isConnectionLost,
+  type PostgresPool,
+  sqlStateOf,
+} from "../../../src/store/postgres/pool.ts";
+import { StorageError } from "../../../src/store/store.ts";
+import { sharedPostgres, startPostgres, whyNoPostgres } from "../../support/postgres.ts";
+import { until } from "../../support/until.ts";
+
+const createDatabase = async () => (await sharedPostgres()).createDatabase();
+const run = (pool: PostgresPool, query: string) => pool.client.unsafe(query) as Promise<Record<string, unknown>[]>;
+const failureOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+
+/** On a database with a table `t` of two rows, 1 and 2. */
+async function openPool(options: { statementTimeoutMs?: number; url?: string } = {}) {
+  const url = options.url ?? (await createDatabase());
+  const pool = createPostgresPool({ url, connections: 4, statementTimeoutMs: options.statementTimeoutMs ?? 0 });
+  await run(pool, "create table t (id int primary key, n int not null default 0)");
+  await run(pool, "insert into t values (1), (2)");
+  return Object.assign(pool, { url, [Symbol.asyncDispose]: pool.close });
+}
+
+describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
+  test("keeps what a transaction does to that transaction, until it is through", async () => {
+    await using pool = await openPool();
+    const [row] = await pool.transaction(async () => {
+      await run(pool, "update t set n = 5 where id = 1");
+      const outside = await Promise.resolve().then(() => run(pool, "select n from t where id = 1"));
+      expect(outside[0]).toEqual({ n: 5 });
+      return outside;
+    });
+    expect(row).toEqual({ n: 5 });
+    const failing = pool.transaction(async () => {
+      await run(pool, "update t set n = 6 where id = 1");
+      throw new Error("changed my mind");
+    });
+    await expect(failing).rejects.toThrow("changed my mind");
+    expect((await run(pool, "select n from t where id = 1"))[0]).toEqual({ n: 5 });
+  });
+
+  test("lets others pass while a transaction waits, and they do not see into it", async () => {
+    await using pool = await openPool();
+    const written = Promise.withResolvers<void>();
+    const seen = Promise.withResolvers<void>();
+    const transaction = pool.transaction(async () => {
+      await run(pool, "update t set n = 7 where id = 1");
+      written.resolve();
+      await seen.promise;
+    });
+    await written.promise;
+    expect((await run(pool, "select n from t where id = 1"))[0]).toEqual({ n: 0 });
+    seen.resolve();
+    await transaction;
+    expect((await run(pool, "select n from t where id = 1"))[0]).toEqual({ n: 7 });
+  });
+
+  test("runs a transaction again that a deadlock undid", async () => {
+    await using pool = await openPool();
+    const bothHold = Promise.withResolvers<void>();
+    let holding = 0;
+    const addInOrder = (first: number, second: number) =>
+      pool.transaction(async () => {
+        await run(pool, `update t set n = n + 1 where id = ${first}`);
+        if (++holding === 2) bothHold.resolve();
+        await bothHold.promise;
+        await run(pool, `update t set n = n + 1 where id = ${second}`);
+      });
+    await Promise.all([addInOrder(1, 2), addInOrder(2, 1)]);
+    expect([...(await run(pool, "select n from t"))]).toEqual([{ n: 2 }, { n: 2 }]);
+    expect(holding).toBe(3);
+  });
+
+  test("has the server end a statement that takes too long, and keeps the connection", async () => {
+    await using pool = await openPool({ statementTimeoutMs: 100 });
+    const failure = await failureOf(pool.within(20_000, () => run(pool, "select pg_sleep(30)")));
+    expect(failure).toBeInstanceOf(StorageError);
+    expect(String(failure)).toContain("statement timeout (57014)");
+    expect(sqlStateOf(failure)).toBe("57014");
+  });
+
+  test("gives up on a server that fell silent after the time it is given, and comes back with it", async () => {
+    await using postgres = await startPostgres();
+    await using pool = await openPool({ url: await postgres.createDatabase() });
+    await postgres.freeze();
+    const begun = performance.now();
+    await expect(pool.within(300, () => run(pool, "select 1"))).rejects.toThrow("PostgreSQL does not answer");
+    expect(performance.now() - begun).toBeLessThan(3000);
+    await postgres.thaw();
+    await until(async () => (await pool.within(1000, () => run(pool, "select 1"))).length === 1);
+  });
+
+  test("looks for the server anew where it found one that only reads", async () => {
+    await using pool = await openPool();
+    const postgres = await sharedPostgres();
+    const add = () => pool.within(5000, () => run(pool, "update t set n = n + 1"));
+    const setReadOnly = (value: string) =>
+      postgres.run(
+        `alter database ${new URL(pool.url).pathname.slice(1)} set default_transaction_read_only = ${value}`,
+      );
+    await setReadOnly("on");
+    await postgres.cutConnections();
+    // What a session may do is settled when it begins: the ones that are open now stay as they are.
+    const failure = await until(async () => {
+      const error = await failureOf(add());
+      return sqlStateOf(error) === "25006" ? error : undefined;
+    });
+    expect(failure).toBeInstanceOf(StorageError);
+    await setReadOnly("off");
+    await failureOf(add());
+    await add();
+  });
+
+  test("tells a connection that was cut from a statement that failed", async () => {
+    await using pool = await openPool();
+    const cut = await failureOf(run(pool, "select pg_terminate_backend(pg_backend_pid())"));
+    expect(isConnectionLost(cut)).toBeTrue();
+    const wrong = await failureOf(run(pool, "select 1 / 0"));
+    expect(isConnectionLost(wrong)).toBeFalse();
+    expect(sqlStateOf(wrong)).toBe("22012");
+  });
+});

@@ -1,0 +1,54 @@
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { createTempFolder } from "../../support/temp-folder.ts";
+import { createKeys, openTestStore, usageCount } from "../test-store.ts";
+
+test("a backup that is made under load is a whole database of its moment", async () => {
+  await using opened = await openTestStore(() => 29_000_000 * 60_000);
+  await createKeys(opened.store, ["a"]);
+  using copy = createTempFolder();
+  const stop = new AbortController();
+  let written = 0;
+  const load = (async () => {
+    while (!stop.signal.aborted) {
+      await opened.store.usage.add([usageCount({ keyId: 1, minute: 29_000_000 + (written % 500) })]);
+      written++;
+    }
+  })();
+  await opened.store.backup(copy.file("backup.db"));
+  stop.abort();
+  await load;
+  expect(statSync(copy.file("backup.db")).mode & 0o777).toBe(0o600);
+  expect(readdirSync(copy.path)).toEqual(["backup.db"]);
+
+  renameSync(copy.file("backup.db"), copy.file("tollgate.db"));
+  await using restored = await openTestStore(Date.now, copy);
+  const [key] = await restored.store.keys.list();
+  expect(await restored.store.keys.findActive("secret of a")).toEqual({ id: 1 });
+  const minutes = await restored.store.usage.sumOfMinutes(29_000_000, 29_000_500);
+  expect(minutes.requestCount).toBe(key?.requestCount ?? -1);
+  expect(minutes.requestCount).toBeLessThanOrEqual(written);
+});
+
+test("a backup never replaces a file", async () => {
+  await using opened = await openTestStore();
+  const target = opened.folder.file("precious");
+  writeFileSync(target, "mine");
+  await expect(opened.store.backup(target)).rejects.toThrow("the file exists already");
+  expect(readFileSync(target, "utf8")).toBe("mine");
+});
+
+test("a backup into a folder that does not exist says so and leaves nothing", async () => {
+  await using opened = await openTestStore();
+  await expect(opened.store.backup(opened.folder.file("nowhere/backup.db"))).rejects.toThrow(
+    "the folder does not exist",
+  );
+});
+
+test("of two backups to one file, one is made and the other refused", async () => {
+  await using opened = await openTestStore();
+  const target = opened.folder.file("backup.db");
+  const results = await Promise.allSettled([opened.store.backup(target), opened.store.backup(target)]);
+  expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  expect(readFileSync(target).subarray(0, 15).toString()).toBe("SQLite format 3");
+});

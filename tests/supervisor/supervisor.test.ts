@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { readConfig } from "../../src/config.ts";
+import { createLog } from "../../src/log/log.ts";
+import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { commandLine } from "../support/program.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { until } from "../support/until.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** proc_net_tcp(5): the local address is the second field, 0A means listening. */
+const listenersOn = (port: number): number =>
+  readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, local, , state]) => state === "0A" && Number.parseInt(local?.split(":")[1] ?? "", 16) === port).length;
+
+/** proc_pid_task_children(5). */
+const children = (): number[] =>
+  readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+
+describe.skipIf(process.platform !== "linux")("the parent of several processes", () => {
+  const count = 2;
+  let folder: TempFolder;
+  let lines: Line[];
+  let port: number;
+  let own: () => number[];
+  let ending: AbortController;
+  let ended: Promise<number>;
+
+  const supervise = async (): Promise<void> => {
+    const env = {
+      PORT: String(port),
+      DATA_DIR: folder.path,
+      ADMIN_PASSWORD: "password",
+      LOG_LEVEL: "error",
+      // Without it a process starts itself anew, and loses the channel to its parent.
+      BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+    };
+    ended = superviseProcesses({
+      config: readConfig(env, false),
+      count,
+      command: commandLine(["serve-process"]),
+      env,
+      log: createLog({ level: "info", format: "json", clock: Date.now, write: (line) => lines.push(JSON.parse(line)) }),
+      signal: ending.signal,
+      patience: { everyMs: 50, mostUnanswered: 60 },
+    });
+    await until(() => listenersOn(port) === count);
+  };
+
+  beforeEach(() => {
+    folder = createTempFolder();
+    [lines, port, ending] = [[], findFreePort(), new AbortController()];
+    const before = new Set(children());
+    own = () => children().filter((pid) => !before.has(pid));
+  });
+  afterEach(async () => {
+    ending.abort();
+    expect(await ended).toBe(0);
+    folder.remove();
+  });
+
+  test("kills one that stands still and starts another in its place", async () => {
+    await supervise();
+    const [hung = 0, healthy] = own();
+    process.kill(hung, "SIGSTOP");
+    await until(() => lines.some(({ message }) => message === "A process ends, another one takes its place"));
+    await until(() => own().length === count && listenersOn(port) === count);
+    expect(lines.filter(({ level }) => level === "error")).toMatchObject([
+      { message: "A process does not answer any more and is killed", child: hung },
+    ]);
+    expect(own()).toContain(healthy ?? 0);
+    expect(own()).not.toContain(hung);
+  });
+
+  test("leaves one alone that stood still for a while", async () => {
+    await supervise();
+    const before = own();
+    for (let round = 0; round < 5; round++) {
+      for (const pid of before) process.kill(pid, "SIGSTOP");
+      await Bun.sleep(400);
+      for (const pid of before) process.kill(pid, "SIGCONT");
+      await Bun.sleep(400);
+    }
+    expect(own()).toEqual(before);
+    expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
+  });
+});

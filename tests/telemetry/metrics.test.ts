@@ -1,0 +1,259 @@
+import { afterEach, expect, test } from "bun:test";
+import {
+  createMetrics,
+  lastingCounts,
+  type Metrics,
+  metricsContentType,
+  summedMetricsText,
+} from "../../src/telemetry/metrics.ts";
+import type { RequestRecord } from "../../src/domain.ts";
+
+const opened: Metrics[] = [];
+
+afterEach(() => {
+  for (const metrics of opened.splice(0)) metrics.close();
+});
+
+function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } } = {}): Metrics {
+  const metrics = createMetrics({ version: "1.2.3", commit: "abc1234", perKey, waiting: () => waiting });
+  opened.push(metrics);
+  return metrics;
+}
+
+const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
+  method: "POST",
+  path: "/v1/chat/completions",
+  status: 200,
+  outcome: "completed",
+  keyId: 7,
+  code: undefined,
+  streamed: true,
+  upstreamMs: 180,
+  firstByteMs: 200,
+  durationMs: 42_000,
+  usage: { inputTokens: 1200, outputTokens: 350 },
+  ...fields,
+});
+
+/** The value of one series of the text; undefined where it has none. */
+function valueOf(text: string, series: string): number | undefined {
+  const line = text.split("\n").find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+const seriesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
+
+function finish(metrics: Metrics, ...records: RequestRecord[]): void {
+  for (const each of records) {
+    metrics.started();
+    metrics.finished(each);
+  }
+}
+
+test("a finished request is counted by endpoint, method, outcome and status class", async () => {
+  const metrics = open();
+  finish(
+    metrics,
+    record(),
+    record(),
+    record({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable" }),
+  );
+  const text = await metrics.text();
+  const labels = 'method="POST",endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{${labels},outcome="completed",status="2xx"}`)).toBe(2);
+  expect(valueOf(text, `tollgate_requests_total{${labels},outcome="upstream_failed",status="5xx"}`)).toBe(1);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="upstream_unreachable"}')).toBe(1);
+});
+
+test("counts stay the same from scrape to scrape and grow with what comes in between", async () => {
+  const metrics = open();
+  finish(metrics, record());
+  await metrics.text();
+  expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(1200);
+  finish(metrics, record());
+  expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(2400);
+});
+
+test("two scrapes at once count nothing twice", async () => {
+  const metrics = open();
+  finish(metrics, record());
+  const texts = await Promise.all([metrics.text(), metrics.text()]);
+  expect(texts.map((text) => valueOf(text, 'tollgate_tokens_total{direction="output"}'))).toEqual([350, 350]);
+});
+
+test("requests are in flight from their start to their end", async () => {
+  const metrics = open();
+  metrics.started();
+  metrics.started();
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(2);
+  metrics.finished(record());
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(1);
+});
+
+test("durations and first bytes fall into buckets that reach from milliseconds to twenty minutes", async () => {
+  const metrics = open();
+  finish(metrics, record(), record({ durationMs: 1_100_000 }), record({ durationMs: 4, firstByteMs: undefined }));
+  const text = await metrics.text();
+  const bucket = (name: string, le: string) =>
+    valueOf(text, `${name}_bucket{le="${le}",endpoint="/v1/chat/completions",streamed="true"}`);
+  const durations = ["0.01", "30", "60", "600", "1200", "+Inf"].map((le) =>
+    bucket("tollgate_request_duration_seconds", le),
+  );
+  expect(durations).toEqual([1, 1, 2, 2, 3, 3]);
+  const firstBytes = ["0.1", "0.25", "+Inf"].map((le) => bucket("tollgate_time_to_first_byte_seconds", le));
+  expect(firstBytes).toEqual([0, 2, 2]);
+});
+
+test("refused requests are counted, but their times do not hide those of answers", async () => {
+  const metrics = open();
+  finish(metrics, record({ outcome: "refused", status: 401, keyId: undefined, usage: undefined, durationMs: 0.2 }));
+  const text = await metrics.text();
+  expect(seriesOf(text, "tollgate_requests_total")).toHaveLength(1);
+  expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toEqual([]);
+});
+
+test("whatever strangers send, the number of series stays bounded", async () => {
+  const metrics = open();
+  for (let index = 0; index < 2000; index += 1) {
+    finish(
+      metrics,
+      record({
+        method: `VERB${index}`,
+        path: `/v1/models/${index}"}\n`,
+        status: 100 + index,
+        outcome: "upstream_failed",
+        code: `code_${index}`,
+      }),
+    );
+  }
+  const text = await metrics.text();
+  expect(seriesOf(text, "tollgate_requests_total").length).toBeLessThanOrEqual(6);
+  expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toHaveLength(1);
+  expect(seriesOf(text, "tollgate_upstream_errors_total").length).toBeLessThanOrEqual(51);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="other"}')).toBe(1950);
+});
+
+test("a path that hides a label's end does not become one", async () => {
+  const metrics = open();
+  finish(metrics, record({ path: '/v1/x",evil="1', method: "__proto__" }));
+  const text = await metrics.text();
+  expect(text).not.toContain("evil");
+  expect(text).not.toContain("__proto__");
+  expect(text).toContain('method="other",endpoint="other"');
+});
+
+test("keys have no series of their own unless asked for", async () => {
+  const metrics = open();
+  finish(metrics, record());
+  expect(await metrics.text()).not.toContain("key_id");
+});
+
+test("keys have series by id where asked for", async () => {
+  const metrics = open({ perKey: true });
+  finish(metrics, record(), record({ usage: undefined }), record({ keyId: 8 }), record({ keyId: undefined }));
+  const text = await metrics.text();
+  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(2);
+  expect(valueOf(text, 'tollgate_key_tokens_total{key_id="7",direction="input"}')).toBe(1200);
+  expect(valueOf(text, 'tollgate_key_tokens_total{key_id="8",direction="output"}')).toBe(350);
+  expect(seriesOf(text, "tollgate_key_requests_total")).toHaveLength(2);
+});
+
+test("a secret that strays into a path or a verb reaches no label", async () => {
+  const secret = "sk-3f2a90d1c5e84b7f9c1b";
+  const metrics = open({ perKey: true });
+  finish(metrics, record({ path: `/v1/${secret}`, method: secret }));
+  expect(await metrics.text()).not.toContain(secret);
+});
+
+test("what waits in the ledger is asked for at each scrape", async () => {
+  const waiting = { requests: 3, keys: 2, sinceMs: 1500 };
+  const metrics = open({ waiting });
+  const text = await metrics.text();
+  expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
+  expect(valueOf(text, "tollgate_ledger_waiting_keys")).toBe(2);
+  expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(1.5);
+  waiting.requests = 0;
+  expect(valueOf(await metrics.text(), "tollgate_ledger_waiting_requests")).toBe(0);
+});
+
+test("commits, failed commits and GPU samples are counted", async () => {
+  const metrics = open();
+  metrics.committed(0.7);
+  metrics.committed(30);
+  metrics.commitFailed();
+  metrics.gpuSamplesReceived(8, 1);
+  metrics.gpuSamplesReceived(8, 0);
+  const text = await metrics.text();
+  expect(valueOf(text, 'tollgate_storage_commit_duration_seconds_bucket{le="0.001"}')).toBe(1);
+  expect(valueOf(text, "tollgate_storage_commit_duration_seconds_count")).toBe(2);
+  expect(valueOf(text, "tollgate_storage_commit_failures_total")).toBe(1);
+  expect(valueOf(text, 'tollgate_gpu_samples_total{result="stored"}')).toBe(16);
+  expect(valueOf(text, 'tollgate_gpu_samples_total{result="skipped"}')).toBe(1);
+});
+
+test("the build and the process are described with real numbers", async () => {
+  const text = await open().text();
+  expect(text).toContain('tollgate_build_info{version="1.2.3",commit="abc1234"} 1');
+  expect(valueOf(text, "process_resident_memory_bytes")).toBeGreaterThan(1e7);
+  expect(valueOf(text, "process_cpu_seconds_total")).toBeGreaterThan(0);
+  const startedAt = valueOf(text, "process_start_time_seconds") ?? 0;
+  expect(Math.abs(startedAt - Date.now() / 1000)).toBeLessThan(3600);
+  expect(text).not.toMatch(/ nan$/im);
+});
+
+test("a blocked event loop shows in the delay, once", async () => {
+  const metrics = open();
+  await Bun.sleep(50);
+  const blockedUntil = performance.now() + 300;
+  while (performance.now() < blockedUntil);
+  await Bun.sleep(50);
+  expect(valueOf(await metrics.text(), "tollgate_event_loop_delay_max_seconds")).toBeGreaterThan(0.2);
+  expect(valueOf(await metrics.text(), "tollgate_event_loop_delay_max_seconds")).toBeLessThan(0.2);
+});
+
+test("two servers in one process count for themselves", async () => {
+  const [one, other] = [open(), open()];
+  finish(one, record());
+  expect(seriesOf(await other.text(), "tollgate_requests_total")).toEqual([]);
+});
+
+test("what several processes counted can be summed, after it was sent as JSON", async () => {
+  const [one, other] = [
+    open({ waiting: { requests: 1, keys: 1, sinceMs: 100 } }),
+    open({ waiting: { requests: 2, keys: 1, sinceMs: 4000 } }),
+  ];
+  finish(one, record());
+  finish(other, record(), record());
+  one.started();
+  const snapshots = await Promise.all([one, other].map((metrics) => metrics.snapshot()));
+  const text = await summedMetricsText(structuredClone(snapshots));
+  const labels = 'endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(3);
+  expect(valueOf(text, `tollgate_request_duration_seconds_bucket{le="60",${labels},streamed="true"}`)).toBe(3);
+  expect(valueOf(text, "tollgate_requests_in_flight")).toBe(1);
+  expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
+  expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(4);
+  expect(valueOf(text, 'tollgate_build_info{version="1.2.3",commit="abc1234"}')).toBe(1);
+});
+
+test("what lasts of several processes goes into further sums without their gauges", async () => {
+  const [one, other] = [open({ perKey: true }), open({ perKey: true })];
+  finish(one, record());
+  finish(other, record(), record());
+  const lasting = await lastingCounts(structuredClone(await Promise.all([one, other].map((each) => each.snapshot()))));
+  const text = await summedMetricsText(structuredClone([lasting, await one.snapshot()]));
+  const labels = 'endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(4);
+  expect(valueOf(text, `tollgate_request_duration_seconds_count{${labels},streamed="true"}`)).toBe(4);
+  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(4);
+  expect(valueOf(text, "tollgate_processes")).toBe(1);
+  expect(await summedMetricsText([lasting])).not.toContain(" gauge");
+});
+
+test("the text follows the exposition format, and its content type says so", async () => {
+  const metrics = open({ perKey: true });
+  finish(metrics, record());
+  expect(metricsContentType).toBe("text/plain; version=0.0.4; charset=utf-8");
+  const line = /^(#( HELP| TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z_]+="[^"\\\n]*",?)+\})? [-+.\deInf]+|)$/;
+  expect((await metrics.text()).split("\n").filter((each) => !line.test(each))).toEqual([]);
+});
