@@ -199,9 +199,9 @@ function configFrom(settings: Settings, terminal: boolean) {
       nonStreamReadTimeoutMs: settings.PROXY_NONSTREAM_READ_TIMEOUT * 1000,
     },
     rewrite: {
-      liveModel: settings.PROXY_ALIAS_MODEL,
-      familyModel: settings.PROXY_FAMILY_MODEL,
-      rewriteAll: settings.PROXY_ALIAS_REWRITE_ALL === "on",
+      servedModel: settings.PROXY_ALIAS_MODEL,
+      reasoningModel: settings.PROXY_FAMILY_MODEL,
+      rewriteUnknownModels: settings.PROXY_ALIAS_REWRITE_ALL === "on",
       vendorPrefixes: settings.PROXY_VENDOR_PREFIXES,
       hanGuard: settings.PROXY_HAN_GUARD === "on",
       maxContextTokens: settings.MAX_CONTEXT_TOKENS,

@@ -22,7 +22,7 @@ export interface RequestRecord {
   usage: Usage | undefined;
 }
 
-export interface Observer {
+export interface RequestObserver {
   started(): void;
   finished(record: RequestRecord): void;
 }

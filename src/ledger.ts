@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "./time/clock.ts";
 import type { Log } from "./log/log.ts";
 import { minuteOf } from "./time/seoul.ts";
-import type { FlushId, Receipt, UsageCount, UsageStore } from "./store/store.ts";
+import type { FlushId, UsageEvent, UsageIncrement, UsageStore } from "./store/store.ts";
 
 /** Turns receipts into committed counts. */
 export interface Ledger {
@@ -10,7 +10,7 @@ export interface Ledger {
    * Resolves once the receipt is committed, or after a second where storage is sick: the count then waits in memory.
    * Never rejects: a response must not fail because its count is late.
    */
-  record(receipt: Receipt): Promise<void>;
+  record(event: UsageEvent): Promise<void>;
   /** What waits to be written. */
   waiting(): { requests: number; keys: number; sinceMs: number };
   /** Writes what can be written and stops. */
@@ -24,7 +24,7 @@ export interface LedgerOptions {
   /** Told of every flush: how long it took where it went through. */
   observer?: { committed(durationMs: number): void; commitFailed(): void };
   /** How long a response waits for its count. */
-  patienceMs?: number;
+  waitLimitMs?: number;
   /** Pause after a failed flush; it doubles up to `slowestRetryMs`. */
   firstRetryMs?: number;
   slowestRetryMs?: number;
@@ -35,19 +35,19 @@ export interface LedgerOptions {
 /** What came together while the flush before was being written. */
 interface Batch {
   /** By minute and key: memory is bounded by those, however many requests there are. */
-  counts: Map<string, UsageCount>;
+  counts: Map<string, UsageIncrement>;
   /** When its first receipt came, on the clock. */
   since: number;
   /** Resolves when the batch is committed, or when nobody shall wait for it any longer. */
   settled: PromiseWithResolvers<void>;
-  patience: Timer | undefined;
+  waitTimer: Timer | undefined;
 }
 
 const newBatch = (): Batch => ({
   counts: new Map(),
   since: 0,
   settled: Promise.withResolvers(),
-  patience: undefined,
+  waitTimer: undefined,
 });
 
 /**
@@ -60,7 +60,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     clock,
     log,
     observer,
-    patienceMs = 1000,
+    waitLimitMs = 1000,
     firstRetryMs = 50,
     slowestRetryMs = 2000,
     closingMs = 5000,
@@ -71,11 +71,11 @@ export function createLedger(options: LedgerOptions): Ledger {
   let writing: Batch | undefined;
   /** The loop that writes, while there is something to write. */
   let loop: Promise<void> | undefined;
-  let behind = false;
-  const givenUp = new AbortController();
+  let degraded = false;
+  const aborted = new AbortController();
   let endPause = (): void => {};
 
-  function add({ keyId, closedAt, inputTokens, outputTokens }: Receipt): void {
+  function add({ keyId, closedAt, inputTokens, outputTokens }: UsageEvent): void {
     if (gathering.counts.size === 0) gathering.since = clock();
     const minute = minuteOf(closedAt);
     const id = `${minute}:${keyId}`;
@@ -93,7 +93,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   async function writeAll(): Promise<void> {
     // Receipts that came in the same turn of the event loop go together: waking the thread that writes costs more than counting.
     await new Promise(setImmediate);
-    while (gathering.counts.size > 0 && !givenUp.signal.aborted) {
+    while (gathering.counts.size > 0 && !aborted.signal.aborted) {
       writing = gathering;
       gathering = newBatch();
       await write(writing);
@@ -108,17 +108,17 @@ export function createLedger(options: LedgerOptions): Ledger {
   async function write(batch: Batch): Promise<void> {
     const counts = [...batch.counts.values()];
     const flush: FlushId = { ledger, number: ++flushNumber };
-    for (let retryMs = firstRetryMs; !givenUp.signal.aborted; retryMs = Math.min(retryMs * 2, slowestRetryMs)) {
+    for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, slowestRetryMs)) {
       const begun = performance.now();
       try {
         await store.add(counts, flush);
         const tookMs = performance.now() - begun;
         observer?.committed(tookMs);
-        if (behind && tookMs < patienceMs) catchUp();
+        if (degraded && tookMs < waitLimitMs) leaveDegraded();
         return;
       } catch (error) {
         observer?.commitFailed();
-        fallBehind(error instanceof Error ? error.message : String(error));
+        enterDegraded(error instanceof Error ? error.message : String(error));
       }
       await pause(retryMs);
     }
@@ -135,22 +135,22 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   function settle(batch: Batch | undefined): void {
-    clearTimeout(batch?.patience);
+    clearTimeout(batch?.waitTimer);
     batch?.settled.resolve();
   }
 
-  function fallBehind(reason: string): void {
-    if (!behind) log.warn("Storage does not take counts; they wait in memory", { reason });
-    behind = true;
+  function enterDegraded(reason: string): void {
+    if (!degraded) log.warn("Storage does not take counts; they wait in memory", { reason });
+    degraded = true;
     settle(writing);
     settle(gathering);
     // Whoever joins this batch once storage is well again waits for its commit.
     gathering.settled = Promise.withResolvers();
-    gathering.patience = undefined;
+    gathering.waitTimer = undefined;
   }
 
-  function catchUp(): void {
-    behind = false;
+  function leaveDegraded(): void {
+    degraded = false;
     log.info("Storage takes counts again");
   }
 
@@ -165,12 +165,12 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   return {
-    async record(receipt) {
-      add(receipt);
+    async record(event) {
+      add(event);
       loop ??= writeAll();
       // Nobody waits for a disk that is known to be sick.
-      if (behind) return;
-      gathering.patience ??= setTimeout(() => fallBehind("no answer"), patienceMs);
+      if (degraded) return;
+      gathering.waitTimer ??= setTimeout(() => enterDegraded("no answer"), waitLimitMs);
       await gathering.settled.promise;
     },
     waiting,
@@ -182,7 +182,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       clearTimeout(timer);
       const { requests, keys } = waiting();
       if (requests > 0) log.error("Counts were lost: storage did not take them before the end", { requests, keys });
-      givenUp.abort();
+      aborted.abort();
       endPause();
       settle(writing);
       settle(gathering);

@@ -1,6 +1,6 @@
 import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { clientAddress } from "./admin/client-address.ts";
-import { prepareAdmin } from "./admin/bootstrap.ts";
+import { bootstrapAdmin } from "./admin/bootstrap.ts";
 import type { AdminDeps } from "./admin/routes.ts";
 import type { Clock } from "./time/clock.ts";
 import type { Config } from "./config.ts";
@@ -9,11 +9,11 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
-import { atTurnsEnd, createInFlight, createRequestLog, observeAll } from "./telemetry/observers.ts";
-import { connectTo, createConnectWatch } from "./proxy/upstream/connect-timeout.ts";
+import { batchPerTick, createInFlight, createRequestLog, observeAll } from "./telemetry/observers.ts";
+import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import type { Observer } from "./domain.ts";
-import { createReadDeadlines } from "./proxy/upstream/read-timeout.ts";
+import type { RequestObserver } from "./domain.ts";
+import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
 import { openStore } from "./store/sqlite/open.ts";
@@ -95,11 +95,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-interface Parts extends ServerOptions {
+interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
-  inFlight: Observer;
+  inFlight: RequestObserver;
   /** Of all processes that share the ports. */
   figures: GroupFigures;
   /** Refuses what comes over connections that are still open. */
@@ -114,7 +114,7 @@ interface Listeners {
 }
 
 /** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
-async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
+async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
   const at = { host: config.host, port: config.port, shared: parts.join !== undefined };
@@ -140,12 +140,12 @@ async function listenOn(config: Config, parts: Parts): Promise<Listeners> {
   }
 }
 
-function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy {
+function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
-  const startReadDeadline = createReadDeadlines(monotonic);
+  const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     ...parts,
-    startReadDeadline,
+    startReadTimeout,
     config,
     monotonic,
     sseKeepaliveMs: config.sseKeepaliveMs,
@@ -154,25 +154,25 @@ function proxyOf(config: Config, parts: Parts, connections: Connections): Proxy 
     forward: createForward({
       baseUrl,
       fetch,
-      connectWatch: createConnectWatch(connectTo(baseUrl), connectTimeoutMs, monotonic),
-      startReadDeadline,
+      connectTimeout: createConnectTimeout(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      startReadTimeout,
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(parts.inFlight, atTurnsEnd(observeAll(parts.metrics, createRequestLog(parts.log)))),
+    observer: observeAll(parts.inFlight, batchPerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
     clientAddress: connections.peerAddress,
-    holdOpen: connections.holdOpen,
+    disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
   });
 }
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, figures }: Parts,
+  { store, clock, log, print, metrics, figures }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
-  const { signingKey } = await prepareAdmin({
+  const { signingKey } = await bootstrapAdmin({
     store,
     config: { username, password, secretKey },
     dataDir: config.dataDir,

@@ -17,9 +17,9 @@ describe("readConfig", () => {
     expect(config.upstream.streamReadTimeoutMs).toBe(1_200_000);
     expect(config.upstream.nonStreamReadTimeoutMs).toBe(1_200_000);
     expect(config.rewrite).toEqual({
-      liveModel: undefined,
-      familyModel: undefined,
-      rewriteAll: false,
+      servedModel: undefined,
+      reasoningModel: undefined,
+      rewriteUnknownModels: false,
       vendorPrefixes: ["anthropic", "claude"],
       hanGuard: true,
       maxContextTokens: 202_752,
@@ -64,7 +64,7 @@ describe("readConfig", () => {
     expect(config.upstream.streamReadTimeoutMs).toBe(250);
     expect(config.sseKeepaliveMs).toBe(1500);
     expect(config.rewrite.vendorPrefixes).toEqual(["acme", "other"]);
-    expect(config.rewrite.rewriteAll).toBe(true);
+    expect(config.rewrite.rewriteUnknownModels).toBe(true);
     expect(config.corsOrigins).toEqual(["https://chat.example.com", "http://localhost:3000"]);
     expect(config.processes).toBe("auto");
     expect(config.log.format).toBe("pretty");

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { createLedger, type LedgerOptions } from "../src/ledger.ts";
-import { type FlushId, type Receipt, StorageError, type UsageCount } from "../src/store/store.ts";
+import { type FlushId, type UsageEvent, StorageError, type UsageIncrement } from "../src/store/store.ts";
 import { memoryLog } from "./store/test-store.ts";
 import { until } from "./support/until.ts";
 
 interface Flush {
-  counts: readonly UsageCount[];
+  counts: readonly UsageIncrement[];
   id: FlushId | undefined;
   commit: () => void;
   fail: (message: string) => void;
@@ -26,7 +26,7 @@ function scriptedLedger(options: Partial<LedgerOptions> = {}) {
   return { ledger, flushes, entries, nextFlush };
 }
 
-const receipt = (keyId: number, closedAt = 120_000): Receipt => ({
+const receipt = (keyId: number, closedAt = 120_000): UsageEvent => ({
   keyId,
   closedAt,
   inputTokens: 10,
@@ -93,7 +93,7 @@ test("a failed flush is sent again, unchanged and under the same number, until i
 });
 
 test("a store that does not answer holds a response no longer than its patience, and the next not at all", async () => {
-  const { ledger, entries, nextFlush } = scriptedLedger({ patienceMs: 50 });
+  const { ledger, entries, nextFlush } = scriptedLedger({ waitLimitMs: 50 });
   const begun = performance.now();
   await ledger.record(receipt(1));
   expect(performance.now() - begun).toBeGreaterThanOrEqual(45);
@@ -129,7 +129,7 @@ test("falling behind and catching up are logged once each, however often a flush
 });
 
 test("storage that falls silent again after it was well holds a response no longer than before", async () => {
-  const { ledger, entries, nextFlush } = scriptedLedger({ patienceMs: 100 });
+  const { ledger, entries, nextFlush } = scriptedLedger({ waitLimitMs: 100 });
   void ledger.record(receipt(1));
   (await nextFlush(0)).fail("locked");
   const retry = await nextFlush(1);
@@ -169,7 +169,7 @@ test("closing waits for what is being written", async () => {
 });
 
 test("closing while storage is sick ends after a while, lets every response go, and says what is lost", async () => {
-  const { ledger, entries, nextFlush } = scriptedLedger({ closingMs: 20, patienceMs: 60_000 });
+  const { ledger, entries, nextFlush } = scriptedLedger({ closingMs: 20, waitLimitMs: 60_000 });
   const recorded = [ledger.record(receipt(1)), ledger.record(receipt(2))];
   await nextFlush(0);
   await ledger.close();
@@ -178,7 +178,7 @@ test("closing while storage is sick ends after a while, lets every response go, 
 });
 
 test("memory is bounded by keys and minutes while counts wait", async () => {
-  const { ledger, flushes, nextFlush } = scriptedLedger({ patienceMs: 1 });
+  const { ledger, flushes, nextFlush } = scriptedLedger({ waitLimitMs: 1 });
   await ledger.record(receipt(1));
   for (let n = 0; n < 50_000; n++) void ledger.record(receipt(1 + (n % 10), 120_000 + (n % 2) * 60_000));
   (await nextFlush(0)).commit();

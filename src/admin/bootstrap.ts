@@ -9,7 +9,7 @@ export class AdminSetupError extends Error {
   override name = "AdminSetupError";
 }
 
-export interface PrepareAdmin {
+export interface BootstrapAdmin {
   store: Pick<Store, "sessions" | "settings">;
   config: { username: string; password: string | undefined; secretKey: string | undefined };
   /** Exists already. */
@@ -22,7 +22,12 @@ export interface PrepareAdmin {
  * Makes sure that there is a password and a key to sign sessions with. Safe where several processes start at once.
  * @throws AdminSetupError
  */
-export async function prepareAdmin({ store, config, dataDir, print }: PrepareAdmin): Promise<{ signingKey: string }> {
+export async function bootstrapAdmin({
+  store,
+  config,
+  dataDir,
+  print,
+}: BootstrapAdmin): Promise<{ signingKey: string }> {
   const signingKey = config.secretKey ?? (await keptSecretKey(join(dataDir, "secret_key")).catch(explain));
   if (config.password !== undefined) await holdPassword(store, config.password);
   else await makeFirstPassword(store, config.username, print);
@@ -43,13 +48,13 @@ export async function resetPassword(
 }
 
 /** Restarting with the same ADMIN_PASSWORD keeps everybody logged in. */
-async function holdPassword(store: PrepareAdmin["store"], password: string): Promise<void> {
+async function holdPassword(store: BootstrapAdmin["store"], password: string): Promise<void> {
   const hash = await store.settings.get(passwordHashSetting);
   if (hash === undefined || !(await verifyPassword(password, hash))) await resetPassword(store, password);
 }
 
 async function makeFirstPassword(
-  store: PrepareAdmin["store"],
+  store: BootstrapAdmin["store"],
   username: string,
   print: (text: string) => void,
 ): Promise<void> {

@@ -1,8 +1,8 @@
 /** @returns what `work` gave, or undefined where too many wait already and it was not begun */
-export type Turnstile = <T>(work: () => Promise<T>) => Promise<T | undefined>;
+export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T | undefined>;
 
 /** Lets `running` pieces of work go on at once and `waiting` more stand in line. */
-export function createTurnstile({ running, waiting }: { running: number; waiting: number }): Turnstile {
+export function createConcurrencyLimit({ running, waiting }: { running: number; waiting: number }): ConcurrencyLimit {
   let free = running;
   const line: Array<() => void> = [];
 

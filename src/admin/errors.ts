@@ -15,14 +15,14 @@ export class ApiError extends Error {
 
 export const authenticationRequired = (): ApiError => new ApiError(401, "Authentication required");
 
-export interface Refusal {
+export interface ErrorBody {
   status: number;
   body: { error: string };
   headers: Readonly<Record<string, string>>;
 }
 
 /** What a stranger may read of a failure: nothing that they sent, and nothing of our inside. */
-export function refusalOf(error: unknown, log: Log, path: string): Refusal {
+export function errorBodyOf(error: unknown, log: Log, path: string): ErrorBody {
   if (error instanceof ApiError)
     return { status: error.status, body: { error: error.message }, headers: error.headers };
   const badQuery = messageOfBadQuery(error);

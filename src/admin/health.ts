@@ -1,7 +1,7 @@
 import type { Clock } from "../time/clock.ts";
 import { findBearer } from "../credentials.ts";
 import type { Store } from "../store/store.ts";
-import { answerWithin, remembered } from "./cached.ts";
+import { answerWithin, cached } from "./cached.ts";
 import { equalSecrets } from "./secrets.ts";
 
 const rememberUpstreamMs = 3000;
@@ -19,24 +19,24 @@ export interface Readiness {
   upstream: boolean;
 }
 
-export interface OperationsDeps {
+export interface HealthDeps {
   store: Pick<Store, "checkWritable">;
   clock: Clock;
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
 }
 
-export interface Operations {
+export interface Health {
   upstream(): Promise<UpstreamState>;
   readiness(): Promise<Readiness>;
 }
 
 /** Anybody may ask whether we are ready, as often as they like: what that costs is shared. */
-export function createOperations({ store, clock, probeUpstream }: OperationsDeps): Operations {
-  const upstream = remembered(clock, rememberUpstreamMs, async () => {
+export function createHealth({ store, clock, probeUpstream }: HealthDeps): Health {
+  const upstream = cached(clock, rememberUpstreamMs, async () => {
     const ok = await answerWithin(deadlineMs, false, async (signal) => (await probeUpstream(signal)).ok);
     return { ok, checkedAt: clock() };
   });
-  const databaseWritable = remembered(clock, rememberDatabaseMs, () =>
+  const databaseWritable = cached(clock, rememberDatabaseMs, () =>
     answerWithin(deadlineMs, false, async () => {
       await store.checkWritable();
       return true;

@@ -7,7 +7,7 @@ import { ApiError } from "./errors.ts";
 import { passwordHashSetting, verifyPassword } from "./password.ts";
 import { equalSecrets } from "./secrets.ts";
 import type { LiveSession, Sessions } from "./session.ts";
-import { createTurnstile } from "./concurrency-limit.ts";
+import { createConcurrencyLimit } from "./concurrency-limit.ts";
 
 export interface LoginDeps {
   store: Pick<Store, "sessions" | "settings">;
@@ -34,7 +34,7 @@ const tooManyAttempts = (waitMs: number) =>
 export type Login = (body: JsonObject, address: string) => Promise<LiveSession>;
 
 export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
-  const turnstile = createTurnstile(verifications);
+  const turnstile = createConcurrencyLimit(verifications);
 
   return async (body, address) => {
     const attempt = parseAttempt(body);

@@ -1,7 +1,7 @@
 import type { Clock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
 import type { GpuSample, Store } from "../store/store.ts";
-import type { Operations } from "./health.ts";
+import type { Health } from "./health.ts";
 import type { OverviewBody } from "./schemas.ts";
 import { usageTotal } from "./usage.ts";
 
@@ -10,7 +10,7 @@ const staleAfterMs = 120_000;
 export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "gpu">;
   clock: Clock;
-  operations: Pick<Operations, "upstream">;
+  operations: Pick<Health, "upstream">;
   inFlight: () => Promise<number>;
   separatePorts: boolean;
 }

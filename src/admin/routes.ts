@@ -8,7 +8,7 @@ import type { Store } from "../store/store.ts";
 import { acceptedBody, readJsonObject } from "./body.ts";
 import * as contracts from "./contracts.ts";
 import { readUnforgedBody } from "./csrf.ts";
-import { ApiError, authenticationRequired, refusalOf } from "./errors.ts";
+import { ApiError, authenticationRequired, errorBodyOf } from "./errors.ts";
 import { gpuSampleBody, parseGpuReadings } from "./gpu.ts";
 import { streamJson } from "./json-stream.ts";
 import {
@@ -22,7 +22,7 @@ import {
 } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { openApiDocument } from "./openapi.ts";
-import { createOperations, type Operations, presentsMetricsToken } from "./health.ts";
+import { createHealth, type Health, presentsMetricsToken } from "./health.ts";
 import { refuseOtherRequests } from "./not-found.ts";
 import { getOverview } from "./overview.ts";
 import { clearedCookie, createSessions, sessionCookie, type Sessions } from "./session.ts";
@@ -55,19 +55,19 @@ export interface AdminDeps {
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
 }
 
-interface Parts extends AdminDeps {
+interface AdminContext extends AdminDeps {
   sessions: Sessions;
-  operations: Operations;
+  operations: Health;
 }
 
 /** Everything on the admin side but the console's files. */
 export function adminRoutes(deps: AdminDeps) {
-  const parts = { ...deps, sessions: createSessions(deps), operations: createOperations(deps) };
+  const parts = { ...deps, sessions: createSessions(deps), operations: createHealth(deps) };
   const gate = sessionGate(parts);
 
   const app = new Elysia()
     .onError(({ error, set, path, status }) => {
-      const refusal = refusalOf(error, deps.log, path);
+      const refusal = errorBodyOf(error, deps.log, path);
       Object.assign(set.headers, refusal.headers);
       return status(refusal.status, refusal.body);
     })
@@ -89,7 +89,7 @@ export function adminRoutes(deps: AdminDeps) {
  * request is judged. An app uses it before its first route: Elysia (1.4.30) adds a hook to earlier routes as well where
  * the app has hooks of that kind already.
  */
-function sessionGate({ sessions }: Parts) {
+function sessionGate({ sessions }: AdminContext) {
   return new Elysia()
     .derive({ as: "scoped" }, async ({ request, cookie: { session: cookie } }) => {
       const session = await sessions.find(request.headers);
@@ -110,7 +110,7 @@ function readIntegers(query: Record<string, unknown>): void {
   }
 }
 
-function operationsRoutes({ operations, sessions, config, metricsText }: Parts) {
+function operationsRoutes({ operations, sessions, config, metricsText }: AdminContext) {
   return new Elysia()
     .get("/healthz", () => ({ status: "ok" as const }), contracts.health)
     .get(
@@ -137,7 +137,7 @@ function operationsRoutes({ operations, sessions, config, metricsText }: Parts) 
 }
 
 /** What needs no session. */
-function openRoutes(parts: Parts) {
+function openRoutes(parts: AdminContext) {
   const { store, clock, sessions, clientAddress, gpuSamplesReceived } = parts;
   const login = createLogin(parts);
 
@@ -176,7 +176,7 @@ function openRoutes(parts: Parts) {
     );
 }
 
-function keyRoutes({ store, clock, log }: Parts, gate: SessionGate) {
+function keyRoutes({ store, clock, log }: AdminContext, gate: SessionGate) {
   return new Elysia()
     .use(gate)
     .get(
@@ -213,7 +213,7 @@ function keyRoutes({ store, clock, log }: Parts, gate: SessionGate) {
     );
 }
 
-function usageRoutes({ store, clock, log }: Parts, gate: SessionGate) {
+function usageRoutes({ store, clock, log }: AdminContext, gate: SessionGate) {
   return new Elysia()
     .use(gate)
     .get(
@@ -239,7 +239,7 @@ function usageRoutes({ store, clock, log }: Parts, gate: SessionGate) {
     );
 }
 
-function gpuRoutes({ store, clock }: Parts, gate: SessionGate) {
+function gpuRoutes({ store, clock }: AdminContext, gate: SessionGate) {
   return new Elysia()
     .use(gate)
     .get("/api/gpu-stats", async () => (await store.gpu.latest()).map(gpuSampleBody), contracts.latestGpuSamples)
@@ -253,7 +253,7 @@ function gpuRoutes({ store, clock }: Parts, gate: SessionGate) {
     );
 }
 
-function consoleRoutes(parts: Parts, gate: SessionGate, document: () => Record<string, unknown>) {
+function consoleRoutes(parts: AdminContext, gate: SessionGate, document: () => Record<string, unknown>) {
   return new Elysia()
     .use(gate)
     .post(

@@ -3,13 +3,13 @@ import type { Environment } from "../config.ts";
 import { createBackoff } from "../time/backoff.ts";
 import type { SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
-import { createNewest } from "../gpu-agent/latest.ts";
-import type { Server } from "../gpu-agent/post-answer.ts";
-import { postNewest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
+import { createLatest } from "../gpu-agent/latest.ts";
+import type { PushTarget } from "../gpu-agent/post-answer.ts";
+import { postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
-import { createSayChange } from "../gpu-agent/log-on-change.ts";
+import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
 import { pushGpuScript } from "../gpu-agent/script.ts";
 import { createLog, type Log } from "../log/log.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -107,12 +107,12 @@ async function pushOnce(work: Work, io: CommandIo): Promise<number> {
 }
 
 async function pushUntilStopped(work: Work, io: CommandIo): Promise<number> {
-  const newest = createNewest<TimedSamples>();
+  const newest = createLatest<TimedSamples>();
   const { server } = work;
   const reading = readGpus({
     ...work,
     backoff: createBackoff(firstRetryMs, longestRetryMs),
-    say: createSayChange(work.log),
+    say: createLogOnChange(work.log),
     onComplaint: (words) => work.log.warn(`${work.tool.name} says: ${words.slice(0, 200)}`),
     onSamples(samples) {
       if (server === undefined) io.stdout.write(bodyLine(samples));
@@ -124,18 +124,18 @@ async function pushUntilStopped(work: Work, io: CommandIo): Promise<number> {
 }
 
 async function postTo(
-  server: Server,
-  newest: ReturnType<typeof createNewest<TimedSamples>>,
+  server: PushTarget,
+  newest: ReturnType<typeof createLatest<TimedSamples>>,
   work: Work,
 ): Promise<void> {
-  await postNewest({
+  await postLatest({
     server,
     newest,
     staleMs: Math.max(5000, 2 * work.intervalMs),
     backoff: createBackoff(firstRetryMs, longestRetryMs),
     refusedWaitMs: longestRetryMs,
     clock: Date.now,
-    say: createSayChange(work.log),
+    say: createLogOnChange(work.log),
     signal: work.signal,
   });
 }

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { AdminSetupError } from "../admin/bootstrap.ts";
 import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config.ts";
-import { createLineWriter } from "../log/log-writer.ts";
+import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
 import type { Member } from "../supervisor/child-side.ts";
@@ -76,7 +76,7 @@ export async function startOrExplain(config: Config, io: CommandIo, member?: Mem
 }
 
 function logOptions(config: Config, io: CommandIo): LogOptions {
-  return { ...config.log, clock: Date.now, write: createLineWriter((text) => io.stdout.write(text)) };
+  return { ...config.log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
 }
 
 function explain(error: unknown, config: Config): never {

@@ -1,14 +1,14 @@
 /** How one simulated client behaves. */
-export interface Habit {
+export interface ClientBehaviour {
   /** What it asks next. */
-  turn: (turn: number) => Turn;
+  turn: (turn: number) => ClientTurn;
   /** Conversations at once. */
   parallel: number;
   /** Between an answer and the next question: from, to. */
   pauseMs: readonly [from: number, to: number];
 }
 
-export interface Turn {
+export interface ClientTurn {
   path: string;
   body: Readonly<Record<string, unknown>>;
   /** It hangs up before the end. */
@@ -32,7 +32,7 @@ const pick = <T>(list: readonly T[], turn: number): T | undefined => list[turn %
 const between = (from: number, to: number, turn: number): number => from + ((turn * 7919) % (to - from));
 
 /** People who read what they get; one in five asks for the answer without the thinking. */
-export function chatTurn(turn: number): Turn {
+export function chatTurn(turn: number): ClientTurn {
   const messages = [
     { role: "system", content: `You are the assistant of an office. ${paragraph.repeat(20)}` },
     { role: "user", content: pick(questions, turn) },
@@ -43,7 +43,7 @@ export function chatTurn(turn: number): Turn {
 }
 
 /** Long contexts over the messages API, under another vendor's model name, at times with maximum effort. */
-export function codingTurn(turn: number): Turn {
+export function codingTurn(turn: number): ClientTurn {
   const content = `Find out why the test fails.\n${paragraph.repeat(150 + 40 * (turn % 8))}`;
   const effort = turn % 3 === 0 ? { output_config: { effort: "max" } } : {};
   const body = { model: "claude-code", stream: true, messages: [{ role: "user", content }], ...effort };
@@ -51,20 +51,20 @@ export function codingTurn(turn: number): Turn {
 }
 
 /** Short answers, whole, without thinking. */
-export function supportTurn(turn: number): Turn {
+export function supportTurn(turn: number): ClientTurn {
   const messages = [{ role: "user", content: `${paragraph.repeat(4)}${pick(questions, turn)}` }];
   const body = { model: `${demoModel}-nonthinking`, messages, max_tokens: between(20, 80, turn) };
   return { path: "/v1/chat/completions", body };
 }
 
 /** Batches of text to be indexed. */
-export function embeddingTurn(turn: number): Turn {
+export function embeddingTurn(turn: number): ClientTurn {
   const input = Array.from({ length: 8 }, (_, index) => paragraph.repeat(1 + ((turn + index) % 6)));
   return { path: "/v1/embeddings", body: { model: demoModel, input } };
 }
 
 /** People on trains: every other answer is not read to its end. */
-export function impatientTurn(turn: number): Turn {
+export function impatientTurn(turn: number): ClientTurn {
   const input = `${paragraph.repeat(8)}${pick(questions, turn)}`;
   const body = { model: demoModel, stream: true, input, max_output_tokens: between(80, 240, turn) };
   return { path: "/v1/responses", body, ...(turn % 2 === 0 && { leavesAfterMs: between(700, 2500, turn) }) };

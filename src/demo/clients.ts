@@ -1,11 +1,11 @@
 import { wait } from "../time/wait.ts";
-import type { Habit, Turn } from "./client-behaviour.ts";
+import type { ClientBehaviour, ClientTurn } from "./client-behaviour.ts";
 
 export interface Talk {
   /** Origin of `/v1`. */
   url: string;
   key: string;
-  habit: Habit;
+  habit: ClientBehaviour;
   /** Ends it, also in the middle of an answer. */
   signal: AbortSignal;
 }
@@ -24,7 +24,12 @@ async function converse({ url, key, habit, signal }: Talk, index: number): Promi
 }
 
 /** A client that fails tries something else a little later, as people do. */
-async function ask(url: string, key: string, { path, body, leavesAfterMs }: Turn, stop: AbortSignal): Promise<void> {
+async function ask(
+  url: string,
+  key: string,
+  { path, body, leavesAfterMs }: ClientTurn,
+  stop: AbortSignal,
+): Promise<void> {
   const signal = leavesAfterMs === undefined ? stop : AbortSignal.any([stop, AbortSignal.timeout(leavesAfterMs)]);
   try {
     const response = await fetch(url + path, {

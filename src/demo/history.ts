@@ -1,6 +1,6 @@
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { GpuReading, Store, UsageCount } from "../store/store.ts";
+import type { GpuReading, Store, UsageIncrement } from "../store/store.ts";
 import { requestsIn, type Traffic } from "./traffic.ts";
 
 export interface KeyTraffic {
@@ -9,7 +9,7 @@ export interface KeyTraffic {
 }
 
 export interface History {
-  counts: UsageCount[];
+  counts: UsageIncrement[];
   power: { recordedAt: number; readings: GpuReading[] }[];
 }
 
@@ -53,7 +53,7 @@ function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
   return moments;
 }
 
-function countsIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): UsageCount[] {
+function countsIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): UsageIncrement[] {
   return keys.flatMap(({ keyId, traffic }, index) => {
     if (!wasThere(traffic, now - minute)) return [];
     const requests = requestsIn(traffic, minute, step, index);

@@ -1,4 +1,11 @@
-import { chatTurn, codingTurn, embeddingTurn, type Habit, impatientTurn, supportTurn } from "./client-behaviour.ts";
+import {
+  chatTurn,
+  codingTurn,
+  embeddingTurn,
+  type ClientBehaviour,
+  impatientTurn,
+  supportTurn,
+} from "./client-behaviour.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** One holder of a key: what they did in the past 30 days, and what they do now. */
@@ -6,11 +13,11 @@ export interface Character {
   keyName: string;
   traffic: Traffic;
   /** Undefined for one whose key was switched off. */
-  habit: Habit | undefined;
+  habit: ClientBehaviour | undefined;
 }
 
 /** Differing habits, so that every chart has layers that can be told apart. */
-export const cast: readonly Character[] = [
+export const personas: readonly Character[] = [
   {
     keyName: "Chat for the office",
     traffic: { requestsPerMinute: 9, inputTokens: 900, outputTokens: 260, hours: "office", daysAgo: [30, 0] },

@@ -4,7 +4,7 @@ import type { Log } from "../log/log.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { openStore } from "../store/sqlite/open.ts";
 import type { Key, Store } from "../store/store.ts";
-import { cast, type Character } from "./personas.ts";
+import { personas, type Character } from "./personas.ts";
 import { inventHistory, writeHistory } from "./history.ts";
 
 export interface Seeded {
@@ -26,7 +26,7 @@ export async function seed(options: { dataDir: string; clock: Clock; log: Log })
 
 async function fill(store: Store, now: number): Promise<Seeded> {
   const characters: { character: Character; key: Key }[] = [];
-  for (const character of cast) {
+  for (const character of personas) {
     const daysAgo = character.traffic.daysAgo[0];
     characters.push({ character, key: await createKey(store, character.keyName, now, daysAgo) });
   }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import type { GpuReading } from "./gpu-entry.ts";
+import type { ToolReading } from "./gpu-entry.ts";
 
 /** ROCm 6 and later; flags and field names as in "AMD SMI CLI tool usage" of the ROCm documentation. */
 export const amdSmiMetricArguments = ["metric", "--usage", "--power", "--temperature", "--mem-usage", "--json"];
@@ -16,7 +16,7 @@ const Gpus = Type.Array(Type.Intersect([Type.Object({ gpu: Type.Integer({ minimu
  * @param names by GPU, from `amdSmiNames`
  * @throws SyntaxError where the text is no JSON
  */
-export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string>): GpuReading[] {
+export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string>): ToolReading[] {
   return listGpus(metric).map(({ gpu, ...sections }) => {
     const temperature = section(sections, "temperature");
     const memory = section(sections, "mem_usage");

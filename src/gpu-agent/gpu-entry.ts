@@ -18,7 +18,7 @@ export type SampleSet = readonly GpuEntry[];
 export type Measure = Exclude<keyof GpuEntry, "gpu_id" | "name">;
 
 /** What a vendor's tool says about one GPU; `index` is the host's own number for it. */
-export interface GpuReading extends Partial<Record<Measure, number | undefined>> {
+export interface ToolReading extends Partial<Record<Measure, number | undefined>> {
   index: number;
   name: string;
 }
@@ -36,7 +36,7 @@ const bounds: Record<Measure, { maximum: number; whole: boolean }> = {
 };
 
 /** @returns undefined where the id, offset included, is beyond what the server takes */
-export function findGpuEntry(reading: GpuReading, gpuIdOffset: number): GpuEntry | undefined {
+export function findGpuEntry(reading: ToolReading, gpuIdOffset: number): GpuEntry | undefined {
   const id = reading.index + gpuIdOffset;
   if (id > largestGpuId) return undefined;
   const entry: GpuEntry = { gpu_id: id, name: shownName(reading.name) };

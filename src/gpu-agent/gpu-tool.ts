@@ -1,6 +1,6 @@
 import type { Environment } from "../config.ts";
 import { amdSmiMetricArguments, amdSmiNames, amdSmiReadings, amdSmiStaticArguments } from "./amd-smi.ts";
-import type { GpuReading } from "./gpu-entry.ts";
+import type { ToolReading } from "./gpu-entry.ts";
 import { readLines } from "./split-lines.ts";
 import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiEnding } from "./nvidia-smi.ts";
 import { rocmSmiArguments, rocmSmiReadings } from "./rocm-smi.ts";
@@ -17,7 +17,7 @@ export interface ToolRunOptions {
 
 export interface ToolWatchOptions extends ToolRunOptions {
   intervalMs: number;
-  onReadings: (readings: GpuReading[]) => void;
+  onReadings: (readings: ToolReading[]) => void;
   /** What the tool says about single GPUs while it goes on with the others. */
   onComplaint: (words: string) => void;
 }
@@ -26,7 +26,7 @@ export interface ToolWatchOptions extends ToolRunOptions {
 export interface GpuTool {
   name: string;
   /** @throws ToolError where it gives no reading */
-  readOnce(options: ToolRunOptions): Promise<GpuReading[]>;
+  readOnce(options: ToolRunOptions): Promise<ToolReading[]>;
   /** Reads at every interval until the tool stops or the signal aborts. @throws ToolError where it stopped */
   watch(options: ToolWatchOptions): Promise<void>;
 }
@@ -45,7 +45,7 @@ function nvidiaSmiTool(path: string): GpuTool {
   return {
     name: "nvidia-smi",
     async readOnce(options) {
-      let readings: GpuReading[] = [];
+      let readings: ToolReading[] = [];
       await runNvidiaSmi(path, { ...options, onReadings: (all) => (readings = all), onComplaint: () => undefined });
       return readings;
     },
@@ -86,7 +86,7 @@ async function runNvidiaSmi(
   throw new ToolError(nvidiaSmiEnding(status, complaints[0] ?? complaint));
 }
 
-type Reader = (options: ToolRunOptions) => Promise<GpuReading[]>;
+type Reader = (options: ToolRunOptions) => Promise<ToolReading[]>;
 
 /** AMD's tools have no loop whose output can be taken apart in every release, so they are started for each turn. */
 function polledTool(name: string, createReader: () => Reader): GpuTool {
@@ -119,7 +119,7 @@ function rocmSmiReader(path: string): Reader {
 }
 
 /** @throws ToolError where the tool fails, or prints what `parse` finds nothing in */
-async function readJson<T extends GpuReading[] | Map<number, string>>(
+async function readJson<T extends ToolReading[] | Map<number, string>>(
   name: string,
   command: string[],
   options: ToolRunOptions,

@@ -1,4 +1,4 @@
-export interface Newest<T> {
+export interface Latest<T> {
   /** Replaces what has not been taken. */
   put(item: T): void;
   /** The newest item, as soon as there is one; undefined once the signal aborts. One taker at a time. */
@@ -6,7 +6,7 @@ export interface Newest<T> {
 }
 
 /** A queue that holds one item: what nobody took in time is not worth keeping. */
-export function createNewest<T>(): Newest<T> {
+export function createLatest<T>(): Latest<T> {
   let item: T | undefined;
   let arrived = Promise.withResolvers<void>();
   return {

@@ -1,4 +1,4 @@
-import type { GpuReading } from "./gpu-entry.ts";
+import type { ToolReading } from "./gpu-entry.ts";
 
 /** Names as `nvidia-smi --help-query-gpu` lists them, in the order that `findNvidiaReading` reads. */
 const fields = "index,name,power.draw,temperature.gpu,memory.used,memory.total,utilization.gpu";
@@ -14,7 +14,7 @@ export function nvidiaSmiArguments(intervalMs: number | undefined): string[] {
  * What is no number counts as missing: `[N/A]`, `[Not Supported]`, `[Unknown Error]`, `[Insufficient Permissions]`, `ERR!`.
  * @returns undefined where the line is no GPU's, so the tool says something to people
  */
-export function findNvidiaReading(line: string): GpuReading | undefined {
+export function findNvidiaReading(line: string): ToolReading | undefined {
   const cells = line.split(",").map((cell) => cell.trim());
   const [index = ""] = cells;
   if (cells.length < 7 || !/^\d{1,3}$/.test(index)) return undefined;

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
 /** Where samples go. */
-export interface Server {
+export interface PushTarget {
   /** The endpoint itself. */
   url: string;
   key: string;
@@ -11,7 +11,7 @@ export interface Server {
 }
 
 /** What became of a request, in words for the operator that hold neither the key nor anything that changes from try to try. */
-export interface PostAnswer {
+export interface PostResult {
   kind: "accepted" | "key refused" | "failed";
   words: string;
 }
@@ -19,7 +19,7 @@ export interface PostAnswer {
 const Accepted = Type.Object({ ok: Type.Literal(true) });
 const Refused = Type.Object({ error: Type.String() });
 
-export function answerOf(url: string, status: number, headers: Headers, text: string): PostAnswer {
+export function answerOf(url: string, status: number, headers: Headers, text: string): PostResult {
   const body = findJson(text);
   if (status === 200 && Value.Check(Accepted, body)) return { kind: "accepted", words: `Sending samples to ${url}` };
   if (status === 401 || status === 403) {
@@ -67,7 +67,7 @@ const meanings: Readonly<Record<string, string>> = {
 const certificateCode = /CERT|SIGNATURE|ISSUER|TLS|SSL/;
 
 /** @param error what `fetch` threw, or "timeout" */
-export function failureOf(url: string, error: unknown): PostAnswer {
+export function failureOf(url: string, error: unknown): PostResult {
   const code = error === "timeout" ? "timeout" : codeOf(error);
   const why = meanings[code] ?? (certificateCode.test(code) ? untrusted(code) : code);
   return { kind: "failed", words: `${url} is not reachable: ${why}` };

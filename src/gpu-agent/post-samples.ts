@@ -1,17 +1,17 @@
 import type { Clock } from "../time/clock.ts";
 import type { Backoff } from "../time/backoff.ts";
 import type { SampleSet } from "./gpu-entry.ts";
-import type { Newest } from "./latest.ts";
-import type { PostAnswer, Server } from "./post-answer.ts";
+import type { Latest } from "./latest.ts";
+import type { PostResult, PushTarget } from "./post-answer.ts";
 import { answerOf, failureOf } from "./post-answer.ts";
-import type { SayChange } from "./log-on-change.ts";
+import type { LogOnChange } from "./log-on-change.ts";
 import { wait } from "../time/wait.ts";
 
 /** Holds the connection, the server's look-up and its write; a sample is stale long before. */
 const requestDeadlineMs = 10_000;
 
 /** Posts one sample set. Never rejects: what went wrong is in the answer. */
-export async function postSamples(server: Server, samples: SampleSet, signal: AbortSignal): Promise<PostAnswer> {
+export async function postSamples(server: PushTarget, samples: SampleSet, signal: AbortSignal): Promise<PostResult> {
   const deadline = AbortSignal.timeout(server.deadlineMs ?? requestDeadlineMs);
   try {
     const response = await fetch(server.url, {
@@ -34,28 +34,28 @@ export interface TimedSamples {
   readAt: number;
 }
 
-export interface PostNewestOptions {
-  server: Server;
-  newest: Newest<TimedSamples>;
+export interface PostLatestOptions {
+  server: PushTarget;
+  newest: Latest<TimedSamples>;
   /** The server dates a sample by its arrival, so one older than this would be a lie. */
   staleMs: number;
   backoff: Backoff;
   /** After a refused key: a person has to act, so there is no hurry. */
   refusedWaitMs: number;
   clock: Clock;
-  say: SayChange;
+  say: LogOnChange;
   signal: AbortSignal;
 }
 
 /** Posts the newest samples, one request at a time, until the signal aborts. Samples that came in between are dropped. */
-export async function postNewest({
+export async function postLatest({
   newest,
   backoff,
   clock,
   say,
   signal,
   ...options
-}: PostNewestOptions): Promise<void> {
+}: PostLatestOptions): Promise<void> {
   for (;;) {
     const timed = await newest.take(signal);
     if (signal.aborted) return;

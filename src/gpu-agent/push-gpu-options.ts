@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Environment } from "../config.ts";
-import type { Server } from "./post-answer.ts";
+import type { PushTarget } from "./post-answer.ts";
 
 export interface PushGpuOptions {
   help: boolean;
@@ -9,7 +9,7 @@ export interface PushGpuOptions {
   intervalMs: number;
   gpuIdOffset: number;
   /** Where samples go; undefined where they are only printed. */
-  server: Server | undefined;
+  server: PushTarget | undefined;
 }
 
 /** Wrong usage; the message is one line for the operator, and never holds a key. */

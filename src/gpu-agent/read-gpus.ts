@@ -1,15 +1,15 @@
 import type { Backoff } from "../time/backoff.ts";
-import { findGpuEntry, type GpuReading, type SampleSet } from "./gpu-entry.ts";
+import { findGpuEntry, type ToolReading, type SampleSet } from "./gpu-entry.ts";
 import type { GpuTool, ToolWatchOptions } from "./gpu-tool.ts";
 import { ToolError } from "./run-tool.ts";
-import type { SayChange } from "./log-on-change.ts";
+import type { LogOnChange } from "./log-on-change.ts";
 import { wait } from "../time/wait.ts";
 
 export interface ReadGpusOptions extends Omit<ToolWatchOptions, "onReadings"> {
   tool: GpuTool;
   gpuIdOffset: number;
   backoff: Backoff;
-  say: SayChange;
+  say: LogOnChange;
   onSamples: (samples: SampleSet) => void;
 }
 
@@ -53,7 +53,7 @@ export async function readGpus({
 }
 
 /** Tells how many GPUs are read, once two sets in a row agree: a slow driver can tear sets apart differently each time. */
-function createReadingsTeller(tool: string, say: SayChange): (read: number, taken: number) => void {
+function createReadingsTeller(tool: string, say: LogOnChange): (read: number, taken: number) => void {
   let lastRead: number | undefined;
   return (read, taken) => {
     if (lastRead === undefined || lastRead === read) say(...stateOf(tool, read, taken));
@@ -61,11 +61,11 @@ function createReadingsTeller(tool: string, say: SayChange): (read: number, take
   };
 }
 
-export function sampleSetOf(readings: readonly GpuReading[], gpuIdOffset: number): SampleSet {
+export function sampleSetOf(readings: readonly ToolReading[], gpuIdOffset: number): SampleSet {
   return readings.flatMap((reading) => findGpuEntry(reading, gpuIdOffset) ?? []);
 }
 
-function stateOf(tool: string, read: number, taken: number): Parameters<SayChange> {
+function stateOf(tool: string, read: number, taken: number): Parameters<LogOnChange> {
   const gpus = `${read} GPU${read === 1 ? "" : "s"}`;
   if (taken === read) return ["info", `Reading ${gpus} with ${tool}`];
   return ["warn", `Reading ${gpus} with ${tool}, ${read - taken} left out: ids end at 255, choose a lower offset`];

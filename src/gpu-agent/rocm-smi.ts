@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import type { GpuReading } from "./gpu-entry.ts";
+import type { ToolReading } from "./gpu-entry.ts";
 
 /** For hosts whose ROCm is older than `amd-smi`; flags as `rocm-smi --help` lists them. */
 export const rocmSmiArguments = [
@@ -20,7 +20,7 @@ const Cards = Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown
 type Card = Readonly<Record<string, unknown>>;
 
 /** @throws SyntaxError where the text is no JSON */
-export function rocmSmiReadings(text: string): GpuReading[] {
+export function rocmSmiReadings(text: string): ToolReading[] {
   const parsed: unknown = JSON.parse(text);
   if (!Value.Check(Cards, parsed)) return [];
   return Object.entries(parsed)
@@ -32,7 +32,7 @@ export function rocmSmiReadings(text: string): GpuReading[] {
 }
 
 /** The labels differ by card and release: graphics package or socket, edge or junction, "Series" or "series". */
-function readingOf(index: number, card: Card): GpuReading {
+function readingOf(index: number, card: Card): ToolReading {
   const name = findText(card, /^card series$/i) ?? findText(card, /^device name$/i) ?? findText(card, /^card model$/i);
   return {
     index,

@@ -1,7 +1,7 @@
-import type { GpuReading } from "./gpu-entry.ts";
+import type { ToolReading } from "./gpu-entry.ts";
 
 export interface SampleSets {
-  add(reading: GpuReading): void;
+  add(reading: ToolReading): void;
   /** Hands on what has come so far, where no more will. */
   end(): void;
 }
@@ -12,8 +12,8 @@ export interface SampleSets {
  * The silence alone would make every set late, and the repetition a whole turn late; neither is missed when a GPU drops out.
  * @param silenceMs shorter than the pause between turns, longer than between two GPUs of one
  */
-export function createSampleSets(silenceMs: number, onSet: (readings: GpuReading[]) => void): SampleSets {
-  let pending: GpuReading[] = [];
+export function createSampleSets(silenceMs: number, onSet: (readings: ToolReading[]) => void): SampleSets {
+  let pending: ToolReading[] = [];
   let lastIndexOfTurn: number | undefined;
   let silence: NodeJS.Timeout | undefined;
 

@@ -2,7 +2,7 @@
  * Writes what comes in one turn of the event loop at once: a system call for a log line costs more than the line. At the
  * program's end nothing is left behind, unless it is killed.
  */
-export function createLineWriter(write: (text: string) => void): (line: string) => void {
+export function createLogWriter(write: (text: string) => void): (line: string) => void {
   let lines = "";
   const flush = (): void => {
     const text = lines;

@@ -85,7 +85,7 @@ function errorBody(code: ErrorCode): object {
 }
 
 /** A request that is answered before the upstream is asked anything. */
-export class Refusal extends Error {
+export class ProxyError extends Error {
   override name = "Refusal";
 
   constructor(readonly code: ErrorCode) {

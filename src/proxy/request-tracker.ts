@@ -1,26 +1,31 @@
 import type { Clock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { Observer, Outcome } from "../domain.ts";
+import type { RequestObserver, Outcome } from "../domain.ts";
 import type { Usage } from "./usage/usage.ts";
 
 /** What is noted of one request while it runs, handed to the observer once it is over. */
-export interface Exchange {
+export interface RequestTracker {
   keyId: number | undefined;
   streamed: boolean;
   status: number;
   /** The request went to the upstream now. */
-  sent(): void;
+  upstreamRequestSent(): void;
   /** The upstream's response head came. */
-  answered(): void;
+  upstreamResponded(): void;
   firstByte(): void;
   /** Called once it is over. */
-  whenFinished(callback: () => void): void;
+  onFinished(callback: () => void): void;
   /** Only the first call counts. */
   finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
 }
 
 /** @param monotonic milliseconds that never jump */
-export function beginExchange(observer: Observer, monotonic: Clock, method: string, path: string): Exchange {
+export function trackRequest(
+  observer: RequestObserver,
+  monotonic: Clock,
+  method: string,
+  path: string,
+): RequestTracker {
   const begunAt = monotonic();
   let sentAt = begunAt;
   let upstreamMs: number | undefined;
@@ -28,21 +33,21 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
   let finished = false;
   let afterwards = (): void => {};
   observer.started();
-  const exchange: Exchange = {
+  const tracker: RequestTracker = {
     keyId: undefined,
     streamed: false,
     // The client left before there was anything to say (nginx's number for it).
     status: 499,
-    sent() {
+    upstreamRequestSent() {
       sentAt = monotonic();
     },
-    answered() {
+    upstreamResponded() {
       upstreamMs = monotonic() - sentAt;
     },
     firstByte() {
       firstByteMs ??= monotonic() - begunAt;
     },
-    whenFinished(callback) {
+    onFinished(callback) {
       afterwards = callback;
     },
     finish(outcome, details) {
@@ -52,11 +57,11 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
       observer.finished({
         method,
         path,
-        status: exchange.status,
+        status: tracker.status,
         outcome,
-        keyId: exchange.keyId,
+        keyId: tracker.keyId,
         code: details?.code,
-        streamed: exchange.streamed,
+        streamed: tracker.streamed,
         upstreamMs,
         firstByteMs,
         durationMs: monotonic() - begunAt,
@@ -64,5 +69,5 @@ export function beginExchange(observer: Observer, monotonic: Clock, method: stri
       });
     },
   };
-  return exchange;
+  return tracker;
 }

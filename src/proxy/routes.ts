@@ -3,13 +3,13 @@ import type { Clock } from "../time/clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log/log.ts";
 import { findText, findWholeBody, isRewritable } from "./request/body.ts";
-import { CallEnded, clientLeft } from "./upstream/abort-reason.ts";
-import { applyCors, findPreflightAnswer } from "./request/cors.ts";
-import { type Delivery, deliver, type DeliverDeps } from "./response/respond.ts";
-import { type ErrorCode, errorResponse, Refusal } from "./errors.ts";
-import { beginExchange, type Exchange } from "./request-tracker.ts";
-import type { Forward, UpstreamCall } from "./upstream/forward.ts";
-import { type GateDeps, getKey } from "./request/authenticate.ts";
+import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
+import { applyCors, findPreflightResponse } from "./request/cors.ts";
+import { type Delivery, respond, type RespondDeps } from "./response/respond.ts";
+import { type ErrorCode, errorResponse, ProxyError } from "./errors.ts";
+import { trackRequest, type RequestTracker } from "./request-tracker.ts";
+import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
+import { type AuthenticateDeps, authenticate } from "./request/authenticate.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import {
   findNonThinkingModel,
@@ -17,20 +17,20 @@ import {
   type ServedModels,
   withNonThinkingModel,
 } from "./response/model-list.ts";
-import type { Observer, Outcome } from "../domain.ts";
+import type { RequestObserver, Outcome } from "../domain.ts";
 import { findPathAndQuery, isHost } from "./request/path.ts";
-import type { StartReadDeadline } from "./upstream/read-timeout.ts";
+import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
-export interface ProxyDeps extends DeliverDeps, GateDeps {
+export interface ProxyDeps extends RespondDeps, AuthenticateDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
   forward: Forward;
-  observer: Observer;
+  observer: RequestObserver;
   clientAddress: (request: Request) => string | undefined;
   /** Keeps the server's idle timer off a request that may be silent for long. @returns puts it back */
-  holdOpen: (request: Request) => () => void;
+  disableIdleTimeout: (request: Request) => () => void;
   isStopping: () => boolean;
-  startReadDeadline: StartReadDeadline;
+  startReadTimeout: StartReadTimeout;
   monotonic: Clock;
 }
 
@@ -50,32 +50,32 @@ export function proxyRoutes(proxy: Proxy) {
 export function createProxy(deps: ProxyDeps): Proxy {
   const { config } = deps;
 
-  const begin = (request: Request): Exchange => {
+  const begin = (request: Request): RequestTracker => {
     const path = withoutQuery(findPathAndQuery(request.url) ?? request.url);
-    return beginExchange(deps.observer, deps.monotonic, request.method, path);
+    return trackRequest(deps.observer, deps.monotonic, request.method, path);
   };
 
-  const fail = (exchange: Exchange, code: ErrorCode | undefined, outcome: Outcome): Response => {
+  const fail = (tracker: RequestTracker, code: ErrorCode | undefined, outcome: Outcome): Response => {
     const response = code === undefined ? new Response(null, { status: 499 }) : errorResponse(code);
-    exchange.status = response.status;
-    exchange.finish(outcome, { code });
+    tracker.status = response.status;
+    tracker.finish(outcome, { code });
     return response;
   };
 
   /** The story of a request: path, key, body, upstream, answer. */
-  const serve = async (request: Request, exchange: Exchange): Promise<Response> => {
+  const serve = async (request: Request, tracker: RequestTracker): Promise<Response> => {
     const target = getTarget(request);
-    if (deps.isStopping()) throw new Refusal("shutting_down");
+    if (deps.isStopping()) throw new ProxyError("shutting_down");
 
-    const key = await getKey(request.headers, deps);
-    exchange.keyId = key.id;
+    const key = await authenticate(request.headers, deps);
+    tracker.keyId = key.id;
 
     const path = withoutQuery(target);
     // Before the body: the idle timer would cut one that takes longer, though it flows (bytes win no time in Bun 1.4.5).
-    exchange.whenFinished(deps.holdOpen(request));
+    tracker.onFinished(deps.disableIdleTimeout(request));
     const { body, stream, usageAdded } = await readBody(request, path, deps);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);
-    exchange.sent();
+    tracker.upstreamRequestSent();
     const answer = await deps.forward({
       method: request.method,
       pathAndQuery: asked.target,
@@ -88,9 +88,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
       readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
       client: request.signal,
     });
-    exchange.answered();
-    return deliver(
-      { answer, exchange, keyId: key.id, method: request.method, path, usageAdded, edit: asked.edit },
+    tracker.upstreamResponded();
+    return respond(
+      { answer, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: asked.edit },
       deps,
     );
   };
@@ -102,17 +102,17 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   return {
     async handle(request) {
-      const exchange = begin(request);
-      const preflight = findPreflightAnswer(request, config.corsOrigins);
+      const tracker = begin(request);
+      const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) {
-        exchange.status = preflight.status;
-        exchange.finish("completed");
+        tracker.status = preflight.status;
+        tracker.finish("completed");
         return preflight;
       }
       try {
-        return withCors(request, await serve(request, exchange));
+        return withCors(request, await serve(request, tracker));
       } catch (error) {
-        return withCors(request, fail(exchange, ...failureOf(error, request, deps.log)));
+        return withCors(request, fail(tracker, ...failureOf(error, request, deps.log)));
       }
     },
     refuse: (request, code) => withCors(request, fail(begin(request), code, "refused")),
@@ -122,9 +122,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
 /** Path and query as they came. @throws Refusal for what is no request to an API */
 function getTarget(request: Request): string {
   const target = findPathAndQuery(request.url);
-  if (target === undefined || !isHost(request.headers.get("host"))) throw new Refusal("invalid_host");
-  if (!methods.has(request.method)) throw new Refusal("method_not_allowed");
-  if (wantsWebSocket(request)) throw new Refusal("upgrade_not_supported");
+  if (target === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
+  if (!methods.has(request.method)) throw new ProxyError("method_not_allowed");
+  if (wantsWebSocket(request)) throw new ProxyError("upgrade_not_supported");
   return target;
 }
 
@@ -139,19 +139,19 @@ function withoutQuery(target: string): string {
 }
 
 interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
-  body: UpstreamCall["body"];
+  body: UpstreamRequest["body"];
 }
 
 /** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large */
 async function readBody(
   request: Request,
   path: string,
-  { config, startReadDeadline }: Pick<ProxyDeps, "config" | "startReadDeadline">,
+  { config, startReadTimeout }: Pick<ProxyDeps, "config" | "startReadTimeout">,
 ): Promise<OutgoingBody> {
   const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
   if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await inTime(findWholeBody(request), startReadDeadline);
-  if (bytes === undefined) throw new Refusal("body_too_large");
+  const bytes = await inTime(findWholeBody(request), startReadTimeout);
+  if (bytes === undefined) throw new ProxyError("body_too_large");
   const text = findText(bytes);
   if (text === undefined) return { ...untouched, body: bytes };
   const rewritten = rewriteRequest(path, text, config.rewrite);
@@ -162,19 +162,19 @@ async function readBody(
 const heldBodyMs = 60 * 60_000;
 
 /** @throws Refusal where the body does not come in time */
-function inTime<T>(body: Promise<T>, startReadDeadline: StartReadDeadline): Promise<T> {
+function inTime<T>(body: Promise<T>, startReadTimeout: StartReadTimeout): Promise<T> {
   return new Promise((resolve, reject) => {
-    const deadline = startReadDeadline(heldBodyMs, () => reject(new Refusal("request_timeout")));
-    deadline.beginWait();
-    body.then(resolve, reject).finally(deadline.clear);
+    const readTimeout = startReadTimeout(heldBodyMs, () => reject(new ProxyError("request_timeout")));
+    readTimeout.beginWait();
+    body.then(resolve, reject).finally(readTimeout.clear);
   });
 }
 
 function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
   // A body that stops in the middle fails with the runtime's error, not with ours.
-  const ended = error instanceof CallEnded || !request.signal.aborted ? error : clientLeft();
-  if (ended instanceof CallEnded) return [ended.code, ended.outcome];
-  if (ended instanceof Refusal) return [ended.code, "refused"];
+  const ended = error instanceof AbortReason || !request.signal.aborted ? error : clientLeft();
+  if (ended instanceof AbortReason) return [ended.code, ended.outcome];
+  if (ended instanceof ProxyError) return [ended.code, "refused"];
   log.error("A request failed inside Tollgate", { error: error instanceof Error ? error.stack : String(error) });
   return ["internal", "refused"];
 }

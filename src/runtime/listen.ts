@@ -29,7 +29,7 @@ export interface Connections {
   /** How long a connection may be silent, or take over a request head: bytes that trickle in win no time (Bun 1.4.5). */
   idleSeconds: number;
   /** Takes a request out of the idle timer. @returns puts its connection back */
-  holdOpen(request: Request): () => void;
+  disableIdleTimeout(request: Request): () => void;
   attach(server: Bun.Server<undefined>): void;
 }
 
@@ -38,7 +38,7 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
   return {
     idleSeconds,
     peerAddress: (request) => server?.requestIP(request)?.address,
-    holdOpen(request) {
+    disableIdleTimeout(request) {
       server?.timeout(request, 0);
       // The setting outlives the response: without this a kept-alive connection would never be closed again.
       return () => server?.timeout(request, idleSeconds);

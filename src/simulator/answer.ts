@@ -4,13 +4,13 @@ import type { Speech } from "./text.ts";
 export type Header = readonly [name: string, value: string];
 
 /** Stands between two frames where a model would work on the next token: a paced stream waits here. */
-export const beat: unique symbol = Symbol("beat");
+export const tick: unique symbol = Symbol("beat");
 
 /** One server-sent event, its empty line included. */
-export type Frame = string | typeof beat;
+export type Frame = string | typeof tick;
 
 /** What the simulated backend says, before any fault is applied to it. */
-export type Answer = {
+export type SimulatedResponse = {
   status: number;
   headers: readonly Header[];
   /** What it counted, whether or not the answer tells. */
@@ -40,12 +40,12 @@ export interface Job extends Speech {
   done: boolean;
 }
 
-export function jsonAnswer(status: number, value: unknown, usage?: Usage, usageReported = true): Answer {
+export function jsonAnswer(status: number, value: unknown, usage?: Usage, usageReported = true): SimulatedResponse {
   const headers: Header[] = [["content-type", "application/json"]];
   return { status, headers, body: JSON.stringify(value), usage, usageReported: usage !== undefined && usageReported };
 }
 
-export function eventStream(frames: Iterable<Frame>, usage: Usage, usageReported: boolean): Answer {
+export function eventStream(frames: Iterable<Frame>, usage: Usage, usageReported: boolean): SimulatedResponse {
   const headers: Header[] = [["content-type", "text/event-stream; charset=utf-8"]];
   return { status: 200, headers, frames, usage, usageReported };
 }

@@ -1,5 +1,5 @@
 import type { Socket } from "bun";
-import type { Answer } from "./answer.ts";
+import type { SimulatedResponse } from "./answer.ts";
 import { closesAfter, movesOf } from "./faults.ts";
 import type { Pacer } from "./pacer.ts";
 import { play } from "./run-actions.ts";
@@ -20,9 +20,9 @@ export interface ConnectionContext {
   /** Decided when the head is there, since a script may say what to do with the body. */
   scriptFor: (request: SimulatedRequest) => Script;
   findHandler: () => Handler | undefined;
-  respond: (request: SimulatedRequest, script: Script) => Answer;
+  respond: (request: SimulatedRequest, script: Script) => SimulatedResponse;
   started: (request: SimulatedRequest) => void;
-  ended: (request: SimulatedRequest, how: EndingKind, answer: Answer | undefined) => void;
+  ended: (request: SimulatedRequest, how: EndingKind, answer: SimulatedResponse | undefined) => void;
   emit: (event: SimulatorEvent) => void;
 }
 
@@ -33,16 +33,16 @@ export interface Connection {
   readonly wire: SocketWire;
   readonly context: ConnectionContext;
   feed: (bytes: Buffer) => Buffer | undefined;
-  exchange: Exchange | undefined;
+  exchange: RequestInProgress | undefined;
   /** What the client sent before its last request was answered. */
   early: Buffer;
 }
 
 /** A request that is being received or answered. */
-interface Exchange {
+interface RequestInProgress {
   request: IncomingRequest;
   script: Script;
-  answer: Answer | undefined;
+  answer: SimulatedResponse | undefined;
   isAnswering: boolean;
   stop: () => void;
 }
@@ -103,7 +103,7 @@ function expectRequest(connection: Connection): void {
 function beginExchange(connection: Connection, request: IncomingRequest): void {
   const { socket, wire, context, number } = connection;
   const script = context.scriptFor(request);
-  const exchange: Exchange = { request, script, answer: undefined, isAnswering: false, stop: () => {} };
+  const exchange: RequestInProgress = { request, script, answer: undefined, isAnswering: false, stop: () => {} };
   connection.exchange = exchange;
   context.started(request);
   context.emit({ type: "head", at: request.receivedAt, connection: number, request });
@@ -112,14 +112,14 @@ function beginExchange(connection: Connection, request: IncomingRequest): void {
   if (script.earlyAnswer === true) answerExchange(connection, exchange);
 }
 
-function answerExchange(connection: Connection, exchange: Exchange): void {
+function answerExchange(connection: Connection, exchange: RequestInProgress): void {
   exchange.isAnswering = true;
   const handler = connection.context.findHandler();
   if (handler === undefined) playAnswer(connection, exchange);
   else void answerByHand(connection, exchange, handler);
 }
 
-function playAnswer(connection: Connection, exchange: Exchange): void {
+function playAnswer(connection: Connection, exchange: RequestInProgress): void {
   const { wire, context } = connection;
   const { request, script } = exchange;
   const answer = context.respond(request, script);
@@ -140,13 +140,13 @@ function playAnswer(connection: Connection, exchange: Exchange): void {
   });
 }
 
-async function answerByHand(connection: Connection, exchange: Exchange, handler: Handler): Promise<void> {
+async function answerByHand(connection: Connection, exchange: RequestInProgress, handler: Handler): Promise<void> {
   await handler(exchange.request, connection.wire);
   await connection.wire.drained();
   endExchange(connection, exchange, "finished");
 }
 
-function endExchange(connection: Connection, exchange: Exchange, how: EndingKind): void {
+function endExchange(connection: Connection, exchange: RequestInProgress, how: EndingKind): void {
   // Whichever of answer and close comes first ends it.
   if (connection.exchange !== exchange) return;
   connection.exchange = undefined;
@@ -176,7 +176,7 @@ function howItClosed({ endedHow }: SocketWire): EndingKind {
 }
 
 /** A whole body is sent when its last token is there. */
-function generationMs({ body, usage }: Answer, framesPerSecond: number): number {
+function generationMs({ body, usage }: SimulatedResponse, framesPerSecond: number): number {
   return body === undefined || framesPerSecond === 0 ? 0 : ((usage?.outputTokens ?? 0) * 1000) / framesPerSecond;
 }
 

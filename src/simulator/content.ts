@@ -1,9 +1,9 @@
-import { type Answer, beat } from "./answer.ts";
+import { type SimulatedResponse, tick } from "./answer.ts";
 import { gzipPieces } from "./gzip.ts";
 import type { Script } from "./script.ts";
 
 /** A part of a body: one event, or the whole of it. */
-export type Piece = string | Uint8Array | typeof beat;
+export type Piece = string | Uint8Array | typeof tick;
 
 export interface Content {
   pieces: Iterable<Piece>;
@@ -12,7 +12,7 @@ export interface Content {
 }
 
 /** The body that an answer has once the script has had its way with it. */
-export function contentOf(answer: Answer, script: Script, path: string): Content {
+export function contentOf(answer: SimulatedResponse, script: Script, path: string): Content {
   if (script.bodyBytes !== undefined) return { pieces: blocks(script.bodyBytes), length: script.bodyBytes };
   const whole = answer.body === undefined ? undefined : truncated(answer.body, script.truncateJsonFrame === 1);
   if (whole !== undefined && script.flood === true) return { pieces: endless(whole), length: undefined };

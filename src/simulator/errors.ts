@@ -1,4 +1,4 @@
-import { type Answer, jsonAnswer } from "./answer.ts";
+import { type SimulatedResponse, jsonAnswer } from "./answer.ts";
 
 const types: Readonly<Record<number, [openAi: string, messages: string]>> = {
   400: ["BadRequestError", "invalid_request_error"],
@@ -9,7 +9,7 @@ const types: Readonly<Record<number, [openAi: string, messages: string]>> = {
 };
 
 /** A refusal in the words of the API that the path belongs to. */
-export function errorAnswer(path: string, status: number, message: string): Answer {
+export function errorAnswer(path: string, status: number, message: string): SimulatedResponse {
   const [openAiType, messagesType] = types[status] ?? ["InternalServerError", "api_error"];
   if (path.startsWith("/v1/messages")) {
     return jsonAnswer(status, { type: "error", error: { type: messagesType, message } });

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
-import { type Answer, beat, type Header } from "./answer.ts";
+import { type SimulatedResponse, tick, type Header } from "./answer.ts";
 import { type Content, contentOf } from "./content.ts";
-import type { Move } from "./wire-actions.ts";
+import type { WireAction } from "./wire-actions.ts";
 import type { Script } from "./script.ts";
 
 export interface AnsweredRequest {
@@ -13,7 +13,7 @@ export interface AnsweredRequest {
 }
 
 /** An answer and a script, as what happens on the wire. An empty script: the answer as a healthy server sends it. */
-export function* movesOf(answer: Answer, script: Script, request: AnsweredRequest): Generator<Move> {
+export function* movesOf(answer: SimulatedResponse, script: Script, request: AnsweredRequest): Generator<WireAction> {
   if (script.slowHeadMs !== undefined) yield { pauseMs: script.slowHeadMs };
   if (request.generationMs > 0) yield { pauseMs: request.generationMs };
   if (script.earlyHints === true) yield "HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n";
@@ -37,7 +37,7 @@ export function closesAfter(script: Script): boolean {
 
 type Framing = "none" | "chunked" | "until-close" | { length: number };
 
-function framingOf({ status }: Answer, script: Script, content: Content): Framing {
+function framingOf({ status }: SimulatedResponse, script: Script, content: Content): Framing {
   // RFC 9110 section 6.4.1: these have no body, whatever their headers say.
   if (status === 204 || status === 304) return "none";
   if (script.http10 === true) return "until-close";
@@ -46,7 +46,7 @@ function framingOf({ status }: Answer, script: Script, content: Content): Framin
   return { length: Math.max(0, content.length + (script.wrongLengthBy ?? (script.neverEnd === true ? 1 : 0))) };
 }
 
-function headText(answer: Answer, script: Script, framing: Framing, keepAlive: boolean): string {
+function headText(answer: SimulatedResponse, script: Script, framing: Framing, keepAlive: boolean): string {
   const headers: Header[] = [
     ["date", new Date().toUTCString()],
     ["server", "tollgate-simulator"],
@@ -63,19 +63,19 @@ function headText(answer: Answer, script: Script, framing: Framing, keepAlive: b
   return `${version} ${answer.status} ${STATUS_CODES[answer.status] ?? "Unknown"}\r\n${lines.join("")}\r\n`;
 }
 
-function* insteadOfHead(head: string, script: Script): Generator<Move> {
+function* insteadOfHead(head: string, script: Script): Generator<WireAction> {
   if (script.insteadOfHead === "garbage") yield "\u0001 garbage, not HTTP\n".repeat(64).slice(0, script.garbageBytes);
   if (script.insteadOfHead === "half-head") yield head.slice(0, head.length / 2);
   yield { cut: script.insteadOfHead === "reset" ? "reset" : "close" };
 }
 
-function* bodyMoves({ pieces }: Content, script: Script, framing: Framing): Generator<Move> {
+function* bodyMoves({ pieces }: Content, script: Script, framing: Framing): Generator<WireAction> {
   const framed = framing === "chunked" ? chunk : (piece: string | Uint8Array) => [piece];
   let frame = 0;
   yield* movesAfter(frame, script);
   for (const piece of pieces) {
-    if (piece === beat) {
-      yield beat;
+    if (piece === tick) {
+      yield tick;
       continue;
     }
     if (script.cut?.insideNext === true && script.cut.afterFrame === frame) {
@@ -90,7 +90,7 @@ function* bodyMoves({ pieces }: Content, script: Script, framing: Framing): Gene
   }
 }
 
-function* movesAfter(frame: number, { gaps, cut }: Script): Generator<Move> {
+function* movesAfter(frame: number, { gaps, cut }: Script): Generator<WireAction> {
   for (const { afterFrame, pauseMs } of gaps ?? []) {
     if (afterFrame === frame) yield { pauseMs };
   }
@@ -103,7 +103,7 @@ function chunk(piece: string | Uint8Array): (string | Uint8Array)[] {
   return typeof piece === "string" ? [`${size}\r\n${piece}\r\n`] : [`${size}\r\n`, piece, "\r\n"];
 }
 
-function* halfOf(parts: readonly (string | Uint8Array)[]): Generator<Move> {
+function* halfOf(parts: readonly (string | Uint8Array)[]): Generator<WireAction> {
   const bytes = Buffer.concat(parts.map((part) => Buffer.from(part as string)));
   yield bytes.subarray(0, bytes.length / 2);
 }
@@ -113,7 +113,7 @@ function* splitMoves(
   piece: string | Uint8Array,
   partBytes: number,
   framed: (piece: Uint8Array) => (string | Uint8Array)[],
-): Generator<Move> {
+): Generator<WireAction> {
   const bytes = Buffer.from(piece as string);
   for (let at = 0; at < bytes.length; at += partBytes) {
     yield* framed(bytes.subarray(at, at + partBytes));
@@ -121,7 +121,7 @@ function* splitMoves(
   }
 }
 
-function* ending(script: Script, framing: Framing): Generator<Move> {
+function* ending(script: Script, framing: Framing): Generator<WireAction> {
   if (script.neverEnd === true) yield { pauseMs: Infinity };
   if (framing === "chunked") yield "0\r\n\r\n";
   if (script.wrongLengthBy !== undefined) yield { cut: "close" };

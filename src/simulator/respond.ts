@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Answer, isObject, type Job, type JsonObject } from "./answer.ts";
+import { type SimulatedResponse, isObject, type Job, type JsonObject } from "./answer.ts";
 import { answerChat } from "./dialects/chat.ts";
 import { answerCompletions } from "./dialects/completions.ts";
 import { answerCountTokens, answerMessages } from "./dialects/messages.ts";
@@ -17,7 +17,7 @@ export function readsBody(path: string): boolean {
   return Object.hasOwn(endpoints, path);
 }
 
-const endpoints: Readonly<Record<string, (job: Job) => Answer>> = {
+const endpoints: Readonly<Record<string, (job: Job) => SimulatedResponse>> = {
   "/v1/chat/completions": answerChat,
   "/v1/completions": answerCompletions,
   "/v1/embeddings": answerEmbeddings,
@@ -27,7 +27,7 @@ const endpoints: Readonly<Record<string, (job: Job) => Answer>> = {
 };
 
 /** What a healthy backend answers; the script may have changed what it says, not yet how it is sent. */
-export function respond(request: SimulatedRequest, script: Script, options: ModelOptions): Answer {
+export function respond(request: SimulatedRequest, script: Script, options: ModelOptions): SimulatedResponse {
   const { path } = request;
   if (script.problem !== undefined) return errorAnswer(path, 400, script.problem);
   if (script.redirect === true) return { ...emptyAnswer(307), headers: [["location", "/v1/elsewhere"]] };
@@ -36,16 +36,16 @@ export function respond(request: SimulatedRequest, script: Script, options: Mode
   return script.status === undefined ? answer : { ...answer, status: script.status };
 }
 
-function failure(path: string, status: number): Answer {
+function failure(path: string, status: number): SimulatedResponse {
   if (status < 400) return emptyAnswer(status);
   return errorAnswer(path, status, `Simulated status ${status}`);
 }
 
-function emptyAnswer(status: number): Answer {
+function emptyAnswer(status: number): SimulatedResponse {
   return { status, headers: [], body: "", usage: undefined, usageReported: false };
 }
 
-function healthyAnswer(request: SimulatedRequest, script: Script, options: ModelOptions): Answer {
+function healthyAnswer(request: SimulatedRequest, script: Script, options: ModelOptions): SimulatedResponse {
   const { method, path } = request;
   if (path === "/v1/models" || path.startsWith("/v1/models/")) return answerModels(path, options);
   const endpoint = endpoints[path];

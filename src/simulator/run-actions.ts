@@ -1,10 +1,10 @@
-import { beat } from "./answer.ts";
-import type { Cut, Move } from "./wire-actions.ts";
+import { tick } from "./answer.ts";
+import type { Cut, WireAction } from "./wire-actions.ts";
 import type { Pacer } from "./pacer.ts";
 import type { SocketWire } from "./wire.ts";
 
 export interface Play {
-  moves: Iterator<Move>;
+  moves: Iterator<WireAction>;
   wire: SocketWire;
   pacer: Pacer;
   /** 0: no waiting at beats. */
@@ -56,7 +56,7 @@ function advance(playback: Playback): void {
 }
 
 /** @returns whether the next move may follow at once */
-function make(playback: Playback, move: Move): boolean {
+function make(playback: Playback, move: WireAction): boolean {
   if (typeof move === "string") {
     playback.gathered += move;
     if (playback.gathered.length >= gatherBytes) flush(playback);
@@ -67,7 +67,7 @@ function make(playback: Playback, move: Move): boolean {
     playback.wire.write(move);
     return true;
   }
-  if (move === beat) {
+  if (move === tick) {
     playback.onBeat();
     if (playback.framesPerSecond > 0) waitForBeat(playback);
     return playback.framesPerSecond === 0;

@@ -1,5 +1,5 @@
 import type { Usage } from "../proxy/usage/usage.ts";
-import { type Answer, isObject } from "./answer.ts";
+import { type SimulatedResponse, isObject } from "./answer.ts";
 import type { EndingKind } from "./recording.ts";
 import type { SimulatedRequest } from "./request.ts";
 
@@ -27,7 +27,7 @@ export interface Stats {
 
 export interface StatsKeeper {
   started: () => void;
-  ended: (request: SimulatedRequest, how: EndingKind, answer: Answer | undefined) => void;
+  ended: (request: SimulatedRequest, how: EndingKind, answer: SimulatedResponse | undefined) => void;
   /** A copy that stays as it is. */
   read: () => Stats;
 }

@@ -1,7 +1,7 @@
 import type { SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { Tables } from "./schema.ts";
-import type { Soon } from "./store.ts";
+import type { MaybePromise } from "./store.ts";
 
 /** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
 export interface Engine {
@@ -13,16 +13,16 @@ export interface Engine {
   /** Runs a query that is written out. Each of its columns is a number. */
   rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
   /** The one row of a prepared query; SQLite has it at once. */
-  find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => Soon<Row | undefined>;
+  find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
   /** Takes what locks it needs so that it cannot fail half way for want of them. */
   transaction: <T>(work: () => Promise<T>) => Promise<T>;
   /**
    * Runs statements of a transaction in their order. To a server they go without waiting for each other's answers; where
    * one fails, those behind it fail too.
    */
-  inOrder: (statements: readonly Statement[]) => Promise<void>;
+  pipeline: (statements: readonly Statement[]) => Promise<void>;
   /** Until the transaction ends, nobody else comes past the same name. */
-  passAlone: (name: string) => Promise<void>;
+  lock: (name: string) => Promise<void>;
   close: () => void;
 }
 

@@ -15,7 +15,7 @@ const prunedMinutes = 10;
 type Batch = Parameters<GpuStore["add"]>[0];
 
 export function createGpuStore(engine: Engine): GpuStore {
-  const { db, tables, transaction, passAlone } = engine;
+  const { db, tables, transaction, lock } = engine;
   const { gpuLatest, gpuPowerMinute } = tables;
   const add = prepareAdding(engine);
   const prune = preparePruning(engine);
@@ -29,7 +29,7 @@ export function createGpuStore(engine: Engine): GpuStore {
   return {
     add: (batch) =>
       transaction(async () => {
-        await passAlone("gpu_samples");
+        await lock("gpu_samples");
         await add(batch);
         await prune(batch.recordedAt);
         await markUsed.execute({ keyId: batch.keyId, usedAt: batch.recordedAt });

@@ -18,7 +18,7 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
 }
 
 export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
-  const { db, transaction, passAlone } = engine;
+  const { db, transaction, lock } = engine;
   const { sessions, loginAttempts } = engine.tables;
 
   return {
@@ -40,7 +40,7 @@ export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
     // An attempt that is refused does not count: who waits as long as told can go on.
     countLoginAttempt: (address, now) =>
       transaction(async () => {
-        await passAlone("login_attempts");
+        await lock("login_attempts");
         await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
         const [recent] = await db
           .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })

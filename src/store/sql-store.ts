@@ -8,9 +8,9 @@ import type { Store } from "./store.ts";
 import { createUsageStore } from "./usage.ts";
 
 /** The whole store over one engine, without what depends on where the engine lives. Calls must not overlap. */
-export type EngineStore = Omit<Store, "backup" | "close">;
+export type SqlStore = Omit<Store, "backup" | "close">;
 
-export function createEngineStore(engine: Engine, clock: Clock): EngineStore {
+export function createSqlStore(engine: Engine, clock: Clock): SqlStore {
   const settings = createSettingsStore(engine);
   return {
     keys: createKeyStore(engine),

@@ -1,7 +1,7 @@
 import type { Usage } from "../proxy/usage/usage.ts";
 
 /** A result that SQLite has at once and PostgreSQL a little later: `await` takes either. */
-export type Soon<T> = T | Promise<T>;
+export type MaybePromise<T> = T | Promise<T>;
 
 /** Times are epoch milliseconds. */
 export interface Key {
@@ -23,14 +23,14 @@ export interface UsageSum {
 }
 
 /** One counted response. */
-export interface Receipt extends Usage {
+export interface UsageEvent extends Usage {
   keyId: number;
   /** Epoch milliseconds at which the response closed: its day and minute of Seoul. */
   closedAt: number;
 }
 
 /** What many receipts of one key in one minute add up to: all that is kept of them. */
-export interface UsageCount extends UsageSum {
+export interface UsageIncrement extends UsageSum {
   keyId: number;
   /** Minutes since the epoch. */
   minute: number;
@@ -94,7 +94,7 @@ export interface Store {
 
 export interface KeyStore {
   /** For each request: a key that was switched off is refused by the next one that is sent. */
-  findActive(key: string): Soon<{ id: number } | undefined>;
+  findActive(key: string): MaybePromise<{ id: number } | undefined>;
   /** By id: all, or the first `most` of those behind the id `after`. */
   list(page?: { after: number; most: number }): Promise<Key[]>;
   /** @returns "collision" where the key exists already */
@@ -107,7 +107,7 @@ export interface KeyStore {
 
 export interface UsageStore {
   /** One transaction: totals, day, minute, hour and `last_used_at` of each key. A flush that was written before is left out. */
-  add(counts: readonly UsageCount[], flush?: FlushId): Promise<void>;
+  add(counts: readonly UsageIncrement[], flush?: FlushId): Promise<void>;
   /** All keys together on one Seoul day (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** All keys together from one minute (inclusive, minutes since the epoch) to another (exclusive). */
@@ -129,7 +129,7 @@ export interface GpuStore {
 
 /** Sessions are known by a hash of their id: whoever reads the database cannot use them. */
 export interface SessionStore {
-  find(idHash: string, now: number): Soon<Session | undefined>;
+  find(idHash: string, now: number): MaybePromise<Session | undefined>;
   create(idHash: string, session: Session): Promise<void>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string): Promise<void>;

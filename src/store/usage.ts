@@ -3,7 +3,7 @@ import type { Clock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
-import type { UsageCount, UsageStore, UsageSum } from "./store.ts";
+import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
 /** The longest window is 30 days; a bucket may begin up to a day before it. */
@@ -15,7 +15,7 @@ const flushesKeptMs = 24 * 60 * minutesPerHour * 1000;
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
 export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
-  const { transaction, inOrder } = engine;
+  const { transaction, pipeline } = engine;
   const isNewFlush = prepareIsNewFlush(engine);
   const counting = prepareCounting(engine);
   const pruning = preparePruning(engine);
@@ -30,7 +30,7 @@ export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
     add: (counts, flush) =>
       transaction(async () => {
         if (flush !== undefined && !(await isNewFlush(flush.ledger, flush.number, clock()))) return;
-        await inOrder([...counting(JSON.stringify(rowsOf(counts))), ...pruningDue(clock())]);
+        await pipeline([...counting(JSON.stringify(rowsOf(counts))), ...pruningDue(clock())]);
       }),
     ...prepareSums(engine),
     ...createUsageReports(engine),
@@ -38,7 +38,7 @@ export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
 }
 
 /** In the order of the columns that `prepareCounting` reads. Sorted, so that two writers lock rows in the same order. */
-function rowsOf(counts: readonly UsageCount[]): number[][] {
+function rowsOf(counts: readonly UsageIncrement[]): number[][] {
   return counts
     .toSorted((a, b) => a.keyId - b.keyId || a.minute - b.minute)
     .map((count) => [

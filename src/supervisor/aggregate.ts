@@ -4,7 +4,7 @@ import type { GroupFigures, OwnFigures } from "./protocol.ts";
 /** A process whose figures go into the sums; it may fail to answer. */
 export type Counted = { readonly [Name in keyof OwnFigures]: () => Promise<Awaited<ReturnType<OwnFigures[Name]>>> };
 
-export interface Sums extends GroupFigures {
+export interface Aggregate extends GroupFigures {
   add(process: Counted): void;
   /** A last word of it, after which it is not asked any more. */
   keep(process: Counted, last: MetricsSnapshot): void;
@@ -12,7 +12,7 @@ export interface Sums extends GroupFigures {
   remove(process: Counted): Promise<void>;
 }
 
-export function createSums(): Sums {
+export function createAggregate(): Aggregate {
   const running = new Set<Counted>();
   /** What each process said last; stands in for one that does not answer, and for what one killed had counted. */
   const latest = new Map<Counted, MetricsSnapshot>();

@@ -1,6 +1,6 @@
 import type { Addresses, AskedOfParent, AskedOfProcess, GroupFigures, OwnFigures } from "./protocol.ts";
 import { parentDeadlineMs } from "./protocol.ts";
-import { createPeer } from "./rpc.ts";
+import { createRpc } from "./rpc.ts";
 
 /** One of the processes that share a port, as it sees its parent. */
 export interface Member {
@@ -26,7 +26,7 @@ export function joinParent(): Member | undefined {
     alive() {},
     stop: () => stop.abort(),
   };
-  const parent = createPeer<AskedOfParent>(own, send, parentDeadlineMs);
+  const parent = createRpc<AskedOfParent>(own, send, parentDeadlineMs);
   process.on("message", parent.receive);
   process.on("disconnect", () => {
     parent.close();
@@ -37,11 +37,11 @@ export function joinParent(): Member | undefined {
     stopped: stop.signal,
     join(ownFigures) {
       figures = ownFigures;
-      return { metricsText: () => parent.ask("metricsText"), inFlight: () => parent.ask("inFlight") };
+      return { metricsText: () => parent.call("metricsText"), inFlight: () => parent.call("inFlight") };
     },
     // These two alone: what a caller has beside them may be nothing that can be sent.
-    listening: ({ url, adminUrl }) => void parent.ask("listening", { url, adminUrl }).catch(gone),
-    draining: () => void parent.ask("draining").catch(gone),
-    leave: async () => parent.ask("leaving", await own.metrics()).catch(gone),
+    listening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(gone),
+    draining: () => void parent.call("draining").catch(gone),
+    leave: async () => parent.call("leaving", await own.metrics()).catch(gone),
   };
 }

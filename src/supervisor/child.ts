@@ -1,9 +1,9 @@
 import type { Environment } from "../config.ts";
 import type { Addresses, AskedOfParent, AskedOfProcess } from "./protocol.ts";
 import { processDeadlineMs } from "./protocol.ts";
-import { createPeer } from "./rpc.ts";
-import type { Counted, Sums } from "./aggregate.ts";
-import { type Patience, startWatch, type Watch } from "./heartbeat.ts";
+import { createRpc } from "./rpc.ts";
+import type { Counted, Aggregate } from "./aggregate.ts";
+import { type HeartbeatLimits, startHeartbeat, type Heartbeat } from "./heartbeat.ts";
 
 /** One of the processes that share a port, as its parent sees it. */
 export interface Child extends Counted {
@@ -22,24 +22,27 @@ export interface Child extends Counted {
 export interface ChildOptions {
   command: string[];
   env: Environment;
-  sums: Sums;
+  sums: Aggregate;
   /** With a process that listens; one that starts or drains takes its time. */
-  patience: Patience;
+  heartbeatLimits: HeartbeatLimits;
   /** It does not answer any more. */
-  hung: (child: Child) => void;
+  onUnresponsive: (child: Child) => void;
 }
 
-export function startChild({ command, env, sums, patience, hung }: ChildOptions): Child {
+export function startChild({ command, env, sums, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
-  let watch: Watch | undefined;
+  let watch: Heartbeat | undefined;
   const endWatch = (): void => watch?.[Symbol.dispose]();
   const own: AskedOfParent = {
     listening(at) {
       sums.add(child);
       listening.resolve(at);
-      watch = startWatch(patience, { ask: () => void peer.ask("alive").catch(() => {}), hung: () => hung(child) });
+      watch = startHeartbeat(heartbeatLimits, {
+        ask: () => void peer.call("alive").catch(() => {}),
+        onUnresponsive: () => onUnresponsive(child),
+      });
       // What was asked while it started may have come before it could listen.
       if (stopping) child.stop();
     },
@@ -57,11 +60,11 @@ export function startChild({ command, env, sums, patience, hung }: ChildOptions)
     stdout: "inherit",
     stderr: "inherit",
     ipc(message) {
-      watch?.heard();
+      watch?.alive();
       peer.receive(message);
     },
   });
-  const peer = createPeer<AskedOfProcess>(own, (message) => spawned.send(message), processDeadlineMs);
+  const peer = createRpc<AskedOfProcess>(own, (message) => spawned.send(message), processDeadlineMs);
   const exited = spawned.exited.then(async (status) => {
     endWatch();
     peer.close();
@@ -75,11 +78,11 @@ export function startChild({ command, env, sums, patience, hung }: ChildOptions)
     exited,
     stop() {
       stopping = true;
-      peer.ask("stop").catch(() => {});
+      peer.call("stop").catch(() => {});
     },
     kill: () => spawned.kill("SIGKILL"),
-    metrics: () => peer.ask("metrics"),
-    inFlight: () => peer.ask("inFlight"),
+    metrics: () => peer.call("metrics"),
+    inFlight: () => peer.call("inFlight"),
   };
   return child;
 }

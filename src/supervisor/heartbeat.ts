@@ -1,4 +1,4 @@
-export interface Patience {
+export interface HeartbeatLimits {
   everyMs: number;
   /** Questions in a row. */
   mostUnanswered: number;
@@ -8,32 +8,32 @@ export interface Patience {
 export interface Watched {
   ask(): void;
   /** It has left all questions unanswered. Called once. */
-  hung(): void;
+  onUnresponsive(): void;
 }
 
-export interface Watch extends Disposable {
+export interface Heartbeat extends Disposable {
   /** The process said anything at all, however late. */
-  heard(): void;
+  alive(): void;
 }
 
 /**
  * Asks a process again and again whether it lives: one that stands still keeps its share of the port, and whoever the
  * kernel sends there waits for ever.
  */
-export function startWatch({ everyMs, mostUnanswered }: Patience, process: Watched): Watch {
+export function startHeartbeat({ everyMs, mostUnanswered }: HeartbeatLimits, process: Watched): Heartbeat {
   // Questions are counted and not time, which passes for nobody while a computer sleeps or this process is stopped.
   let unanswered = 0;
   let next = setTimeout(turn, everyMs);
 
   function turn(): void {
-    if (unanswered === mostUnanswered) return process.hung();
+    if (unanswered === mostUnanswered) return process.onUnresponsive();
     unanswered++;
     process.ask();
     next = setTimeout(turn, everyMs);
   }
 
   return {
-    heard: () => void (unanswered = 0),
+    alive: () => void (unanswered = 0),
     [Symbol.dispose]: () => clearTimeout(next),
   };
 }

@@ -1,14 +1,14 @@
 type Methods = object;
-type Method<M extends Methods, N extends keyof M> = M[N] extends (...about: infer A) => infer R
-  ? { about: A; answer: Awaited<R> }
+type Method<M extends Methods, N extends keyof M> = M[N] extends (...args: infer A) => infer R
+  ? { args: A; answer: Awaited<R> }
   : never;
 
 /** One end of a channel on which both sides may ask. */
-export interface Peer<Theirs extends Methods> {
+export interface Rpc<Theirs extends Methods> {
   /** Rejects where the other side fails, does not answer within the deadline, or is gone. */
-  ask<N extends keyof Theirs & string>(
+  call<N extends keyof Theirs & string>(
     name: N,
-    ...about: Method<Theirs, N>["about"]
+    ...args: Method<Theirs, N>["args"]
   ): Promise<Method<Theirs, N>["answer"]>;
   /** Takes what came over the channel. */
   receive(message: unknown): void;
@@ -21,29 +21,29 @@ const theOtherIsGone = "the other process is gone";
 interface Message {
   id: number;
   /** Left out in an answer. */
-  ask?: string;
-  about?: unknown[];
+  call?: string;
+  args?: unknown[];
   answer?: unknown;
   failed?: boolean;
 }
 
-interface Waiting {
+interface PendingCall {
   resolve: (answer: never) => void;
   reject: (error: Error) => void;
   deadline: Timer;
 }
 
 /** @param send throws where the channel is closed */
-export function createPeer<Theirs extends Methods>(
+export function createRpc<Theirs extends Methods>(
   own: Methods,
   send: (message: object) => void,
   deadlineMs: number,
-): Peer<Theirs> {
-  const waiting = new Map<number, Waiting>();
+): Rpc<Theirs> {
+  const waiting = new Map<number, PendingCall>();
   let nextId = 1;
   let closed = false;
 
-  function settle(id: number, how: (caller: Waiting) => void): void {
+  function settle(id: number, how: (caller: PendingCall) => void): void {
     const caller = waiting.get(id);
     waiting.delete(id);
     if (caller === undefined) return;
@@ -53,9 +53,9 @@ export function createPeer<Theirs extends Methods>(
 
   const fail = (id: number, reason: string): void => settle(id, ({ reject }) => reject(new Error(reason)));
 
-  async function answer({ id, ask = "", about = [] }: Message): Promise<void> {
-    const method = (own as Record<string, ((...about: unknown[]) => unknown) | undefined>)[ask];
-    const reply = await Promise.try(() => method?.(...about)).then(
+  async function answer({ id, call = "", args = [] }: Message): Promise<void> {
+    const method = (own as Record<string, ((...args: unknown[]) => unknown) | undefined>)[call];
+    const reply = await Promise.try(() => method?.(...args)).then(
       (value) => ({ id, answer: value }),
       () => ({ id, failed: true }),
     );
@@ -67,18 +67,18 @@ export function createPeer<Theirs extends Methods>(
   }
 
   return {
-    ask: (name, ...about) =>
+    call: (name, ...args) =>
       new Promise((resolve, reject) => {
         // Bun (1.4.5) takes messages for a closed channel without complaint.
         if (closed) throw new Error(theOtherIsGone);
         const id = nextId++;
-        send({ id, ask: name, about } satisfies Message);
+        send({ id, call: name, args } satisfies Message);
         const deadline = setTimeout(() => fail(id, `no answer to ${name} in time`), deadlineMs);
         waiting.set(id, { resolve, reject, deadline });
       }),
     receive(message) {
       const read = message as Message;
-      if (read.ask !== undefined) void answer(read);
+      if (read.call !== undefined) void answer(read);
       else if (read.failed === true) fail(read.id, "the other process failed");
       else settle(read.id, ({ resolve }) => resolve(read.answer as never));
     },

@@ -6,8 +6,8 @@ import { wait } from "../time/wait.ts";
 import { type Child, startChild } from "./child.ts";
 import { claimPort } from "./claim-port.ts";
 import type { Addresses } from "./protocol.ts";
-import { createSums } from "./aggregate.ts";
-import type { Patience } from "./heartbeat.ts";
+import { createAggregate } from "./aggregate.ts";
+import type { HeartbeatLimits } from "./heartbeat.ts";
 
 export interface SuperviseOptions {
   config: Config;
@@ -18,11 +18,11 @@ export interface SuperviseOptions {
   log: Log;
   /** Lets all of them drain. */
   signal: AbortSignal;
-  patience?: Patience;
+  heartbeatLimits?: HeartbeatLimits;
 }
 
 /** Half a minute: longer than anything but a fault keeps a process from answering. */
-const usualPatience: Patience = { everyMs: 5000, mostUnanswered: 6 };
+const defaultHeartbeatLimits: HeartbeatLimits = { everyMs: 5000, mostUnanswered: 6 };
 /** Between the end of a process and the start of the next in its place; it doubles while they do not last. */
 const [firstRestartMs, slowestRestartMs] = [400, 10_000];
 /** A process that lived this long did not end because of its start. */
@@ -36,19 +36,19 @@ const afterGraceMs = 5000;
  * @throws ListenError where a port is taken
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
-  const { config, count, command, log, signal, patience = usualPatience } = options;
+  const { config, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
   claimPorts(config, claims);
-  const sums = createSums();
-  const hung = (child: Child): void => {
+  const sums = createAggregate();
+  const onUnresponsive = (child: Child): void => {
     log.error("A process does not answer any more and is killed", { child: child.pid });
     child.kill();
   };
-  using family = createFamily((env) => startChild({ command, env, sums, patience, hung }));
-  signal.addEventListener("abort", () => family.stop(config.shutdownGraceMs + afterGraceMs));
+  using children = createChildren((env) => startChild({ command, env, sums, heartbeatLimits, onUnresponsive }));
+  signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + afterGraceMs));
 
   // The first one comes alone: it migrates, makes what a first start has to make, and finds the ports.
-  const first = family.start(options.env);
+  const first = children.start(options.env);
   const at = await Promise.race([first.listening, first.exited]);
   if (typeof at === "number") return at;
   log.info("Listening", {
@@ -59,10 +59,10 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
     version: build.version,
   });
   const env = { ...options.env, ...portsOf(config, at) };
-  const start = (): Child => family.start(env);
+  const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
   await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
-  await family.ended();
+  await children.ended();
   log.info("All processes have ended");
   return 0;
 }
@@ -80,7 +80,7 @@ function portsOf({ port, adminPort }: Config, { url, adminUrl }: Addresses): Env
   };
 }
 
-interface Family extends Disposable {
+interface Children extends Disposable {
   start(env: Environment): Child;
   /** Lets all drain, and ends those that have not after `limitMs`. */
   stop(limitMs: number): void;
@@ -88,7 +88,7 @@ interface Family extends Disposable {
 }
 
 /** All children that live. They do not outlive this process, however it ends: what it cannot end here notices by itself. */
-function createFamily(startOne: (env: Environment) => Child): Family {
+function createChildren(startOne: (env: Environment) => Child): Children {
   const living = new Set<Child>();
   let limit: Timer | undefined;
   const killAll = (): void => {

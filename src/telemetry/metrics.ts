@@ -9,9 +9,9 @@ import {
 } from "prom-client";
 import type { Ledger } from "../ledger.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
-import { createRequestObserver } from "./request-metrics.ts";
+import { createRequestMetrics } from "./request-metrics.ts";
 import { addGauge, createCounter } from "./series.ts";
-import type { Observer } from "../domain.ts";
+import type { RequestObserver } from "../domain.ts";
 
 export interface MetricsOptions {
   version: string;
@@ -25,7 +25,7 @@ export interface MetricsOptions {
 /** What one process counted; plain data, so that it can be sent to another one. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
-export interface Metrics extends Observer {
+export interface Metrics extends RequestObserver {
   /** One transaction of the ledger went through. */
   committed(durationMs: number): void;
   /** One transaction of the ledger did not, and will be tried again. */
@@ -75,7 +75,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addLedgerGauges(registry, options.waiting);
   const closeProcess = addProcessMetrics(registry);
   return {
-    ...createRequestObserver(registry, options.perKey),
+    ...createRequestMetrics(registry, options.perKey),
     ...createCommitObserver(registry),
     gpuSamplesReceived(storedCount, skippedCount) {
       stored.count += storedCount;

@@ -1,7 +1,7 @@
 import type { Log } from "../log/log.ts";
-import type { Observer, RequestRecord } from "../domain.ts";
+import type { RequestObserver, RequestRecord } from "../domain.ts";
 
-export interface InFlight extends Observer {
+export interface InFlight extends RequestObserver {
   count(): number;
 }
 
@@ -15,7 +15,7 @@ export function createInFlight(): InFlight {
 }
 
 /** One line for each request, once it is over. */
-export function createRequestLog(log: Log): Observer {
+export function createRequestLog(log: Log): RequestObserver {
   return {
     started: () => {},
     finished: (record) =>
@@ -39,7 +39,7 @@ export function createRequestLog(log: Log): Observer {
 const rounded = (ms: number | undefined): number | undefined =>
   ms === undefined ? undefined : Math.round(ms * 10) / 10;
 
-export function observeAll(...observers: Observer[]): Observer {
+export function observeAll(...observers: RequestObserver[]): RequestObserver {
   return {
     started: () => {
       for (const observer of observers) observer.started();
@@ -54,7 +54,7 @@ export function observeAll(...observers: Observer[]): Observer {
  * Tells of all requests that ended in one turn of the event loop at the turn's end: one after the other they cost half
  * of what they cost each by itself, and no answer waits for it.
  */
-export function atTurnsEnd(observer: Observer): Observer {
+export function batchPerTick(observer: RequestObserver): RequestObserver {
   let ended: RequestRecord[] = [];
 
   function tell(): void {

@@ -1,5 +1,5 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import type { Observer, RequestRecord } from "../domain.ts";
+import type { RequestObserver, RequestRecord } from "../domain.ts";
 import { addGauge, createCounter } from "./series.ts";
 
 /** Label values come from these lists alone: a stranger's path or verb must not become a series. */
@@ -37,7 +37,7 @@ function createChildren<K, T>(make: (key: K) => T): (key: K) => T {
   };
 }
 
-export function createRequestObserver(registry: Registry, perKey: boolean): Observer {
+export function createRequestMetrics(registry: Registry, perKey: boolean): RequestObserver {
   const observers: Observe[] = [
     createRequestCounter(registry),
     createTimesObserver(registry),

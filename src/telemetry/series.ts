@@ -1,6 +1,6 @@
 import { type Aggregator, Counter, Gauge, type Registry } from "prom-client";
 
-export interface GaugeAbout {
+export interface GaugeOptions {
   name: string;
   help: string;
   /** How the values of several processes become one; their sum where it is left out. */
@@ -8,8 +8,8 @@ export interface GaugeAbout {
 }
 
 /** A gauge that is read at each scrape. */
-export function addGauge(registry: Registry, about: GaugeAbout, read: () => number): void {
-  const gauge: Gauge = new Gauge({ ...about, registers: [registry], collect: () => gauge.set(read()) });
+export function addGauge(registry: Registry, options: GaugeOptions, read: () => number): void {
+  const gauge: Gauge = new Gauge({ ...options, registers: [registry], collect: () => gauge.set(read()) });
 }
 
 /**
@@ -18,11 +18,11 @@ export function addGauge(registry: Registry, about: GaugeAbout, read: () => numb
  */
 export function createCounter<L extends string>(
   registry: Registry,
-  about: { name: string; help: string; labelNames: readonly L[] },
+  options: { name: string; help: string; labelNames: readonly L[] },
 ): (labels: Record<L, string>) => { count: number } {
   const pending: { labels: Record<L, string>; child: { count: number } }[] = [];
   const counter: Counter<L> = new Counter({
-    ...about,
+    ...options,
     registers: [registry],
     collect() {
       for (const { labels, child } of pending) {

@@ -1,11 +1,11 @@
-import type { Soon } from "../store/store.ts";
+import type { MaybePromise } from "../store/store.ts";
 
 /**
  * Asks once, at the end of a turn of the event loop, for all that asked for the same in that turn. It is no cache that
  * could be stale: the question is put after the last of those who get its answer has come. Under load a turn brings a
  * dozen requests, mostly with few keys.
  */
-export function oncePerTurn<T>(find: (of: string) => Soon<T>): (of: string) => Promise<T> {
+export function coalescePerTick<T>(find: (of: string) => MaybePromise<T>): (of: string) => Promise<T> {
   let asked = new Map<string, PromiseWithResolvers<T>>();
 
   function answerAll(): void {

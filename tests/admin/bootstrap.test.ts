@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { passwordHashSetting, verifyPassword } from "../../src/admin/password.ts";
-import { type PrepareAdmin, prepareAdmin, resetPassword } from "../../src/admin/bootstrap.ts";
+import { type BootstrapAdmin, bootstrapAdmin, resetPassword } from "../../src/admin/bootstrap.ts";
 import { openTestStore } from "./support/store.ts";
 
 let opened: Awaited<ReturnType<typeof openTestStore>>;
@@ -13,8 +13,8 @@ beforeEach(async () => {
 });
 afterEach(() => opened.remove());
 
-const prepare = (config: Partial<PrepareAdmin["config"]> = {}) =>
-  prepareAdmin({
+const prepare = (config: Partial<BootstrapAdmin["config"]> = {}) =>
+  bootstrapAdmin({
     store: opened.store,
     dataDir: opened.dataDir,
     config: { username: "admin", password: undefined, secretKey: undefined, ...config },

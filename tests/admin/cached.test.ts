@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { answerWithin, remembered } from "../../src/admin/cached.ts";
+import { answerWithin, cached } from "../../src/admin/cached.ts";
 
 test("asks once, hands the same answer to all, and asks again when it is old", async () => {
   let now = 0;
   let asked = 0;
-  const answer = remembered(
+  const answer = cached(
     () => now,
     100,
     async () => (asked += 1),

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { createTurnstile } from "../../src/admin/concurrency-limit.ts";
+import { createConcurrencyLimit } from "../../src/admin/concurrency-limit.ts";
 
 const settle = async (steps = 10) => {
   for (let step = 0; step < steps; step += 1) await Promise.resolve();
 };
 
 test("lets so many run at once, so many wait in order, and turns the rest away", async () => {
-  const turnstile = createTurnstile({ running: 2, waiting: 2 });
+  const turnstile = createConcurrencyLimit({ running: 2, waiting: 2 });
   const begun: number[] = [];
   const ends: Array<() => void> = [];
   const work = (id: number) =>
@@ -33,7 +33,7 @@ test("lets so many run at once, so many wait in order, and turns the rest away",
 });
 
 test("a failure frees its place and is the caller's", async () => {
-  const turnstile = createTurnstile({ running: 1, waiting: 1 });
+  const turnstile = createConcurrencyLimit({ running: 1, waiting: 1 });
   const failing = turnstile(() => Promise.reject(new Error("no")));
   const next = turnstile(async () => "next");
   await expect(failing).rejects.toThrow("no");

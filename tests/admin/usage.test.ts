@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { UsageCount } from "../../src/store/store.ts";
+import type { UsageIncrement } from "../../src/store/store.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
 
 /** One response of `keyId`, closed at an instant. */
-const closed = (keyId: number, at: number, inputTokens: number, outputTokens: number): UsageCount => ({
+const closed = (keyId: number, at: number, inputTokens: number, outputTokens: number): UsageIncrement => ({
   keyId,
   minute: Math.floor(at / minute),
   lastClosedAt: at,

@@ -5,9 +5,9 @@
 import { type RewriteRules, rewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
 
 const rules: RewriteRules = {
-  liveModel: "live-model",
-  familyModel: "live-model",
-  rewriteAll: true,
+  servedModel: "live-model",
+  reasoningModel: "live-model",
+  rewriteUnknownModels: true,
   vendorPrefixes: ["vendor"],
   hanGuard: true,
   maxContextTokens: 202_752,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
-import { cast } from "../../src/demo/personas.ts";
+import { personas } from "../../src/demo/personas.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { commandLine, type Program, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -73,7 +73,7 @@ describe("tollgate demo", () => {
         .filter((line) => line.includes('"message":"request"') && line.endsWith("}"))
         .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
     // Keys are numbered in the order of the cast.
-    const live = cast.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));
+    const live = personas.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));
     await until(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
     expect(new Set(requests().map(({ path }) => path))).toEqual(

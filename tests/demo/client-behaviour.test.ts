@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
-import { cast } from "../../src/demo/personas.ts";
+import { personas } from "../../src/demo/personas.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { demoModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {
-  const habit = cast.find((character) => character.keyName === keyName)?.habit;
+  const habit = personas.find((character) => character.keyName === keyName)?.habit;
   return Array.from({ length: 20 }, (_, turn) => habit?.turn(turn));
 };
 
 describe("habits", () => {
   test("every turn of every character is one that the simulated model answers", async () => {
     using backend = startSimulator({ models: [demoModel, `${demoModel}-nonthinking`, "claude-code"] });
-    for (const { keyName } of cast) {
+    for (const { keyName } of personas) {
       for (const turn of turns(keyName)) {
         if (turn === undefined) continue;
         const answer = await fetch(backend.url + turn.path, { method: "POST", body: JSON.stringify(turn.body) });

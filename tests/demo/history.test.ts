@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { cast } from "../../src/demo/personas.ts";
+import { personas } from "../../src/demo/personas.ts";
 import { gpuCount, inventHistory, type KeyTraffic } from "../../src/demo/history.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
-const keys: KeyTraffic[] = cast.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));
+const keys: KeyTraffic[] = personas.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));
 const { counts, power } = inventHistory(keys, now);
 const dayMs = 24 * 60 * 60 * 1000;
 

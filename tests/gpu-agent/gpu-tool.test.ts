@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { findGpuTool, type GpuTool } from "../../src/gpu-agent/gpu-tool.ts";
-import type { GpuReading } from "../../src/gpu-agent/gpu-entry.ts";
+import type { ToolReading } from "../../src/gpu-agent/gpu-entry.ts";
 import { createGpuHost, type GpuHost, isRunning, printsForEver, turnOfTwo } from "./gpu-host.ts";
 
 const patient = 20_000;
@@ -14,7 +14,7 @@ function findTool(host: GpuHost): GpuTool {
 /** Watches until so many sets have come, or until the tool stops by itself. */
 async function watch(host: GpuHost, { sets: wanted = Infinity, intervalMs = 60_000, hangMs = patient } = {}) {
   const stop = new AbortController();
-  const sets: GpuReading[][] = [];
+  const sets: ToolReading[][] = [];
   const complaints: string[] = [];
   const failure = await findTool(host)
     .watch({

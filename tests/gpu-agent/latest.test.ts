@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { getEventListeners } from "node:events";
-import { createNewest } from "../../src/gpu-agent/latest.ts";
+import { createLatest } from "../../src/gpu-agent/latest.ts";
 
 const running = new AbortController().signal;
 
 test("the newest item wins and is taken once", async () => {
-  const newest = createNewest<number>();
+  const newest = createLatest<number>();
   newest.put(1);
   newest.put(2);
   expect(await newest.take(running)).toBe(2);
@@ -15,7 +15,7 @@ test("the newest item wins and is taken once", async () => {
 });
 
 test("a taker that waits gets nothing when the signal aborts", async () => {
-  const newest = createNewest<number>();
+  const newest = createLatest<number>();
   const stop = new AbortController();
   const taken = newest.take(stop.signal);
   stop.abort();
@@ -23,13 +23,13 @@ test("a taker that waits gets nothing when the signal aborts", async () => {
 });
 
 test("nothing is taken after the signal has aborted", async () => {
-  const newest = createNewest<number>();
+  const newest = createLatest<number>();
   newest.put(1);
   expect(await newest.take(AbortSignal.abort())).toBeUndefined();
 });
 
 test("a taker leaves no listener on a signal that outlives it", async () => {
-  const newest = createNewest<number>();
+  const newest = createLatest<number>();
   const { signal } = new AbortController();
   const taken = newest.take(signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { createNewest } from "../../src/gpu-agent/latest.ts";
-import { postNewest, postSamples, type TimedSamples } from "../../src/gpu-agent/post-samples.ts";
+import { createLatest } from "../../src/gpu-agent/latest.ts";
+import { postLatest, postSamples, type TimedSamples } from "../../src/gpu-agent/post-samples.ts";
 import { samplesOfTwo } from "./gpu-host.ts";
 import { accept, startSampleReceiver } from "./sample-receiver.ts";
 
@@ -11,12 +11,12 @@ const refuse = () => Response.json({ error: "Invalid API key" }, { status: 401 }
 
 /** Posts what is put until stopped; each state that is said can be awaited. */
 function startPosting(url: string, { clock = (): number => 0, refusedWaitMs = 1 } = {}) {
-  const newest = createNewest<TimedSamples>();
+  const newest = createLatest<TimedSamples>();
   const stop = new AbortController();
   const said: string[] = [];
   const pauses: string[] = [];
   let heard = Promise.withResolvers<void>();
-  const done = postNewest({
+  const done = postLatest({
     server: { url, key },
     newest,
     staleMs: 5000,

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { createLineWriter } from "../../src/log/log-writer.ts";
+import { createLogWriter } from "../../src/log/log-writer.ts";
 
 test("what comes in one turn of the event loop is written at once, in order", async () => {
   const written: string[] = [];
-  const write = createLineWriter((text) => written.push(text));
+  const write = createLogWriter((text) => written.push(text));
   write("a\n");
   await Promise.resolve();
   write("b\n");

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { beginExchange } from "../../src/proxy/request-tracker.ts";
+import { trackRequest } from "../../src/proxy/request-tracker.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 
 test("a request is over once, whoever says so again", () => {
@@ -7,8 +7,8 @@ test("a request is over once, whoever says so again", () => {
   let started = 0;
   let puts = 0;
   const observer = { started: () => void started++, finished: (record: RequestRecord) => void records.push(record) };
-  const exchange = beginExchange(observer, () => 0, "GET", "/v1/x");
-  exchange.whenFinished(() => puts++);
+  const exchange = trackRequest(observer, () => 0, "GET", "/v1/x");
+  exchange.onFinished(() => puts++);
   exchange.status = 200;
   exchange.finish("completed");
   exchange.finish("upstream_failed", { code: "upstream_unreachable" });
@@ -20,8 +20,8 @@ test("times are counted from the request's start, and the upstream's from when i
   const records: RequestRecord[] = [];
   const observer = { started: () => {}, finished: (record: RequestRecord) => void records.push(record) };
   let now = 1000;
-  const exchange = beginExchange(observer, () => now, "GET", "/v1/x");
-  const steps = [exchange.sent, exchange.answered, exchange.firstByte, exchange.firstByte];
+  const exchange = trackRequest(observer, () => now, "GET", "/v1/x");
+  const steps = [exchange.upstreamRequestSent, exchange.upstreamResponded, exchange.firstByte, exchange.firstByte];
   for (const step of steps) {
     now += 10;
     step();

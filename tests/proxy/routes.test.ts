@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
-import type { UpstreamCall } from "../../src/proxy/upstream/forward.ts";
+import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
 import type { RequestRecord } from "../../src/domain.ts";
-import { createReadDeadlines } from "../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 
@@ -14,7 +14,7 @@ interface Bench {
   /** Sends a request with the key. */
   ask(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Response>;
   /** What the upstream was asked. */
-  calls: UpstreamCall[];
+  calls: UpstreamRequest[];
   /** What happened around a request, in order. */
   events: string[];
   finished: RequestRecord[];
@@ -22,7 +22,7 @@ interface Bench {
 
 /** The proxy with an upstream that gives this answer. */
 function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench {
-  const calls: UpstreamCall[] = [];
+  const calls: UpstreamRequest[] = [];
   const events: string[] = [];
   const finished: RequestRecord[] = [];
   const proxy = createProxy({
@@ -33,7 +33,7 @@ function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench
         streamReadTimeoutMs: 111,
         nonStreamReadTimeoutMs: 222,
       },
-      rewrite: { ...rewriteRules({ liveModel: "Family", familyModel: "Family" }), vendorPrefixes: [] },
+      rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
       corsOrigins: undefined,
     },
     forward: async (call) => {
@@ -41,7 +41,7 @@ function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench
       const release = (): void => void events.push("released");
       return {
         response: answer(),
-        deadline: stillDeadline,
+        readTimeout: stillDeadline,
         signal: new AbortController().signal,
         abort: () => {},
         release,
@@ -51,12 +51,12 @@ function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench
     record: async () => void events.push("counted"),
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
     clientAddress: () => undefined,
-    holdOpen: () => {
+    disableIdleTimeout: () => {
       events.push("held open");
       return () => void events.push("put back");
     },
     isStopping: () => false,
-    startReadDeadline: createReadDeadlines(() => performance.now()),
+    startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,
     clock: () => 1_700_000_000_999,
     monotonic: () => performance.now(),

@@ -15,7 +15,7 @@ async function trickle(first: string): Promise<number> {
     shared: false,
     connections,
     fetch(request) {
-      const release = connections.holdOpen(request);
+      const release = connections.disableIdleTimeout(request);
       release();
       return new Response("answered");
     },

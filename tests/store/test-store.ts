@@ -1,11 +1,11 @@
 import { describe } from "bun:test";
 import type { Clock } from "../../src/time/clock.ts";
 import { createLog } from "../../src/log/log.ts";
-import { createEngineStore, type EngineStore } from "../../src/store/sql-store.ts";
+import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
 import { databaseFile, openStore } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
-import type { Store, UsageCount } from "../../src/store/store.ts";
+import type { Store, UsageIncrement } from "../../src/store/store.ts";
 import { whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import { openPostgresTestEngine, openPostgresTestStore } from "./postgres/postgres-test-store.ts";
@@ -57,7 +57,7 @@ export async function openTestStore(clock: Clock = Date.now, given?: TempFolder)
 
 /** The queries alone, in this thread, on an empty database. */
 export interface TestEngine extends AsyncDisposable {
-  store: EngineStore;
+  store: SqlStore;
   engine: Engine;
 }
 
@@ -65,7 +65,7 @@ export async function openTestEngine(clock: Clock = Date.now): Promise<TestEngin
   const folder = createTempFolder();
   const engine = openWriter(databaseFile(folder.path));
   return {
-    store: createEngineStore(engine, clock),
+    store: createSqlStore(engine, clock),
     engine,
     async [Symbol.asyncDispose]() {
       engine.close();
@@ -115,7 +115,7 @@ export async function readReport<Row>(slices: AsyncIterable<Uint8Array>): Promis
   return JSON.parse(`[${Buffer.concat(parts).toString()}]`) as Row[];
 }
 
-export const usageCount = (count: Partial<UsageCount> & { keyId: number; minute: number }): UsageCount => ({
+export const usageCount = (count: Partial<UsageIncrement> & { keyId: number; minute: number }): UsageIncrement => ({
   requestCount: 1,
   inputTokens: 10,
   outputTokens: 2,

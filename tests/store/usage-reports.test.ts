@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../src/time/seoul.ts";
-import type { UsageCount } from "../../src/store/store.ts";
+import type { UsageIncrement } from "../../src/store/store.ts";
 import { stretches } from "../../src/store/usage-reports.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageCount, onEachEngine } from "./test-store.ts";
 
@@ -14,7 +14,7 @@ function withoutBucket(point: HistoryPoint & { bucket?: number }): HistoryPoint 
 }
 
 /** The slow, obvious way. */
-function expectedPoints(counts: readonly UsageCount[], sinceMinute: number, bucketMinutes: number): HistoryPoint[] {
+function expectedPoints(counts: readonly UsageIncrement[], sinceMinute: number, bucketMinutes: number): HistoryPoint[] {
   const points = new Map<string, HistoryPoint & { bucket: number }>();
   for (const count of counts.filter(({ minute }) => minute >= sinceMinute)) {
     const bucket = bucketFloor(count.minute, bucketMinutes);
@@ -35,7 +35,7 @@ function expectedPoints(counts: readonly UsageCount[], sinceMinute: number, buck
   return [...points.values()].toSorted((a, b) => a.bucket - b.bucket || a.key_id - b.key_id).map(withoutBucket);
 }
 
-const countOf = (counts: readonly Pick<UsageCount, "requestCount" | "inputTokens" | "outputTokens">[]): number[] =>
+const countOf = (counts: readonly Pick<UsageIncrement, "requestCount" | "inputTokens" | "outputTokens">[]): number[] =>
   counts.reduce<number[]>(
     ([requests = 0, input = 0, output = 0], one) => [
       requests + one.requestCount,

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
-import { type Counted, createSums } from "../../src/supervisor/aggregate.ts";
+import { type Counted, createAggregate } from "../../src/supervisor/aggregate.ts";
 
 const opened: Metrics[] = [];
 afterEach(() => {
@@ -40,8 +40,8 @@ const stored = (text: string): number =>
   Number(/^tollgate_gpu_samples_total\{result="stored"\} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
 const processes = (text: string): number => Number(/^tollgate_processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
 
-function start(counts: number[]): { sums: ReturnType<typeof createSums>; started: TestProcess[] } {
-  const sums = createSums();
+function start(counts: number[]): { sums: ReturnType<typeof createAggregate>; started: TestProcess[] } {
+  const sums = createAggregate();
   const started = counts.map((count) => {
     const process = startProcess();
     process.count(count);

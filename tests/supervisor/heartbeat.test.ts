@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { type Watch, startWatch } from "../../src/supervisor/heartbeat.ts";
+import { type Heartbeat, startHeartbeat } from "../../src/supervisor/heartbeat.ts";
 
 const patience = { everyMs: 5000, mostUnanswered: 6 };
 
 let asked: number;
 let hung: number;
-let watch: Watch;
+let watch: Heartbeat;
 beforeEach(() => {
   jest.useFakeTimers();
   [asked, hung] = [0, 0];
-  watch = startWatch(patience, { ask: () => void asked++, hung: () => void hung++ });
+  watch = startHeartbeat(patience, { ask: () => void asked++, onUnresponsive: () => void hung++ });
 });
 afterEach(() => {
   watch[Symbol.dispose]();
@@ -30,7 +30,7 @@ test("a process that says nothing is hung after six questions, and is called so 
 test("a process that says anything before the last of them lives on", () => {
   for (let turn = 0; turn < 20; turn++) {
     pass(30_000);
-    watch.heard();
+    watch.alive();
   }
   expect(hung).toBe(0);
 });

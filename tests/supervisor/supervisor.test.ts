@@ -46,7 +46,7 @@ describe.skipIf(process.platform !== "linux")("the parent of several processes",
       env,
       log: createLog({ level: "info", format: "json", clock: Date.now, write: (line) => lines.push(JSON.parse(line)) }),
       signal: ending.signal,
-      patience: { everyMs: 50, mostUnanswered: 60 },
+      heartbeatLimits: { everyMs: 50, mostUnanswered: 60 },
     });
     await until(() => listenersOn(port) === count);
   };

@@ -1,5 +1,5 @@
 import { discouragesHan } from "../../src/proxy/rewrite/language.ts";
-import { isFamilyLive, resolveModel } from "../../src/proxy/rewrite/model-name.ts";
+import { isReasoningModelServed, resolveModel } from "../../src/proxy/rewrite/model-name.ts";
 import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/system-prefix.ts";
 
@@ -19,7 +19,7 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   const effort = isObject(config) ? config["effort"] : undefined;
   const isMax = effort === "max" || effort === "xhigh";
   const mode = model?.nonThinking === true ? "none" : isMax ? "max" : "high";
-  const family = isFamilyLive(rules);
+  const family = isReasoningModelServed(rules);
   const given = root["chat_template_kwargs"];
   const own = isObject(given) ? ("thinking" in given ? given["thinking"] : given["enable_thinking"]) : undefined;
   const prefixes = family && mode === "max" && own !== false ? [maximumEffortPrefix] : [];

@@ -3,9 +3,9 @@ import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 /** An operator who set nothing, without the Han guard; tests name what they are about. */
 export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
   return {
-    liveModel: undefined,
-    familyModel: undefined,
-    rewriteAll: false,
+    servedModel: undefined,
+    reasoningModel: undefined,
+    rewriteUnknownModels: false,
     vendorPrefixes: ["anthropic", "claude"],
     hanGuard: false,
     maxContextTokens: 202_752,
@@ -15,4 +15,4 @@ export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
   };
 }
 
-export const familyRules = { liveModel: "Deep-V4", familyModel: "deep-v4" } as const;
+export const familyRules = { servedModel: "Deep-V4", reasoningModel: "deep-v4" } as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { atTurnsEnd, createInFlight, createRequestLog, observeAll } from "../../src/telemetry/observers.ts";
-import type { Observer, RequestRecord } from "../../src/domain.ts";
+import { batchPerTick, createInFlight, createRequestLog, observeAll } from "../../src/telemetry/observers.ts";
+import type { RequestObserver, RequestRecord } from "../../src/domain.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 const record: RequestRecord = {
@@ -18,14 +18,14 @@ const record: RequestRecord = {
 };
 const nextTurn = (): Promise<void> => new Promise(setImmediate);
 
-function createWitness(): Observer & { told: string[] } {
+function createWitness(): RequestObserver & { told: string[] } {
   const told: string[] = [];
   return { told, started: () => void told.push("started"), finished: ({ path }) => void told.push(path) };
 }
 
 test("what began is told at once, what ended at the turn's end, each once and in order", async () => {
   const witness = createWitness();
-  const observer = atTurnsEnd(witness);
+  const observer = batchPerTick(witness);
   observer.started();
   observer.finished({ ...record, path: "/v1/a" });
   observer.finished({ ...record, path: "/v1/b" });

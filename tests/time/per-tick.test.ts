@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { oncePerTurn } from "../../src/time/per-tick.ts";
+import { coalescePerTick } from "../../src/time/per-tick.ts";
 
 /** A question whose answers are numbered. */
 function createAsked() {
   const asked: string[] = [];
-  const find = oncePerTurn((of: string) => {
+  const find = coalescePerTick((of: string) => {
     asked.push(of);
     if (of === "broken") throw new Error("no answer");
     return of === "unknown" ? undefined : { id: asked.length };
@@ -24,7 +24,7 @@ test("all that ask for the same in one turn share the answer, none too", async (
 
 test("the question is put after the last who gets its answer has come", async () => {
   let state = "before";
-  const find = oncePerTurn(() => state);
+  const find = coalescePerTick(() => state);
   const early = find("a");
   state = "after";
   const late = find("a");

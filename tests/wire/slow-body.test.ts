@@ -10,7 +10,7 @@ test("a body that takes longer than the idle time comes through where its reques
     shared: false,
     connections,
     async fetch(request) {
-      const release = connections.holdOpen(request);
+      const release = connections.disableIdleTimeout(request);
       const text = await request.text();
       release();
       return new Response(`${text.length} bytes`);

@@ -1,14 +1,14 @@
-import type { JsonArray, JsonNode, JsonObject } from "./read.ts";
+import type { JsonArrayNode, JsonNode, JsonObjectNode } from "./read.ts";
 
 /** Collects edits to a JSON text and makes them in one go; every byte outside them stays as it came. */
 export interface JsonEditor {
   replace(node: JsonNode, json: string): void;
   /** Behind the object's last member. The name must not be there yet. */
-  addMember(object: JsonObject, name: string, json: string): void;
+  addMember(object: JsonObjectNode, name: string, json: string): void;
   /** In front of all other elements. An empty array can be given one element, at either end. */
-  prependElement(array: JsonArray, json: string): void;
+  prependElement(array: JsonArrayNode, json: string): void;
   /** Behind all other elements. */
-  appendElement(array: JsonArray, json: string): void;
+  appendElement(array: JsonArrayNode, json: string): void;
   /** In front of a string's first character. */
   prependText(string: JsonNode, text: string): void;
   /** Undefined where nothing was edited. */
@@ -25,7 +25,7 @@ interface Edit {
 export function createJsonEditor(text: string): JsonEditor {
   const edits: Edit[] = [];
   /** Objects that got a member here: the next one needs its comma even where the text has `{}`. */
-  const filled = new Set<JsonObject>();
+  const filled = new Set<JsonObjectNode>();
   const insert = (at: number, json: string): void => void edits.push({ start: at, end: at, json });
 
   return {
@@ -43,7 +43,7 @@ export function createJsonEditor(text: string): JsonEditor {
 }
 
 /** The tail of an empty container is right behind its opening bracket. */
-function isEmpty(container: JsonArray | JsonObject): boolean {
+function isEmpty(container: JsonArrayNode | JsonObjectNode): boolean {
   return container.tail === container.start + 1;
 }
 

@@ -32,7 +32,7 @@ interface Span {
   readonly end: number;
 }
 
-export interface JsonObject extends Span {
+export interface JsonObjectNode extends Span {
   readonly kind: "object";
   /** The remembered ones in order, duplicates too. A list and not a map: a body has one for each of its messages. */
   readonly members: readonly JsonMember[];
@@ -46,7 +46,7 @@ export interface JsonMember {
   readonly value: JsonNode;
 }
 
-export interface JsonArray extends Span {
+export interface JsonArrayNode extends Span {
   readonly kind: "array";
   /** Empty unless the shape asks for elements. */
   readonly elements: readonly JsonNode[];
@@ -59,7 +59,7 @@ export interface JsonScalar extends Span {
   readonly kind: "string" | "number" | "literal";
 }
 
-export type JsonNode = JsonObject | JsonArray | JsonScalar;
+export type JsonNode = JsonObjectNode | JsonArrayNode | JsonScalar;
 
 /** `{}` asks for a member's value, a fuller shape also for what is inside it. */
 export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
@@ -75,12 +75,12 @@ export function readJson(text: string, shape: Shape): JsonNode | undefined {
 }
 
 /** The value that counts: parsers of the backends take the last of several. */
-export function findMember(object: JsonObject, name: string): JsonNode | undefined {
+export function findMember(object: JsonObjectNode, name: string): JsonNode | undefined {
   return object.members.findLast((member) => member.name === name)?.value;
 }
 
 /** All values that came under the name. */
-export function listMembers(object: JsonObject, name: string): JsonNode[] {
+export function listMembers(object: JsonObjectNode, name: string): JsonNode[] {
   return object.members.filter((member) => member.name === name).map((member) => member.value);
 }
 
@@ -110,7 +110,7 @@ function scalarKind(first: number, last: number): JsonScalar["kind"] {
   return isDigit(last) ? "number" : "literal";
 }
 
-function readObject(source: Source, start: number, wanted: ReadonlyMap<string, Shape>): JsonObject | undefined {
+function readObject(source: Source, start: number, wanted: ReadonlyMap<string, Shape>): JsonObjectNode | undefined {
   const { text } = source;
   const members: JsonMember[] = [];
   let tail = start + 1;
@@ -138,7 +138,7 @@ function readObject(source: Source, start: number, wanted: ReadonlyMap<string, S
   }
 }
 
-function readArray(source: Source, start: number, shape: Shape | undefined): JsonArray | undefined {
+function readArray(source: Source, start: number, shape: Shape | undefined): JsonArrayNode | undefined {
   const { text } = source;
   const elements: JsonNode[] = [];
   let tail = start + 1;

@@ -1,8 +1,8 @@
 import { findCredential } from "../../credentials.ts";
 import type { Log } from "../../log/log.ts";
-import { Refusal } from "../errors.ts";
+import { ProxyError } from "../errors.ts";
 
-export interface GateDeps {
+export interface AuthenticateDeps {
   /** Undefined for an unknown and for an inactive key alike. Throws where storage cannot tell. */
   findKey: (key: string) => { id: number } | undefined | Promise<{ id: number } | undefined>;
   log: Log;
@@ -12,16 +12,16 @@ export interface GateDeps {
  * Who may pass.
  * @throws Refusal the same for a key that is missing, unknown or inactive; another where storage cannot tell
  */
-export async function getKey(headers: Headers, { findKey, log }: GateDeps): Promise<{ id: number }> {
+export async function authenticate(headers: Headers, { findKey, log }: AuthenticateDeps): Promise<{ id: number }> {
   const credential = findCredential(headers);
-  if (credential === undefined) throw new Refusal("invalid_api_key");
+  if (credential === undefined) throw new ProxyError("invalid_api_key");
   let key: { id: number } | undefined;
   try {
     key = await findKey(credential);
   } catch (error) {
     log.error("A key could not be looked up", { error: error instanceof Error ? error.message : String(error) });
-    throw new Refusal("storage_unavailable");
+    throw new ProxyError("storage_unavailable");
   }
-  if (key === undefined) throw new Refusal("invalid_api_key");
+  if (key === undefined) throw new ProxyError("invalid_api_key");
   return key;
 }

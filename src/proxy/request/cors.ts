@@ -8,7 +8,7 @@ const preflightMaxAgeSeconds = "7200";
  * Answers a preflight, which never carries a key (Fetch standard, "CORS-preflight fetch"); undefined for any other
  * request. The wanted headers are echoed, because `*` does not cover `authorization`.
  */
-export function findPreflightAnswer(request: Request, origins: CorsOrigins): Response | undefined {
+export function findPreflightResponse(request: Request, origins: CorsOrigins): Response | undefined {
   if (origins === undefined || request.method !== "OPTIONS") return undefined;
   if (!request.headers.has("origin") || !request.headers.has("access-control-request-method")) return undefined;
   const headers = new Headers({ vary: "Origin, Access-Control-Request-Headers" });

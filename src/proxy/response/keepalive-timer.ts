@@ -1,4 +1,4 @@
-export interface SilenceTimer {
+export interface KeepaliveTimer {
   /** Something was heard: the silence begins anew. */
   restart(): void;
   stop(): void;
@@ -8,7 +8,7 @@ export interface SilenceTimer {
  * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart is a note of the
  * time; the one timer finds out when it fires that it has to wait longer.
  */
-export function startSilenceTimer(silenceMs: number, onSilence: () => void): SilenceTimer {
+export function startKeepaliveTimer(silenceMs: number, onSilence: () => void): KeepaliveTimer {
   let silentSince = performance.now();
   let timer = setTimeout(check, silenceMs);
 

@@ -1,7 +1,7 @@
 import { createEventBoundary, type Place } from "../sse/event-boundary.ts";
 
 /** Where a meter's bytes go out, which knows what may follow them. */
-export interface MeterOutlet {
+export interface MeterOutput {
   attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
   send(bytes: Uint8Array): void;
   /** A comment line, where none of the stream's meaning changes and the client takes what it is sent. */
@@ -23,7 +23,7 @@ const ending: Readonly<Record<Place, Uint8Array>> = {
   "inside a line": utf8.encode("\n\n"),
 };
 
-export function createMeterOutlet(): MeterOutlet {
+export function createMeterOutput(): MeterOutput {
   const boundary = createEventBoundary();
   let controller: TransformStreamDefaultController<Uint8Array> | undefined;
   let sent = false;

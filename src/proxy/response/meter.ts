@@ -1,5 +1,5 @@
-import { createMeterOutlet } from "./meter-output.ts";
-import { startSilenceTimer } from "./keepalive-timer.ts";
+import { createMeterOutput } from "./meter-output.ts";
+import { startKeepaliveTimer } from "./keepalive-timer.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { UsageReader } from "../usage/reader.ts";
 import type { Usage } from "../usage/usage.ts";
@@ -44,8 +44,8 @@ const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
 /** Hands an answer's bytes on first, looks at them second, and settles it once, however it ends. */
 export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOptions): Meter {
-  const outlet = createMeterOutlet();
-  const keepalive = keepaliveMs > 0 ? startSilenceTimer(keepaliveMs, outlet.sendComment) : undefined;
+  const output = createMeterOutput();
+  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
   let failed = false;
   let settled: Promise<void> | undefined;
@@ -62,17 +62,17 @@ export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOption
   }
 
   const transformer: MeterTransformer = {
-    start: outlet.attach,
+    start: output.attach,
     transform(chunk) {
       if (failed) return undefined;
       keepalive?.restart();
-      const bytes = outlet.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
+      const bytes = output.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
       upstreamBegan = true;
-      outlet.send(filter === undefined ? bytes : filter.push(bytes));
+      output.send(filter === undefined ? bytes : filter.push(bytes));
       return reader.push(chunk);
     },
     flush() {
-      if (!failed && filter !== undefined) outlet.send(filter.end());
+      if (!failed && filter !== undefined) output.send(filter.end());
       return settleOnce(undefined);
     },
     cancel: (reason) => settleOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
@@ -83,14 +83,14 @@ export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOption
     readable,
     writable,
     get handedOn() {
-      return outlet.hasSent();
+      return output.hasSent();
     },
     fail(frame) {
       if (failed || settled !== undefined) return;
       failed = true;
       keepalive?.stop();
-      if (filter !== undefined) outlet.send(filter.end());
-      if (frame !== undefined) outlet.sendEvent(frame);
+      if (filter !== undefined) output.send(filter.end());
+      if (frame !== undefined) output.sendEvent(frame);
     },
   };
 }

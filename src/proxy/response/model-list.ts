@@ -2,16 +2,16 @@ import { createJsonEditor } from "../json/edit.ts";
 import {
   findMember,
   findString,
-  type JsonArray,
+  type JsonArrayNode,
   type JsonNode,
   listMembers,
   objectShape,
   readJson,
 } from "../json/read.ts";
-import { isFamilyLive, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
+import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
 import type { RewriteRules } from "../rewrite/rules.ts";
 
-export type ServedModels = Pick<RewriteRules, "liveModel" | "familyModel">;
+export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
 
 const entryShape = objectShape({ id: {} });
 const listShape = objectShape({ data: { elements: entryShape } });
@@ -54,17 +54,19 @@ export function findNonThinkingModel(list: string, models: ServedModels, created
 }
 
 function findAlias(models: ServedModels): string | undefined {
-  return models.familyModel !== undefined && isFamilyLive(models) ? nonThinkingAlias(models.familyModel) : undefined;
+  return models.reasoningModel !== undefined && isReasoningModelServed(models)
+    ? nonThinkingAlias(models.reasoningModel)
+    : undefined;
 }
 
-function findData(list: string): JsonArray | undefined {
+function findData(list: string): JsonArrayNode | undefined {
   const root = readJson(list, listShape);
   const data = root?.kind === "object" ? findMember(root, "data") : undefined;
   return data?.kind === "array" ? data : undefined;
 }
 
 /** The entry's text. */
-function findEntry(list: string, data: JsonArray, id: string): string | undefined {
+function findEntry(list: string, data: JsonArrayNode, id: string): string | undefined {
   const entry = data.elements.find((element) => {
     const given = findId(list, element);
     return given !== undefined && sameName(given, id);
@@ -76,9 +78,9 @@ function findId(text: string, entry: JsonNode): string | undefined {
   return entry.kind === "object" ? findString(text, findMember(entry, "id")) : undefined;
 }
 
-function newEntry(list: string, data: JsonArray, models: ServedModels, created: number): string {
-  const id = nonThinkingAlias(models.familyModel ?? "");
-  const original = findEntry(list, data, models.familyModel ?? "");
+function newEntry(list: string, data: JsonArrayNode, models: ServedModels, created: number): string {
+  const id = nonThinkingAlias(models.reasoningModel ?? "");
+  const original = findEntry(list, data, models.reasoningModel ?? "");
   const entry = original === undefined ? undefined : readJson(original, entryShape);
   if (original === undefined || entry?.kind !== "object") {
     return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });

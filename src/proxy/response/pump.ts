@@ -1,6 +1,6 @@
-import { type CallEnded, callEndedBy, clientLeft } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { ErrorCode } from "../errors.ts";
-import type { UpstreamAnswer } from "../upstream/forward.ts";
+import type { UpstreamResponse } from "../upstream/forward.ts";
 import type { Meter } from "./meter.ts";
 
 /** Answers up to this length are read whole and returned whole, at half the cost of a stream. */
@@ -16,26 +16,26 @@ export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
 }
 
 /** @throws CallEnded where the answer breaks off, times out or the client leaves */
-export async function readWhole({ response, deadline, signal }: UpstreamAnswer): Promise<Uint8Array<ArrayBuffer>> {
+export async function readWhole({ response, readTimeout, signal }: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
   if (response.body === null) return new Uint8Array();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   const reader = response.body.getReader();
   try {
     for (;;) {
-      deadline.beginWait();
+      readTimeout.beginWait();
       const { done, value } = await reader.read();
-      deadline.endWait();
+      readTimeout.endWait();
       if (done) break;
       chunks.push(value);
     }
   } catch (error) {
-    throw callEndedBy(error, signal);
+    throw abortReasonOf(error, signal);
   }
   const [only] = chunks;
   return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
 }
 
-export interface RelayOptions {
+export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
   errorFrame: ((code: ErrorCode) => Uint8Array) | undefined;
   onFirstByte: () => void;
@@ -45,8 +45,8 @@ export interface RelayOptions {
  * Pumps the answer's bytes through the meter. Written out rather than piped, because a read deadline has to know which
  * side is waited for: `write` resolves when the client has taken the chunk, `read` waits for the upstream alone.
  */
-export async function relayStream(answer: UpstreamAnswer, meter: Meter, options: RelayOptions): Promise<void> {
-  const { response, deadline, signal, abort } = answer;
+export async function pump(answer: UpstreamResponse, meter: Meter, options: PumpOptions): Promise<void> {
+  const { response, readTimeout, signal, abort } = answer;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const writer = meter.writable.getWriter();
   // A client that leaves while the upstream is silent shows here, not at the next write.
@@ -55,9 +55,9 @@ export async function relayStream(answer: UpstreamAnswer, meter: Meter, options:
   let writing = false;
   try {
     for (;;) {
-      deadline.beginWait();
+      readTimeout.beginWait();
       const { done, value } = await reader.read();
-      deadline.endWait();
+      readTimeout.endWait();
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;
@@ -68,17 +68,17 @@ export async function relayStream(answer: UpstreamAnswer, meter: Meter, options:
     writing = true;
     await writer.close();
   } catch (error) {
-    abort(writing ? clientLeft() : callEndedBy(error, signal));
-    await endBroken(callEndedBy(error, signal), meter, writer, options.errorFrame);
+    abort(writing ? clientLeft() : abortReasonOf(error, signal));
+    await endBroken(abortReasonOf(error, signal), meter, writer, options.errorFrame);
   }
 }
 
 /** Never a clean end: no client may take half an answer for a whole one. */
 async function endBroken(
-  ended: CallEnded,
+  ended: AbortReason,
   meter: Meter,
   writer: WritableStreamDefaultWriter<Uint8Array>,
-  errorFrame: RelayOptions["errorFrame"],
+  errorFrame: PumpOptions["errorFrame"],
 ): Promise<void> {
   if (ended.code !== undefined) {
     meter.fail(errorFrame?.(ended.code));

@@ -1,17 +1,17 @@
 import type { Clock } from "../../time/clock.ts";
 import { findText } from "../request/body.ts";
-import { type CallEnded, callEndedBy } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import { errorFrame } from "../errors.ts";
-import type { Exchange } from "../request-tracker.ts";
-import type { UpstreamAnswer } from "../upstream/forward.ts";
+import type { RequestTracker } from "../request-tracker.ts";
+import type { UpstreamResponse } from "../upstream/forward.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import { createMeter } from "./meter.ts";
-import { isShort, readWhole, relayStream } from "./pump.ts";
+import { isShort, readWhole, pump } from "./pump.ts";
 import { createStreamUsageFilter, type UsageAdded } from "../usage/stream-filter.ts";
 import { noUsage, type Usage } from "../usage/usage.ts";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/reader.ts";
 
-export interface DeliverDeps {
+export interface RespondDeps {
   /** Commits one counted response; the client sees no end before. Never rejects. */
   record: (receipt: Usage & { keyId: number; closedAt: number }) => Promise<void>;
   clock: Clock;
@@ -20,8 +20,8 @@ export interface DeliverDeps {
 }
 
 export interface Delivery {
-  answer: UpstreamAnswer;
-  exchange: Exchange;
+  answer: UpstreamResponse;
+  tracker: RequestTracker;
   keyId: number;
   method: string;
   path: string;
@@ -35,12 +35,12 @@ export interface Delivery {
  * Turns the upstream's answer into the client's, counted.
  * @throws CallEnded where a short answer breaks off: nothing of it has been sent yet
  */
-export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Response> {
-  const { answer, exchange, method } = delivery;
+export async function respond(delivery: Delivery, deps: RespondDeps): Promise<Response> {
+  const { answer, tracker, method } = delivery;
   const { response } = answer;
   const headers = clientResponseHeaders(response.headers);
   const init = { status: response.status, statusText: response.statusText, headers };
-  exchange.status = response.status;
+  tracker.status = response.status;
 
   if (method === "HEAD" || response.body === null) {
     await settle(delivery, deps, noUsage, undefined);
@@ -55,11 +55,11 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
     try {
       bytes = await readWhole(answer);
     } catch (error) {
-      const ended = callEndedBy(error, answer.signal);
+      const ended = abortReasonOf(error, answer.signal);
       await settle(delivery, deps, noUsage, ended);
       throw ended;
     }
-    exchange.firstByte();
+    tracker.firstByte();
     await settle(delivery, deps, await readWholeUsage(bytes, kind), undefined);
     headers.delete("content-length");
     const body = edit?.(findText(bytes) ?? "") ?? bytes;
@@ -67,16 +67,16 @@ export async function deliver(delivery: Delivery, deps: DeliverDeps): Promise<Re
   }
   // Bun frames a streamed body itself.
   headers.delete("content-length");
-  exchange.streamed = true;
+  tracker.streamed = true;
   const meter = createMeter({
     reader: createUsageReader(kind),
     filter: isEventStream ? createStreamUsageFilter(delivery.usageAdded) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
     settle: (usage, cause) => settle(delivery, deps, usage, cause),
   });
-  void relayStream(answer, meter, {
+  void pump(answer, meter, {
     errorFrame: isEventStream ? (code) => errorFrame(delivery.path, code) : undefined,
-    onFirstByte: exchange.firstByte,
+    onFirstByte: tracker.firstByte,
   });
   return new Response(meter.readable, init);
 }
@@ -93,15 +93,15 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
 
 /** Once for each answer: an ended one counts when the upstream said 2xx and did not break it off itself. */
 async function settle(
-  { answer, exchange, keyId }: Delivery,
-  { record, clock }: DeliverDeps,
+  { answer, tracker, keyId }: Delivery,
+  { record, clock }: RespondDeps,
   usage: Usage,
   cause: unknown,
 ): Promise<void> {
-  const ended: CallEnded | undefined = cause === undefined ? undefined : callEndedBy(cause, answer.signal);
+  const ended: AbortReason | undefined = cause === undefined ? undefined : abortReasonOf(cause, answer.signal);
   answer.release();
   if (answer.response.ok && (ended === undefined || ended.outcome === "client_left")) {
     await record({ keyId, closedAt: clock(), ...usage });
   }
-  exchange.finish(ended?.outcome ?? "completed", { code: ended?.code, usage });
+  tracker.finish(ended?.outcome ?? "completed", { code: ended?.code, usage });
 }

@@ -1,5 +1,5 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { type JsonNode, type JsonObject, listMembers } from "../json/read.ts";
+import { type JsonNode, type JsonObjectNode, listMembers } from "../json/read.ts";
 import type { RewriteRules } from "./rules.ts";
 
 export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens">;
@@ -12,7 +12,7 @@ const reservedTokens = 512;
 const charactersPerToken = 3;
 
 /** Caps every occurrence: whichever of two a backend reads, it reads a capped one. */
-export function capTokens(editor: JsonEditor, body: string, root: JsonObject, rules: CapRules): void {
+export function capTokens(editor: JsonEditor, body: string, root: JsonObjectNode, rules: CapRules): void {
   const nodes = cappedMembers.flatMap((name) => listMembers(root, name));
   if (nodes.length === 0) return;
   const limit = outputLimit(body, rules);

@@ -1,5 +1,5 @@
-import { findMember, findString, type JsonNode, type JsonObject, objectShape, type Shape } from "../json/read.ts";
-import type { Turn } from "./language.ts";
+import { findMember, findString, type JsonNode, type JsonObjectNode, objectShape, type Shape } from "../json/read.ts";
+import type { ConversationMessage } from "./language.ts";
 import { isSystemRole } from "./system-prefix.ts";
 
 const value: Shape = {};
@@ -13,8 +13,8 @@ export const systemShape = contentShape;
  * What people, the operator and the model said, in order; tools and images have no language of their own. A turn's text
  * is unescaped when it is first read, since whoever judges a long conversation looks at a sample.
  */
-export function listTurns(body: string, root: JsonObject): Turn[] {
-  const turns: Turn[] = [];
+export function listTurns(body: string, root: JsonObjectNode): ConversationMessage[] {
+  const turns: ConversationMessage[] = [];
   const system = findMember(root, "system");
   if (system !== undefined) turns.push(turn(body, "system", system));
   const messages = findMember(root, "messages");
@@ -29,7 +29,7 @@ export function listTurns(body: string, root: JsonObject): Turn[] {
   return turns;
 }
 
-function turn(body: string, role: string, content: JsonNode): Turn {
+function turn(body: string, role: string, content: JsonNode): ConversationMessage {
   let text: string | undefined;
   return {
     role,

@@ -1,6 +1,6 @@
 import { wishIn } from "./requested-language.ts";
 
-export interface Turn {
+export interface ConversationMessage {
   role: string;
   text: string;
 }
@@ -30,17 +30,17 @@ const hint =
 const mostSearched = 50_000;
 
 /** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
-export function discouragesHan(conversation: readonly Turn[]): boolean {
+export function discouragesHan(conversation: readonly ConversationMessage[]): boolean {
   return isPlain(conversation) || languageOf(conversation) === "neither";
 }
 
-function isPlain(conversation: readonly Turn[]): boolean {
+function isPlain(conversation: readonly ConversationMessage[]): boolean {
   const length = conversation.reduce((sum, { text }) => sum + text.length, 0);
   return length <= mostSearched && !conversation.some(({ text }) => hint.test(text));
 }
 
 /** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
-export function languageOf(conversation: readonly Turn[]): ConversationLanguage {
+export function languageOf(conversation: readonly ConversationMessage[]): ConversationLanguage {
   let newest = "";
   let written: Writing = "unclear";
   for (const text of userTexts(conversation)) {
@@ -62,7 +62,7 @@ export function languageOf(conversation: readonly Turn[]): ConversationLanguage 
 const asksForEither = (text: string): boolean => wishIn(text).for === "chinese or japanese";
 
 /** Newest first. */
-function* userTexts(conversation: readonly Turn[]): Generator<string> {
+function* userTexts(conversation: readonly ConversationMessage[]): Generator<string> {
   const oldest = Math.max(0, conversation.length - turnsSeen);
   let budget = userBudget;
   for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
@@ -74,7 +74,7 @@ function* userTexts(conversation: readonly Turn[]): Generator<string> {
   }
 }
 
-const listSystemTexts = (conversation: readonly Turn[]): string[] =>
+const listSystemTexts = (conversation: readonly ConversationMessage[]): string[] =>
   conversation
     .slice(0, systemTurnsRead)
     .filter((turn) => turn.role === "system" || turn.role === "developer")

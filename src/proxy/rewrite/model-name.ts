@@ -1,6 +1,9 @@
 import type { RewriteRules } from "./rules.ts";
 
-export type ModelRules = Pick<RewriteRules, "liveModel" | "familyModel" | "rewriteAll" | "vendorPrefixes">;
+export type ModelRules = Pick<
+  RewriteRules,
+  "servedModel" | "reasoningModel" | "rewriteUnknownModels" | "vendorPrefixes"
+>;
 
 export interface Model {
   /** What the backend is asked for. */
@@ -10,23 +13,26 @@ export interface Model {
 }
 
 /** The reasoning family is live when the served model is its canonical one, in any case. */
-export function isFamilyLive({ liveModel, familyModel }: Pick<ModelRules, "liveModel" | "familyModel">): boolean {
-  return liveModel !== undefined && familyModel !== undefined && sameName(liveModel, familyModel);
+export function isReasoningModelServed({
+  servedModel,
+  reasoningModel,
+}: Pick<ModelRules, "servedModel" | "reasoningModel">): boolean {
+  return servedModel !== undefined && reasoningModel !== undefined && sameName(servedModel, reasoningModel);
 }
 
-export function nonThinkingAlias(familyModel: string): string {
-  return `${familyModel}-nonthinking`;
+export function nonThinkingAlias(reasoningModel: string): string {
+  return `${reasoningModel}-nonthinking`;
 }
 
 /** Matching is case-insensitive; what is not rewritten stays exactly as it was submitted. */
 export function resolveModel(submitted: string, rules: ModelRules): Model {
-  const { liveModel } = rules;
-  if (liveModel === undefined) return { name: submitted, nonThinking: false };
+  const { servedModel } = rules;
+  if (servedModel === undefined) return { name: submitted, nonThinking: false };
   const name = matchable(submitted);
-  if (name === matchable(liveModel)) return { name: liveModel, nonThinking: false };
-  if (isFamilyLive(rules) && /-nonthink(?:ing)?$/.test(name)) return { name: liveModel, nonThinking: true };
+  if (name === matchable(servedModel)) return { name: servedModel, nonThinking: false };
+  if (isReasoningModelServed(rules) && /-nonthink(?:ing)?$/.test(name)) return { name: servedModel, nonThinking: true };
   const isVendor = rules.vendorPrefixes.some((prefix) => name.startsWith(`${prefix.toLowerCase()}-`));
-  return { name: isVendor || rules.rewriteAll ? liveModel : submitted, nonThinking: false };
+  return { name: isVendor || rules.rewriteUnknownModels ? servedModel : submitted, nonThinking: false };
 }
 
 export function sameName(a: string, b: string): boolean {

@@ -1,11 +1,11 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, findString, isLiteral, type JsonObject } from "../json/read.ts";
+import { findMember, findString, isLiteral, type JsonObjectNode } from "../json/read.ts";
 
 /** How the reasoning family is asked to think. */
 export type ReasoningMode = "high" | "max" | "none";
 
 /** A name that asks for no thinking outweighs any effort; an effort that is unknown or missing is high. */
-export function reasoningMode(body: string, root: JsonObject, nonThinking: boolean): ReasoningMode {
+export function reasoningMode(body: string, root: JsonObjectNode, nonThinking: boolean): ReasoningMode {
   if (nonThinking) return "none";
   const config = findMember(root, "output_config");
   const effort = config?.kind === "object" ? findString(body, findMember(config, "effort")) : undefined;
@@ -19,7 +19,7 @@ const templateKwargs = {
 } as const satisfies Record<ReasoningMode, Record<string, string>>;
 
 /** Fills in what the client left out of `chat_template_kwargs`; what is no object is left for the backend to judge. */
-export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonObject, mode: ReasoningMode): void {
+export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonObjectNode, mode: ReasoningMode): void {
   const defaults = Object.entries(templateKwargs[mode]);
   const given = findMember(root, "chat_template_kwargs");
   if (given === undefined) {
@@ -37,7 +37,7 @@ export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonO
 }
 
 /** The client's own switch, under either name, is off: there is nothing for an effort to act on. */
-export function hasThinkingOff(body: string, root: JsonObject): boolean {
+export function hasThinkingOff(body: string, root: JsonObjectNode): boolean {
   const given = findMember(root, "chat_template_kwargs");
   if (given?.kind !== "object") return false;
   return isLiteral(body, findMember(given, "thinking") ?? findMember(given, "enable_thinking"), "false");

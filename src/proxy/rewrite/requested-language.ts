@@ -1,4 +1,4 @@
-export interface Wish {
+export interface RequestedLanguage {
   for: "chinese or japanese" | "another" | "nothing";
   /** Meant for the turns to come as well ("always answer in Japanese"), not for this one alone ("translate this"). */
   lasting: boolean;
@@ -106,7 +106,7 @@ const lasts =
   /\b(?:answer|respond|reply|speak|talk|chat|teach(?:er)?|tutor|translator|interpreter|quiz|learn(?:ing)?|practi[cs](?:e|ing)|study(?:ing)?|always|from now on|everything|whatever|switch)\b|답|말해|대화|앞으로|항상|가르|배우|배워|공부|회화|回答|回复|回覆|始终|答え/iu;
 
 /** What the words ask for, whatever language they are in. Expects NFKC and no runs of spaces. */
-export function wishIn(text: string): Wish {
+export function wishIn(text: string): RequestedLanguage {
   const spoken = phrasebooks.filter((phrasebook) => names(phrasebook).some((name) => text.search(name) >= 0));
   const sentences = spoken.length > 0 || elsewhere.test(text) ? (text.match(/[^.!?。\n]{1,300}/gu) ?? []) : [];
   const wishes = sentences.map((sentence) => wishOf(sentence, spoken)).filter((wish) => wish.for !== "nothing");
@@ -120,14 +120,14 @@ export function wishIn(text: string): Wish {
 const names = (phrasebook: Phrasebook): RegExp[] =>
   phrasebook.another === undefined ? [phrasebook.wanted] : [phrasebook.wanted, phrasebook.another];
 
-function wishOf(sentence: string, spoken: readonly Phrasebook[]): Wish {
+function wishOf(sentence: string, spoken: readonly Phrasebook[]): RequestedLanguage {
   const wishes = new Set(spoken.map((phrasebook) => wishBy(phrasebook, sentence)));
   const lasting = lasts.test(sentence);
   if (wishes.has("chinese or japanese") || elsewhere.test(sentence)) return { for: "chinese or japanese", lasting };
   return { for: wishes.has("another") ? "another" : "nothing", lasting };
 }
 
-function wishBy(phrasebook: Phrasebook, sentence: string): Wish["for"] {
+function wishBy(phrasebook: Phrasebook, sentence: string): RequestedLanguage["for"] {
   const named = sentence.replace(phrasebook.wanted, wanted).replace(phrasebook.another ?? nothing, another);
   const meant = named.replace(phrasebook.mentions ?? nothing, "");
   const accepted = meant.replace(phrasebook.refuses, "");

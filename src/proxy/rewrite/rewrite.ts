@@ -6,14 +6,14 @@ import {
   findMember,
   findString,
   isLiteral,
-  type JsonObject,
+  type JsonObjectNode,
   listMembers,
   objectShape,
   readJson,
   type Shape,
 } from "../json/read.ts";
 import { discouragesHan } from "./language.ts";
-import { isFamilyLive, resolveModel } from "./model-name.ts";
+import { isReasoningModelServed, resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
 import type { RewriteRules } from "./rules.ts";
 import { askForUsage, noUsageAdded, type UsageAdded } from "./stream-options.ts";
@@ -56,7 +56,7 @@ export function rewriteRequest(path: string, body: string, rules: RewriteRules):
   const editor = createJsonEditor(body);
   const nonThinking = rewriteModel(editor, body, root, rules);
   capTokens(editor, body, root, rules);
-  const mode = isFamilyLive(rules) ? reasoningMode(body, root, nonThinking) : undefined;
+  const mode = isReasoningModelServed(rules) ? reasoningMode(body, root, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) fillTemplateKwargs(editor, body, root, mode);
   prefixSystem(editor, body, root, { endpoint, mode, hanGuard: rules.hanGuard });
   const stream = isLiteral(body, findMember(root, "stream"), "true");
@@ -66,7 +66,7 @@ export function rewriteRequest(path: string, body: string, rules: RewriteRules):
 }
 
 /** Rewrites every `model` and tells whether the one that counts asks for no thinking. */
-function rewriteModel(editor: JsonEditor, body: string, root: JsonObject, rules: RewriteRules): boolean {
+function rewriteModel(editor: JsonEditor, body: string, root: JsonObjectNode, rules: RewriteRules): boolean {
   let nonThinking = false;
   for (const node of listMembers(root, "model")) {
     const submitted = findString(body, node);
@@ -84,7 +84,7 @@ interface PrefixReasons {
   hanGuard: boolean;
 }
 
-function prefixSystem(editor: JsonEditor, body: string, root: JsonObject, reasons: PrefixReasons): void {
+function prefixSystem(editor: JsonEditor, body: string, root: JsonObjectNode, reasons: PrefixReasons): void {
   const { endpoint, mode, hanGuard } = reasons;
   const messages = findMember(root, "messages");
   // A body without a conversation is for the backend to refuse.

@@ -1,5 +1,5 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, isLiteral, type JsonObject } from "../json/read.ts";
+import { findMember, isLiteral, type JsonObjectNode } from "../json/read.ts";
 import type { RewriteRules } from "./rules.ts";
 
 /** What a stream will carry for our own counting alone; the answer's filter takes it out again. */
@@ -14,7 +14,7 @@ export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: 
 export function askForUsage(
   editor: JsonEditor,
   body: string,
-  root: JsonObject,
+  root: JsonObjectNode,
   force: RewriteRules["forceStreamUsage"],
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
@@ -36,7 +36,7 @@ export function askForUsage(
 function completeOptions(
   editor: JsonEditor,
   body: string,
-  options: JsonObject,
+  options: JsonObjectNode,
   force: "final" | "continuous",
 ): UsageAdded {
   const include = findMember(options, "include_usage");

@@ -1,5 +1,5 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, findString, isLiteral, type JsonNode, type JsonObject } from "../json/read.ts";
+import { findMember, findString, isLiteral, type JsonNode, type JsonObjectNode } from "../json/read.ts";
 
 export const maximumEffortPrefix =
   "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +
@@ -14,7 +14,7 @@ export const hanGuardPrefix =
 const separator = "\n\n";
 
 /** Puts the prefixes in front of the system text of a chat completions body: a leading system or developer message, or a new one. */
-export function prefixChat(editor: JsonEditor, body: string, root: JsonObject, prefixes: readonly string[]): void {
+export function prefixChat(editor: JsonEditor, body: string, root: JsonObjectNode, prefixes: readonly string[]): void {
   const messages = findMember(root, "messages");
   if (messages?.kind !== "array") return;
   const first = messages.elements[0];
@@ -26,7 +26,12 @@ export function prefixChat(editor: JsonEditor, body: string, root: JsonObject, p
 }
 
 /** The same for a messages body, whose system text is a member of its own. */
-export function prefixMessages(editor: JsonEditor, body: string, root: JsonObject, prefixes: readonly string[]): void {
+export function prefixMessages(
+  editor: JsonEditor,
+  body: string,
+  root: JsonObjectNode,
+  prefixes: readonly string[],
+): void {
   prefixMember(editor, body, root, "system", prefixes);
 }
 
@@ -38,7 +43,7 @@ export function isSystemRole(role: string | undefined): boolean {
 function prefixMember(
   editor: JsonEditor,
   body: string,
-  owner: JsonObject,
+  owner: JsonObjectNode,
   name: string,
   prefixes: readonly string[],
 ): void {

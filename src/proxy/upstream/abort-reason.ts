@@ -2,7 +2,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { Outcome } from "../../domain.ts";
 
 /** Why a call to the upstream ended before its answer was whole: the reason that everything of it is aborted with. */
-export class CallEnded extends Error {
+export class AbortReason extends Error {
   override name = "CallEnded";
 
   constructor(
@@ -14,15 +14,15 @@ export class CallEnded extends Error {
   }
 }
 
-export const clientLeft = (): CallEnded => new CallEnded("client_left", undefined);
-export const timedOut = (): CallEnded => new CallEnded("timed_out", "upstream_timeout");
-export const stopped = (): CallEnded => new CallEnded("upstream_failed", "shutting_down");
+export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
+export const timedOut = (): AbortReason => new AbortReason("timed_out", "upstream_timeout");
+export const stopped = (): AbortReason => new AbortReason("upstream_failed", "shutting_down");
 
 /**
  * Classifies a failure by who aborted: our deadline, the client, our stop, or none of them. In the last case it is the
  * upstream's doing, whichever of its many words for it the runtime used.
  */
-export function callEndedBy(error: unknown, signal: AbortSignal): CallEnded {
-  if (signal.reason instanceof CallEnded) return signal.reason;
-  return error instanceof CallEnded ? error : new CallEnded("upstream_failed", "upstream_unreachable");
+export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
+  if (signal.reason instanceof AbortReason) return signal.reason;
+  return error instanceof AbortReason ? error : new AbortReason("upstream_failed", "upstream_unreachable");
 }

@@ -4,20 +4,20 @@ import type { Clock } from "../../time/clock.ts";
 /** Opens a TCP connection and closes it again; rejects where it was refused or the signal fired first. */
 export type Connect = (signal: AbortSignal) => Promise<void>;
 
-export interface ConnectWatch {
+export interface ConnectTimeout {
   /** Calls `giveUp` when the upstream has not taken a connection within the limit. @returns ends the watch */
-  watch(giveUp: () => void): () => void;
+  watch(onTimeout: () => void): () => void;
 }
 
-interface Waiting {
+interface PendingConnect {
   since: number;
-  giveUp: () => void;
+  onTimeout: () => void;
 }
 
 /** Requests whose head comes sooner need no trial. */
-const patienceMs = 3_000;
+const probeAfterMs = 3_000;
 /** A trial that stays silent is begun anew, since a kernel repeats its SYN at ever longer intervals. */
-const trialMs = 2_000;
+const probeMs = 2_000;
 const tickMs = 1_000;
 
 /**
@@ -26,14 +26,14 @@ const tickMs = 1_000;
  * long for a head. Once it stands, or is refused, their own connects have been decided too, and they are left to the
  * read timeouts for good; as long as every trial stays silent, those that began `limitMs` ago are given up.
  */
-export function createConnectWatch(connect: Connect, limitMs: number, clock: Clock): ConnectWatch {
-  const waiting = new Set<Waiting>();
+export function createConnectTimeout(connect: Connect, limitMs: number, clock: Clock): ConnectTimeout {
+  const waiting = new Set<PendingConnect>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let trying = false;
 
   const tryConnection = async (): Promise<void> => {
     trying = true;
-    const deadline = AbortSignal.timeout(trialMs);
+    const deadline = AbortSignal.timeout(probeMs);
     const decided = await connect(deadline).then(
       () => true,
       () => !deadline.aborted,
@@ -47,16 +47,16 @@ export function createConnectWatch(connect: Connect, limitMs: number, clock: Clo
     for (const one of waiting) {
       if (now - one.since < limitMs) break;
       waiting.delete(one);
-      one.giveUp();
+      one.onTimeout();
     }
     const oldest = waiting.values().next().value;
-    if (oldest !== undefined && !trying && now - oldest.since >= patienceMs) void tryConnection();
+    if (oldest !== undefined && !trying && now - oldest.since >= probeAfterMs) void tryConnection();
     timer = oldest && setTimeout(tick, Math.min(tickMs, oldest.since + limitMs - now));
   };
 
   return {
-    watch(giveUp) {
-      const one = { since: clock(), giveUp };
+    watch(onTimeout) {
+      const one = { since: clock(), onTimeout };
       waiting.add(one);
       timer ??= setTimeout(tick, tickMs);
       return () => void waiting.delete(one);

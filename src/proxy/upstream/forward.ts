@@ -1,7 +1,7 @@
 import type { Clock } from "../../time/clock.ts";
-import { CallEnded, callEndedBy, clientLeft, stopped, timedOut } from "./abort-reason.ts";
-import type { ConnectWatch } from "./connect-timeout.ts";
-import type { ReadDeadline, StartReadDeadline } from "./read-timeout.ts";
+import { AbortReason, abortReasonOf, clientLeft, stopped, timedOut } from "./abort-reason.ts";
+import type { ConnectTimeout } from "./connect-timeout.ts";
+import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -10,14 +10,14 @@ export interface ForwardDeps {
   /** Origin and path prefix; no trailing slash. */
   baseUrl: string;
   fetch: UpstreamFetch;
-  connectWatch: ConnectWatch;
-  startReadDeadline: StartReadDeadline;
+  connectTimeout: ConnectTimeout;
+  startReadTimeout: StartReadTimeout;
   /** Fires when the program stops waiting for running answers. */
   stopping: AbortSignal;
   monotonic: Clock;
 }
 
-export interface UpstreamCall {
+export interface UpstreamRequest {
   method: string;
   /** Begins with `/v1/`. */
   pathAndQuery: string;
@@ -30,13 +30,13 @@ export interface UpstreamCall {
   client: AbortSignal;
 }
 
-export interface UpstreamAnswer {
+export interface UpstreamResponse {
   response: Response;
-  deadline: ReadDeadline;
+  readTimeout: ReadTimeout;
   /** Aborted with a `CallEnded` by whoever ended the call first. */
   signal: AbortSignal;
   /** Ends the call to the upstream. */
-  abort: (reason: CallEnded) => void;
+  abort: (reason: AbortReason) => void;
   /** Lets go of timers and listeners; every answer needs it in the end. */
   release: () => void;
 }
@@ -45,13 +45,13 @@ export interface UpstreamAnswer {
 const staleConnectionMs = 250;
 
 /** The one place where the proxy calls out. @throws CallEnded where no response head comes */
-export type Forward = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+export type Forward = (call: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   // Whether the runtime's pool may hold a connection that was used before.
   let pooled = false;
-  const running = new Set<(reason: CallEnded) => void>();
+  const running = new Set<(reason: AbortReason) => void>();
   deps.stopping.addEventListener("abort", () => {
     for (const abort of running) abort(stopped());
   });
@@ -59,21 +59,21 @@ export function createForward(deps: ForwardDeps): Forward {
   return async (call) => {
     const url = getTargetUrl(call.pathAndQuery);
     const aborter = new AbortController();
-    const abort = (reason: CallEnded): void => aborter.abort(reason);
+    const abort = (reason: AbortReason): void => aborter.abort(reason);
     running.add(abort);
     if (deps.stopping.aborted) abort(stopped());
     // Not taken away again: a request that has ended never fires it, and the two are forgotten together.
     call.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (call.client.aborted) abort(clientLeft());
-    const deadline = deps.startReadDeadline(call.readTimeoutMs, () => abort(timedOut()));
-    const unwatch = deps.connectWatch.watch(() => abort(timedOut()));
+    const readTimeout = deps.startReadTimeout(call.readTimeoutMs, () => abort(timedOut()));
+    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut()));
     const release = (): void => {
       running.delete(abort);
-      deadline.clear();
+      readTimeout.clear();
     };
     const begunAt = deps.monotonic();
-    const upload = call.body instanceof ReadableStream ? createUpload(call.body, deadline) : undefined;
-    deadline.beginWait();
+    const upload = call.body instanceof ReadableStream ? createUpload(call.body, readTimeout) : undefined;
+    readTimeout.beginWait();
     try {
       const init = fetchInit(upload === undefined ? call : { ...call, body: upload.body }, aborter.signal);
       const response = await deps.fetch(url, init).catch((error: unknown) => {
@@ -83,16 +83,16 @@ export function createForward(deps: ForwardDeps): Forward {
       });
       pooled = true;
       if (!isReadable(response)) throw new Error("The upstream's answer is not HTTP that was asked for.");
-      return { response, deadline, signal: aborter.signal, abort, release };
+      return { response, readTimeout, signal: aborter.signal, abort, release };
     } catch (error) {
-      const ended = callEndedBy(error, aborter.signal);
+      const ended = abortReasonOf(error, aborter.signal);
       abort(ended);
       release();
       throw ended;
     } finally {
-      upload?.leaveDeadline();
-      deadline.endWait();
-      unwatch();
+      upload?.releaseReadTimeout();
+      readTimeout.endWait();
+      stopConnectTimeout();
     }
   };
 }
@@ -121,7 +121,7 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   };
 }
 
-function fetchInit(call: UpstreamCall, signal: AbortSignal): BunFetchRequestInit {
+function fetchInit(call: UpstreamRequest, signal: AbortSignal): BunFetchRequestInit {
   return {
     method: call.method,
     headers: call.headers,
@@ -144,7 +144,7 @@ function fetchInit(call: UpstreamCall, signal: AbortSignal): BunFetchRequestInit
  * A POST can meet the upstream closing a connection that it kept alive (uvicorn does after 5 s); Bun repeats GET and PUT
  * by itself, a POST never. It is sent once more, on a new connection, if it came to nothing at once and can be repeated.
  */
-function isStaleConnection(error: unknown, call: UpstreamCall, afterMs: number): boolean {
+function isStaleConnection(error: unknown, call: UpstreamRequest, afterMs: number): boolean {
   const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
   return reset && afterMs < staleConnectionMs && !(call.body instanceof ReadableStream);
 }

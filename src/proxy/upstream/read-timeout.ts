@@ -1,7 +1,7 @@
 import type { Clock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes is not the upstream's. */
-export interface ReadDeadline {
+export interface ReadTimeout {
   beginWait(): void;
   endWait(): void;
   /** No deadline passes any more. */
@@ -9,11 +9,11 @@ export interface ReadDeadline {
 }
 
 /** Calls `pass` when a wait has lasted `timeoutMs`. */
-export type StartReadDeadline = (timeoutMs: number, pass: () => void) => ReadDeadline;
+export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void) => ReadTimeout;
 
 interface Wait {
   dueAt: number;
-  pass: () => void;
+  onTimeout: () => void;
 }
 
 /**
@@ -21,7 +21,7 @@ interface Wait {
  * part of what a small answer costs, and with one for each wait more than a frame does.
  * @param monotonic milliseconds that never jump
  */
-export function createReadDeadlines(monotonic: Clock): StartReadDeadline {
+export function createReadTimeouts(monotonic: Clock): StartReadTimeout {
   const waits = new Set<Wait>();
   let timer: Timer | undefined;
   let firesAt = Infinity;
@@ -39,14 +39,14 @@ export function createReadDeadlines(monotonic: Clock): StartReadDeadline {
     for (const wait of waits) {
       if (wait.dueAt > now) continue;
       wait.dueAt = Infinity;
-      wait.pass();
+      wait.onTimeout();
     }
     const next = waits.values().reduce((earliest, { dueAt }) => Math.min(earliest, dueAt), Infinity);
     if (next < firesAt) arm(next);
   }
 
-  return (timeoutMs, pass) => {
-    const wait = { dueAt: Infinity, pass };
+  return (timeoutMs, onTimeout) => {
+    const wait = { dueAt: Infinity, onTimeout };
     return {
       beginWait() {
         wait.dueAt = monotonic() + timeoutMs;

@@ -1,7 +1,7 @@
 import { latin1 } from "../json/bytes.ts";
-import { findMember, isLiteral, objectShape, readJson, type JsonNode, type JsonObject } from "../json/read.ts";
+import { findMember, isLiteral, objectShape, readJson, type JsonNode, type JsonObjectNode } from "../json/read.ts";
 
-export interface Span {
+export interface MemberSpan {
   start: number;
   end: number;
 }
@@ -9,7 +9,7 @@ export interface Span {
 /** One event of a streamed completion, read for its usage and for where that stands. Places are bytes of the event. */
 export interface CompletionChunk extends ChunkChoices {
   usage: "object" | "null" | "absent";
-  usageValue: Span;
+  usageValue: MemberSpan;
   /** Behind the last member. */
   tail: number;
   /** The JSON of one of `lastChunkMembers`. */
@@ -57,7 +57,7 @@ export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefi
   return chunkOf(json, root, choices.elements, line.index + line[0].length - json.length);
 }
 
-function chunkOf(json: string, root: JsonObject, choices: readonly JsonNode[], offset: number): CompletionChunk {
+function chunkOf(json: string, root: JsonObjectNode, choices: readonly JsonNode[], offset: number): CompletionChunk {
   const usage = findMember(root, "usage");
   return {
     ...readChoices(json, choices),

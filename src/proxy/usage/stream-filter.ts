@@ -1,4 +1,4 @@
-import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type Span } from "./completion-chunk.ts";
+import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type MemberSpan } from "./completion-chunk.ts";
 import { createEventSplitter } from "../sse/event-splitter.ts";
 import { hasMember, isWhiteSpace } from "../json/bytes.ts";
 
@@ -21,12 +21,12 @@ export interface StreamUsageFilter {
 interface Outgoing {
   event: Uint8Array;
   chunk: CompletionChunk;
-  edits: Edit[];
+  edits: FrameEdit[];
   /** Usage in the last chunk of a choice may be the server's habit: what comes next tells. */
   usageInDoubt: boolean;
 }
 
-interface Edit extends Span {
+interface FrameEdit extends MemberSpan {
   text: string;
 }
 
@@ -58,16 +58,16 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
   const { includeUsage, continuousUsage } = added;
   if (!includeUsage && !continuousUsage) return undefined;
   const splitter = createEventSplitter();
-  const judge = createUsageJudge(added);
+  const detector = createInjectedUsageDetector(added);
   /** The chunk that ended a choice. */
   let held: Outgoing | undefined;
 
   function pass(event: Uint8Array): Uint8Array[] {
-    const chunk = judge.mayEdit(event) ? readCompletionChunk(event) : undefined;
+    const chunk = detector.mayEdit(event) ? readCompletionChunk(event) : undefined;
     const before = release(chunk);
     if (chunk === undefined) return [...before, event];
     if (isUsageAlone(chunk)) return includeUsage ? before : [...before, event];
-    const outgoing = judge.judge(event, chunk);
+    const outgoing = detector.detector(event, chunk);
     const waits = chunk.isFinal && (includeUsage || outgoing.usageInDoubt);
     if (!waits) return [...before, edited(outgoing)];
     held = outgoing;
@@ -79,7 +79,7 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
-    if (next?.usage === "object") judge.resolve(outgoing);
+    if (next?.usage === "object") detector.resolve(outgoing);
     if (includeUsage && next !== undefined && isUsageAlone(next))
       outgoing.edits.push(movedMembers(outgoing.chunk, next));
     return [edited(outgoing)];
@@ -98,16 +98,16 @@ function isUsageAlone(chunk: CompletionChunk): boolean {
   return chunk.usage === "object" && !chunk.hasChoices;
 }
 
-interface UsageJudge {
+interface InjectedUsageDetector {
   /** Most events have nothing to take out: they are not parsed. */
   mayEdit(event: Uint8Array): boolean;
-  judge(event: Uint8Array, chunk: CompletionChunk): Outgoing;
+  detector(event: Uint8Array, chunk: CompletionChunk): Outgoing;
   /** Usage follows usage: what was in doubt is one of many. */
   resolve(outgoing: Outgoing): void;
 }
 
 /** Learns from a stream's chunks what they would hold had nobody asked. */
-function createUsageJudge({ includeUsage, continuousUsage }: UsageAdded): UsageJudge {
+function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdded): InjectedUsageDetector {
   /** How this stream shows that usage is not set; undefined as long as every chunk had some. */
   let unset: "null" | "omitted" | undefined;
   let isContinuous = false;
@@ -129,7 +129,7 @@ function createUsageJudge({ includeUsage, continuousUsage }: UsageAdded): UsageJ
       hasMember(event, usageName) ||
       (includeUsage && hasMember(event, finishReasonName, quote)) ||
       (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
-    judge(event, chunk) {
+    detector(event, chunk) {
       const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
       if (chunk.usage === "absent") unset ??= "omitted";
       else if (chunk.usage === "null") judgeNull(outgoing);
@@ -143,7 +143,7 @@ function createUsageJudge({ includeUsage, continuousUsage }: UsageAdded): UsageJ
   };
 }
 
-function movedMembers(chunk: CompletionChunk, last: CompletionChunk): Edit {
+function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit {
   const moved = lastChunkMembers.map((name) => {
     const json = chunk.findMember(name) === undefined ? last.findMember(name) : undefined;
     return json === undefined ? "" : `,"${name}":${json}`;
@@ -152,7 +152,7 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): Edit {
 }
 
 /** The usage with its name and the comma that joins it to its neighbours. */
-function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): Edit {
+function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit {
   const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
   const nameStart = event.lastIndexOf(quote, nameEnd - 1);
   let before = nameStart - 1;

@@ -1,10 +1,19 @@
-import { type Answer, beat, eventStream, type Frame, isObject, type Job, jsonAnswer, usageOf } from "../answer.ts";
+import {
+  type SimulatedResponse,
+  tick,
+  eventStream,
+  type Frame,
+  isObject,
+  type Job,
+  jsonAnswer,
+  usageOf,
+} from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
 import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/chat/completions, with the members that vLLM sends. */
-export function answerChat(job: Job): Answer {
+export function answerChat(job: Job): SimulatedResponse {
   const call = findToolCall(job.body);
   const spoken = call === undefined ? job : { ...job, outputTokens: call.pieces.length + 1, cutShort: false };
   if (job.body["stream"] !== true)
@@ -54,7 +63,7 @@ function* chunks(job: Job, call: ToolCall | undefined, reported: boolean, contin
   };
   yield chunk(`{"role":"assistant","content":""}`, 0);
   for (let index = 0; index < job.outputTokens; index++) {
-    yield beat;
+    yield tick;
     yield chunk(call === undefined ? contentDelta(job, index) : toolDelta(job, call, index), index + 1);
   }
   yield chunk("{}", job.outputTokens, JSON.stringify(finishReason(job, call)));

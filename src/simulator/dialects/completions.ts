@@ -1,9 +1,18 @@
-import { type Answer, beat, eventStream, type Frame, isObject, type Job, jsonAnswer, usageOf } from "../answer.ts";
+import {
+  type SimulatedResponse,
+  tick,
+  eventStream,
+  type Frame,
+  isObject,
+  type Job,
+  jsonAnswer,
+  usageOf,
+} from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";
 import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/completions, with the members that vLLM sends. */
-export function answerCompletions(job: Job): Answer {
+export function answerCompletions(job: Job): SimulatedResponse {
   const told = job.usageMode === "told";
   if (job.body["stream"] !== true) return jsonAnswer(200, completion(job), usageOf(job), told);
   const options = isObject(job.body["stream_options"]) ? job.body["stream_options"] : {};
@@ -31,7 +40,7 @@ function finishReason(job: Job): string {
 function* chunks(job: Job, reported: boolean, continuous: boolean): Generator<Frame> {
   const start = `data: {"id":"cmpl-${job.id}","object":"text_completion","created":${job.created},"model":${JSON.stringify(job.model)},"choices":[`;
   for (let index = 0; index < job.outputTokens; index++) {
-    yield beat;
+    yield tick;
     const finish = index === job.outputTokens - 1 ? JSON.stringify(finishReason(job)) : "null";
     const usage =
       job.usageMode === "null" ? `,"usage":null` : continuous ? `,"usage":${openAiUsage(job, index + 1)}` : "";

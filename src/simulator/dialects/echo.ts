@@ -1,8 +1,8 @@
-import { type Answer, jsonAnswer } from "../answer.ts";
+import { type SimulatedResponse, jsonAnswer } from "../answer.ts";
 import type { SimulatedRequest } from "../request.ts";
 
 /** Any other path: the body comes back as it came; where there was none, or too much to keep, what was seen of it does. */
-export function echo(request: SimulatedRequest): Answer {
+export function echo(request: SimulatedRequest): SimulatedResponse {
   const { method, target, headers, bodyBytes } = request;
   const body = request.body();
   if (bodyBytes > 0 && bodyBytes === body.length) {

@@ -1,10 +1,10 @@
-import { type Answer, type Job, jsonAnswer } from "../answer.ts";
+import { type SimulatedResponse, type Job, jsonAnswer } from "../answer.ts";
 import { countTokens } from "../text.ts";
 
 const defaultDimensions = 384;
 
 /** POST /v1/embeddings: for the same text always the same vector, of length 1. */
-export function answerEmbeddings(job: Job): Answer {
+export function answerEmbeddings(job: Job): SimulatedResponse {
   const { dimensions = defaultDimensions, encoding_format: encoding } = job.body;
   const size = typeof dimensions === "number" ? dimensions : defaultDimensions;
   const data = inputs(job.body["input"]).map((input, index) => {

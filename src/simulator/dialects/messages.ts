@@ -1,10 +1,19 @@
 import type { Usage } from "../../proxy/usage/usage.ts";
-import { type Answer, beat, eventStream, type Frame, type Job, jsonAnswer, namedEvent, usageOf } from "../answer.ts";
+import {
+  type SimulatedResponse,
+  tick,
+  eventStream,
+  type Frame,
+  type Job,
+  jsonAnswer,
+  namedEvent,
+  usageOf,
+} from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
 
 /** POST /v1/messages. */
-export function answerMessages(job: Job): Answer {
+export function answerMessages(job: Job): SimulatedResponse {
   const call = findToolCall(job.body);
   const spoken = call === undefined ? job : { ...job, outputTokens: call.pieces.length, cutShort: false };
   const usage = usageOf(spoken);
@@ -20,7 +29,7 @@ export function answerMessages(job: Job): Answer {
 }
 
 /** POST /v1/messages/count_tokens: nothing is generated, so nothing is counted. */
-export function answerCountTokens(job: Job): Answer {
+export function answerCountTokens(job: Job): SimulatedResponse {
   return jsonAnswer(200, { input_tokens: job.inputTokens });
 }
 
@@ -61,7 +70,7 @@ function* events(job: Job, call: ToolCall | undefined, usage: Usage): Generator<
   yield namedEvent("ping", {});
   const start = `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":`;
   for (let index = 0; index < job.outputTokens; index++) {
-    yield beat;
+    yield tick;
     const [type, member, text] =
       call === undefined
         ? ["text_delta", "text", tokenText(job, index)]

@@ -1,4 +1,4 @@
-import { type Answer, jsonAnswer } from "../answer.ts";
+import { type SimulatedResponse, jsonAnswer } from "../answer.ts";
 import { errorAnswer } from "../errors.ts";
 
 /** What the simulated model is like. */
@@ -13,7 +13,7 @@ export interface ModelOptions {
 }
 
 /** GET /v1/models and /v1/models/<model>, with the members that vLLM sends. */
-export function answerModels(path: string, { models, maxModelLen }: ModelOptions): Answer {
+export function answerModels(path: string, { models, maxModelLen }: ModelOptions): SimulatedResponse {
   const served = models.length > 0 ? models : ["simulated-model"];
   if (path === "/v1/models") {
     return jsonAnswer(200, { object: "list", data: served.map((id) => entry(id, maxModelLen)) });

@@ -1,11 +1,19 @@
 import type { Usage } from "../../proxy/usage/usage.ts";
-import { type Answer, beat, eventStream, type Frame, type Job, jsonAnswer, type JsonObject } from "../answer.ts";
+import {
+  type SimulatedResponse,
+  tick,
+  eventStream,
+  type Frame,
+  type Job,
+  jsonAnswer,
+  type JsonObject,
+} from "../answer.ts";
 import { namedEvent, usageOf } from "../answer.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
 
 /** POST /v1/responses. */
-export function answerResponses(job: Job): Answer {
+export function answerResponses(job: Job): SimulatedResponse {
   const call = findToolCall(job.body);
   const spoken = call === undefined ? job : { ...job, outputTokens: call.pieces.length, cutShort: false };
   const usage = usageOf(spoken);
@@ -102,7 +110,7 @@ function* messageEvents(job: Job, event: MakeEvent): Generator<Frame> {
   yield event("response.output_item.added", { output_index: 0, item: opening });
   yield event("response.content_part.added", { ...at, part: textPart("") });
   for (let index = 0; index < job.outputTokens; index++) {
-    yield beat;
+    yield tick;
     yield event("response.output_text.delta", { ...at, delta: tokenText(job, index), logprobs: [] });
   }
   const text = fullText(job);
@@ -116,7 +124,7 @@ function* callEvents(job: Job, call: ToolCall, event: MakeEvent): Generator<Fram
   const opening = { ...callItem(job, call, ""), status: "in_progress" };
   yield event("response.output_item.added", { output_index: 0, item: opening });
   for (const delta of call.pieces) {
-    yield beat;
+    yield tick;
     yield event("response.function_call_arguments.delta", { ...at, delta });
   }
   yield event("response.function_call_arguments.done", { ...at, name: call.name, arguments: call.arguments });

@@ -21,10 +21,10 @@ export function postgresEngine({ client, transaction, close }: PostgresPool): En
       return rows[0];
     },
     transaction,
-    async inOrder(statements) {
+    async pipeline(statements) {
       await Promise.all(statements.map((statement) => statement()));
     },
-    async passAlone(name) {
+    async lock(name) {
       await db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, ${lockSpace}))`);
     },
     close: () => void close(),

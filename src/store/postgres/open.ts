@@ -1,7 +1,7 @@
 import type { Clock } from "../../time/clock.ts";
-import { createEngineStore } from "../sql-store.ts";
+import { createSqlStore } from "../sql-store.ts";
 import { prepareFindActiveKey } from "../keys.ts";
-import { oncePerTurn } from "../../time/per-tick.ts";
+import { coalescePerTick } from "../../time/per-tick.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { isMoveUnfinished } from "../move/marker.ts";
 import { migratePostgres } from "./migrate.ts";
@@ -61,13 +61,13 @@ function storeOver(url: string, clock: Clock): Store {
   const lookupEngine = postgresEngine(lookups);
   const findActive = prepareFindActiveKey(lookupEngine);
   const findSession = prepareFindSession(lookupEngine);
-  const countingStore = createEngineStore(postgresEngine(counting), clock);
-  const store = createEngineStore(postgresEngine(rest), clock);
+  const countingStore = createSqlStore(postgresEngine(counting), clock);
+  const store = createSqlStore(postgresEngine(rest), clock);
 
   return {
     keys: {
       ...answeredInTime(rest, store.keys),
-      findActive: oncePerTurn(
+      findActive: coalescePerTick(
         createVerifiedKeys({
           clock,
           // PostgreSQL takes no null character in a text, so no key has one.

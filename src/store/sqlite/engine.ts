@@ -125,12 +125,12 @@ function engineOver(client: Database, readOnly: boolean): Engine {
     jsonRows: (array) => sql`json_each(${array})`,
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),
-    inOrder: async (statements) => {
+    pipeline: async (statements) => {
       // A full disk ends the transaction: what came behind would be written without it.
       for (const statement of statements) await statement();
     },
     // A transaction has the whole database to itself.
-    passAlone: async () => {},
+    lock: async () => {},
     transaction: async (work) => {
       beginImmediately(client);
       try {

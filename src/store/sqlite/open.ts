@@ -4,9 +4,9 @@ import type { Clock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { Engine } from "../engine.ts";
-import type { EngineStore } from "../sql-store.ts";
+import type { SqlStore } from "../sql-store.ts";
 import { prepareFindActiveKey } from "../keys.ts";
-import { oncePerTurn } from "../../time/per-tick.ts";
+import { coalescePerTick } from "../../time/per-tick.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import { prepareFindSession } from "../sessions.ts";
 import { openReader } from "./engine.ts";
@@ -46,21 +46,21 @@ async function openSqliteStore({ dataDir, clock, log }: StoreOptions): Promise<S
   return storeOver({ file, worker, reader, clock });
 }
 
-interface Parts {
+interface SqliteParts {
   file: string;
   worker: StorageWorker;
   reader: Engine;
   clock: Clock;
 }
 
-function storeOver({ file, worker, reader, clock }: Parts): Store {
+function storeOver({ file, worker, reader, clock }: SqliteParts): Store {
   const remote = remoteOf(worker);
   const inode = findInode(file);
   const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: oncePerTurn(explained(prepareFindActiveKey(reader))),
+      findActive: coalescePerTick(explained(prepareFindActiveKey(reader))),
     },
     usage: {
       ...usage,
@@ -92,13 +92,13 @@ const findInode = (file: string): number | undefined => statSync(file, { throwIf
 /** The methods of a noun as calls to the Worker, which runs the same interface over its engine. */
 const remoteOf =
   (worker: StorageWorker) =>
-  <Noun extends keyof EngineStore, Name extends keyof EngineStore[Noun] & string>(
+  <Noun extends keyof SqlStore, Name extends keyof SqlStore[Noun] & string>(
     noun: Noun,
     names: readonly Name[],
-  ): Pick<EngineStore[Noun], Name> =>
+  ): Pick<SqlStore[Noun], Name> =>
     Object.fromEntries(
       names.map((name) => [name, (...args: unknown[]) => worker.call(`${noun}.${name}`, ...args)]),
-    ) as Pick<EngineStore[Noun], Name>;
+    ) as Pick<SqlStore[Noun], Name>;
 
 /** The Worker reads the next slice when it is asked for, so a slow client slows its own query and nothing else. */
 async function* report(worker: StorageWorker, name: string, ...args: unknown[]): AsyncGenerator<Uint8Array> {

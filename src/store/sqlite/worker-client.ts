@@ -1,7 +1,7 @@
 import type { Clock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import { StorageError } from "../store.ts";
-import type { Answer, Call } from "./worker.ts";
+import type { WorkerReply, WorkerCall } from "./worker.ts";
 
 const firstRestartMs = 50;
 const slowestRestartMs = 2000;
@@ -18,7 +18,7 @@ const workerUrl = Bun.isStandaloneExecutable
   ? `${import.meta.dir}/store/sqlite/worker.js`
   : new URL("./worker.ts", import.meta.url).href;
 
-interface Waiting {
+interface PendingCall {
   resolve: (value: unknown) => void;
   reject: (error: StorageError) => void;
 }
@@ -26,7 +26,7 @@ interface Waiting {
 /** One Worker's life, without a second one. `onDeath` is told once, unless it was stopped. */
 export function startWorker(clock: Clock, onDeath: () => void = () => {}): StorageWorker {
   const worker = new Worker(workerUrl);
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, PendingCall>();
   let nextId = 1;
   let ended = false;
 
@@ -43,7 +43,7 @@ export function startWorker(clock: Clock, onDeath: () => void = () => {}): Stora
   };
   worker.addEventListener("error", died);
   worker.addEventListener("close", died);
-  worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
+  worker.addEventListener("message", ({ data }: MessageEvent<WorkerReply>) => {
     const caller = waiting.get(data.id);
     waiting.delete(data.id);
     if (data.error !== undefined) caller?.reject(new StorageError(data.error));
@@ -59,7 +59,7 @@ export function startWorker(clock: Clock, onDeath: () => void = () => {}): Stora
         }
         const id = nextId++;
         waiting.set(id, { resolve, reject });
-        worker.postMessage({ id, method, args: JSON.stringify(args), now: clock() } satisfies Call);
+        worker.postMessage({ id, method, args: JSON.stringify(args), now: clock() } satisfies WorkerCall);
       }),
     stop: () => end("the store was closed"),
   };

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { backup } from "./backup.ts";
 import type { Engine } from "../engine.ts";
-import { createEngineStore } from "../sql-store.ts";
+import { createSqlStore } from "../sql-store.ts";
 import { openWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 
 /** What the main thread asks. Flat, and the arguments as one JSON text: Bun passes such messages on without walking them. */
-export interface Call {
+export interface WorkerCall {
   id: number;
   /** `open`, `close`, `backup`; `read`, `next` and `leave` for a report; or `<noun>.<method>` of the store. */
   method: string;
@@ -17,7 +17,7 @@ export interface Call {
   now: number;
 }
 
-export interface Answer {
+export interface WorkerReply {
   id: number;
   /** JSON; undefined where there is nothing to tell. */
   value?: string | undefined;
@@ -40,7 +40,7 @@ function serve(): void {
   const methods: Record<string, Method> = {
     open: (file) => {
       engine = openWriter(String(file));
-      const store = createEngineStore(engine, () => now);
+      const store = createSqlStore(engine, () => now);
       for (const [noun, group] of Object.entries(store)) {
         if (typeof group === "function") methods[noun] = group;
         else for (const [name, method] of Object.entries(group)) methods[`${noun}.${name}`] = method as Method;
@@ -65,7 +65,7 @@ function serve(): void {
     },
   };
 
-  const answer = async ({ id, method, args, now: callersNow }: Call): Promise<void> => {
+  const answer = async ({ id, method, args, now: callersNow }: WorkerCall): Promise<void> => {
     now = callersNow;
     try {
       const result = await methods[method]?.(...(JSON.parse(args) as unknown[]).map((arg) => arg ?? undefined));
@@ -78,7 +78,7 @@ function serve(): void {
 
   // One call after the other: a transaction's statements await, and nothing may come between them.
   let last = Promise.resolve();
-  self.addEventListener("message", ({ data }: MessageEvent<Call>) => {
+  self.addEventListener("message", ({ data }: MessageEvent<WorkerCall>) => {
     last = last.then(() => answer(data));
   });
 }

@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { openApiDocument } from "../../../src/admin/openapi.ts";
 import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
 import { clientAddress } from "../../../src/admin/client-address.ts";
-import { prepareAdmin } from "../../../src/admin/bootstrap.ts";
+import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfAnswer } from "./document.ts";
@@ -66,7 +66,7 @@ export async function startAdmin({
   const { store: real, dataDir, remove } = await openTestStore(time);
   const store = wrap?.(real) ?? real;
   const config = { username: "admin", password, secretKey: secretKey ?? "0123456789abcdef", metricsToken: "scrape-me" };
-  const { signingKey } = await prepareAdmin({ store: real, config, dataDir, print: () => {} });
+  const { signingKey } = await bootstrapAdmin({ store: real, config, dataDir, print: () => {} });
   const logged: string[] = [];
   const clock = () => time.now;
   const log = createLog({ level: "debug", format: "json", clock, write: (line) => logged.push(line) });

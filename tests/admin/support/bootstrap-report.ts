@@ -1,4 +1,4 @@
-import { prepareAdmin } from "../../../src/admin/bootstrap.ts";
+import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/sqlite/open.ts";
 
@@ -13,7 +13,7 @@ const store = await openStore({
   log,
 });
 const printed: string[] = [];
-const { signingKey } = await prepareAdmin({
+const { signingKey } = await bootstrapAdmin({
   store,
   dataDir,
   config: { username: "admin", password: undefined, secretKey: undefined },

@@ -1,6 +1,6 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/sqlite/open.ts";
-import type { GpuReading, Store, UsageCount } from "../../../src/store/store.ts";
+import type { GpuReading, Store, UsageIncrement } from "../../../src/store/store.ts";
 
 /** Fills a data folder before a program opens it: a history takes longer to make than a test may last. */
 export async function seed(dataDir: string, fill: (store: Store) => Promise<void>): Promise<void> {
@@ -25,7 +25,11 @@ export async function seedKeys(store: Store, names: readonly string[], seeded = 
   return ids;
 }
 
-export function usage(keyId: number, minute: number, [requests, input, output]: [number, number, number]): UsageCount {
+export function usage(
+  keyId: number,
+  minute: number,
+  [requests, input, output]: [number, number, number],
+): UsageIncrement {
   return {
     keyId,
     minute,

@@ -3,8 +3,8 @@ import * as fc from "fast-check";
 import { createJsonEditor, type JsonEditor } from "../../../src/proxy/json/edit.ts";
 import {
   findMember,
-  type JsonArray,
-  type JsonObject,
+  type JsonArrayNode,
+  type JsonObjectNode,
   listMembers,
   objectShape,
   readJson,
@@ -13,9 +13,9 @@ import { jsonText, objectText, stringText } from "../../support/json-text.ts";
 
 const shape = objectShape({ a: {}, text: {}, list: { elements: {} }, inner: objectShape({}) });
 
-function edited(text: string, edit: (editor: JsonEditor, root: JsonObject) => void): string | undefined {
+function edited(text: string, edit: (editor: JsonEditor, root: JsonObjectNode) => void): string | undefined {
   const editor = createJsonEditor(text);
-  edit(editor, readJson(text, shape) as JsonObject);
+  edit(editor, readJson(text, shape) as JsonObjectNode);
   return editor.result();
 }
 
@@ -35,7 +35,7 @@ describe("a member is added", () => {
   });
 
   test("beside another, with one comma between the two, in an empty object too", () => {
-    const addTwo = (editor: JsonEditor, root: JsonObject) => {
+    const addTwo = (editor: JsonEditor, root: JsonObjectNode) => {
       editor.addMember(root, "b", "1");
       editor.addMember(root, "c", "2");
     };
@@ -52,7 +52,7 @@ describe("elements are added at both ends", () => {
     ["[1,2]", "[0,1,2]", "[1,2,9]"],
   ];
   test.each(cases)("of %j", (list, prepended, appended) => {
-    const listOf = (root: JsonObject) => findMember(root, "list") as JsonArray;
+    const listOf = (root: JsonObjectNode) => findMember(root, "list") as JsonArrayNode;
     const text = `{"list":${list}}`;
     expect(edited(text, (editor, root) => editor.prependElement(listOf(root), "0"))).toBe(`{"list":${prepended}}`);
     expect(edited(text, (editor, root) => editor.appendElement(listOf(root), "9"))).toBe(`{"list":${appended}}`);
@@ -71,8 +71,8 @@ test("text in front of a string is escaped, and the string's own escapes stay", 
 test("edits asked for in any order are made where they belong", () => {
   const result = edited('{"a":1,"list":[2],"inner":{}}', (editor, root) => {
     editor.addMember(root, "z", "0");
-    editor.addMember(findMember(root, "inner") as JsonObject, "y", "0");
-    editor.prependElement(findMember(root, "list") as JsonArray, "0");
+    editor.addMember(findMember(root, "inner") as JsonObjectNode, "y", "0");
+    editor.prependElement(findMember(root, "list") as JsonArrayNode, "0");
     for (const node of listMembers(root, "a")) editor.replace(node, '"long"');
   });
   expect(result).toBe('{"a":"long","list":[0,2],"inner":{"y":0},"z":0}');
@@ -120,7 +120,7 @@ describe("for any text", () => {
   });
 });
 
-function editEverything(editor: JsonEditor, root: JsonObject): void {
+function editEverything(editor: JsonEditor, root: JsonObjectNode): void {
   for (const node of listMembers(root, "a")) editor.replace(node, '{"b":2}');
   const list = findMember(root, "list");
   if (list?.kind === "array") {

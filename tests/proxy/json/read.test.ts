@@ -4,9 +4,9 @@ import {
   findMember,
   findString,
   isLiteral,
-  type JsonArray,
+  type JsonArrayNode,
   type JsonNode,
-  type JsonObject,
+  type JsonObjectNode,
   listMembers,
   objectShape,
   readJson,
@@ -21,7 +21,7 @@ const looked = objectShape({
   inner: objectShape({ a: value }),
 });
 
-function objectIn(text: string): JsonObject {
+function objectIn(text: string): JsonObjectNode {
   const node = readJson(text, looked);
   if (node?.kind !== "object") throw new Error(`no object: ${text}`);
   return node;
@@ -79,7 +79,7 @@ test("a member that came twice has both values in order, and the last is the one
 test("members that every JavaScript object has are found only where the text has them", () => {
   const shape = objectShape({ ["__proto__"]: value, constructor: value, toString: value });
   const text = '{"__proto__":{"a":1},"constructor":2}';
-  const root = readJson(text, shape) as JsonObject;
+  const root = readJson(text, shape) as JsonObjectNode;
   expect(root.members.map(({ name }) => name)).toEqual(["__proto__", "constructor"]);
   expect(findMember(root, "toString")).toBeUndefined();
 });
@@ -87,7 +87,7 @@ test("members that every JavaScript object has are found only where the text has
 test("elements are remembered where the shape asks for them, of any kind", () => {
   const text = '{"list":[ {"a":1}, 2 ,"x",[3], null],"inner":[1]}';
   const root = objectIn(text);
-  const list = findMember(root, "list") as JsonArray;
+  const list = findMember(root, "list") as JsonArrayNode;
   expect(list.elements.map((node) => [node.kind, spanOf(text, node)])).toEqual([
     ["object", '{"a":1}'],
     ["number", "2"],
@@ -99,7 +99,7 @@ test("elements are remembered where the shape asks for them, of any kind", () =>
 });
 
 test("the tail of a container is behind its last child, or behind its bracket where it has none", () => {
-  const tailOf = (text: string) => (readJson(text, {}) as JsonObject).tail;
+  const tailOf = (text: string) => (readJson(text, {}) as JsonObjectNode).tail;
   expect(['{ "a" : 1 \n}', "[ 1 , 2 ]", "{ }", "[\n]"].map(tailOf)).toEqual([9, 7, 1, 1]);
 });
 

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/log/log.ts";
-import { Refusal } from "../../../src/proxy/errors.ts";
-import { getKey } from "../../../src/proxy/request/authenticate.ts";
+import { ProxyError } from "../../../src/proxy/errors.ts";
+import { authenticate } from "../../../src/proxy/request/authenticate.ts";
 
 const lines: string[] = [];
 const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });
 
-type FindKey = Parameters<typeof getKey>[1]["findKey"];
+type FindKey = Parameters<typeof authenticate>[1]["findKey"];
 const findKnown: FindKey = (key) => (key === "known" ? { id: 7 } : undefined);
 
 const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown): Promise<unknown> =>
-  getKey(new Headers(headers), { findKey, log }).catch((error: unknown) =>
-    error instanceof Refusal ? error.code : error,
+  authenticate(new Headers(headers), { findKey, log }).catch((error: unknown) =>
+    error instanceof ProxyError ? error.code : error,
   );
 
 describe("the gate", () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { startSilenceTimer } from "../../../src/proxy/response/keepalive-timer.ts";
+import { startKeepaliveTimer } from "../../../src/proxy/response/keepalive-timer.ts";
 
 describe("silence timer", () => {
   test("calls back after each silence, again and again", async () => {
     const started = performance.now();
     const calledAfterMs: number[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = startSilenceTimer(20, () => {
+    const timer = startKeepaliveTimer(20, () => {
       calledAfterMs.push(performance.now() - started);
       if (calledAfterMs.length === 3) resolve();
     });
@@ -17,7 +17,7 @@ describe("silence timer", () => {
 
   test("waits for a whole silence behind the last restart", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
-    const timer = startSilenceTimer(60, () => resolve(performance.now()));
+    const timer = startKeepaliveTimer(60, () => resolve(performance.now()));
     let restartedAt = 0;
     for (let round = 0; round < 10; round++) {
       await Bun.sleep(10);
@@ -30,7 +30,7 @@ describe("silence timer", () => {
 
   test("is silent itself once it is stopped, also from inside the call", async () => {
     let calls = 0;
-    const timer = startSilenceTimer(1, () => {
+    const timer = startKeepaliveTimer(1, () => {
       calls++;
       timer.stop();
     });

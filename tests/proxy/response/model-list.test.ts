@@ -5,8 +5,8 @@ import {
   withNonThinkingModel,
 } from "../../../src/proxy/response/model-list.ts";
 
-const live = { liveModel: "Deep-V4", familyModel: "deep-v4" };
-const notLive = { liveModel: "Qwen", familyModel: "deep-v4" };
+const live = { servedModel: "Deep-V4", reasoningModel: "deep-v4" };
+const notLive = { servedModel: "Qwen", reasoningModel: "deep-v4" };
 const createdSeconds = 1_790_000_000;
 
 const appended = (list: string, models = live) => withNonThinkingModel(list, models, createdSeconds);
@@ -85,7 +85,7 @@ describe("the model's own route", () => {
     );
   });
 
-  const slashed = { liveModel: "org/Deep", familyModel: "org/deep" };
+  const slashed = { servedModel: "org/Deep", reasoningModel: "org/deep" };
 
   test.each([
     ["/v1/models/deep-v4-nonthinking", live],

@@ -56,7 +56,7 @@ describe("characters are Unicode code points of the body as it came", () => {
     // 28,455 characters leave 3 tokens; the longer model name would leave fewer.
     const start = '{"model":"claude-x","max_tokens":9,"prompt":"';
     const body = `${start}${"x".repeat(28_455 - start.length - 2)}"}`;
-    const rules = rewriteRules({ ...limits, liveModel: "a-name-that-is-much-longer-than-it-was" });
+    const rules = rewriteRules({ ...limits, servedModel: "a-name-that-is-much-longer-than-it-was" });
     expect(rewriteRequest("/v1/completions", body, rules).body).toContain('"max_tokens":3,');
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { listTurns, messagesShape, systemShape } from "../../../src/proxy/rewrite/conversation.ts";
-import { type JsonObject, objectShape, readJson } from "../../../src/proxy/json/read.ts";
+import { type JsonObjectNode, objectShape, readJson } from "../../../src/proxy/json/read.ts";
 
 const shape = objectShape({ messages: messagesShape, system: systemShape });
 
 function turnsOf(body: unknown): [role: string, text: string][] {
   const text = JSON.stringify(body);
-  return listTurns(text, readJson(text, shape) as JsonObject).map((turn) => [turn.role, turn.text]);
+  return listTurns(text, readJson(text, shape) as JsonObjectNode).map((turn) => [turn.role, turn.text]);
 }
 
 test("turns come in order, a messages body's system first", () => {

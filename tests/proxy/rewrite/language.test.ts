@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { discouragesHan, languageOf, type Turn } from "../../../src/proxy/rewrite/language.ts";
+import { discouragesHan, languageOf, type ConversationMessage } from "../../../src/proxy/rewrite/language.ts";
 import { heldOut } from "../../fixtures/conversations.held-out.ts";
 import type { Label, LabelledConversation } from "../../fixtures/conversations.ts";
 import { tuning } from "../../fixtures/conversations.tuning.ts";
 
-const user = (text: string): Turn => ({ role: "user", text });
+const user = (text: string): ConversationMessage => ({ role: "user", text });
 
-const turnsOf = ({ system, turns }: LabelledConversation): Turn[] => [
+const turnsOf = ({ system, turns }: LabelledConversation): ConversationMessage[] => [
   ...(system === undefined ? [] : [{ role: "system", text: system }]),
   ...turns.map((text, index) => ({ role: index % 2 === 0 ? "user" : "assistant", text })),
 ];
@@ -182,7 +182,7 @@ describe("The decision", () => {
 const allowedMs = 50;
 
 describe("A hostile conversation is judged in bounded time", () => {
-  test.each<[string, readonly Turn[], boolean]>([
+  test.each<[string, readonly ConversationMessage[], boolean]>([
     ["one turn of 5 MB", [user("translate say write in ".repeat(220_000))], true],
     ["one Chinese turn of 5 MB", [user("翻译".repeat(2_500_000))], false],
     ["100,000 empty turns", Array.from({ length: 100_000 }, () => user("")), true],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isFamilyLive, resolveModel } from "../../../src/proxy/rewrite/model-name.ts";
+import { isReasoningModelServed, resolveModel } from "../../../src/proxy/rewrite/model-name.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
 type Row = [submitted: string, expected: string, nonThinking?: "non-think"];
@@ -17,7 +17,7 @@ const unchanged = (names: readonly string[]): Row[] => names.map((name) => [name
 describe("with no live model", () => {
   test("every name passes as it is", () => {
     const names = ["deep-v4", "Deep-V4-nonthinking", "claude-opus-4", "anthropic-x", "gpt-4o", "x[1m]", ""];
-    expectRows(rewriteRules({ familyModel: "deep-v4", rewriteAll: true }), unchanged(names));
+    expectRows(rewriteRules({ reasoningModel: "deep-v4", rewriteUnknownModels: true }), unchanged(names));
   });
 });
 
@@ -73,7 +73,7 @@ describe("with the family live and rewrite-all off", () => {
 });
 
 test("with the family live and rewrite-all on, every other name becomes the live model", () => {
-  const rules = rewriteRules({ ...familyRules, rewriteAll: true });
+  const rules = rewriteRules({ ...familyRules, rewriteUnknownModels: true });
   expectRows(rules, [
     ["gpt-4o", "Deep-V4"],
     ["", "Deep-V4"],
@@ -87,11 +87,11 @@ describe("with another model live than the family's", () => {
   const names = ["deep-v4", "deep-v4-nonthinking", "gpt-4o-nonthink"];
 
   test("the family's names and suffixes mean nothing, and pass as they are", () => {
-    expectRows(rewriteRules({ ...familyRules, liveModel: "Qwen" }), unchanged(names));
+    expectRows(rewriteRules({ ...familyRules, servedModel: "Qwen" }), unchanged(names));
   });
 
   test("they become the live model where everything is rewritten, without a word on thinking", () => {
-    const rules = rewriteRules({ ...familyRules, liveModel: "Qwen", rewriteAll: true });
+    const rules = rewriteRules({ ...familyRules, servedModel: "Qwen", rewriteUnknownModels: true });
     expectRows(
       rules,
       names.map((name): Row => [name, "Qwen"]),
@@ -99,34 +99,34 @@ describe("with another model live than the family's", () => {
   });
 
   test("a vendor's name with a suffix is a vendor's name", () => {
-    expectRows(rewriteRules({ ...familyRules, liveModel: "Qwen" }), [["claude-x-nonthinking", "Qwen"]]);
+    expectRows(rewriteRules({ ...familyRules, servedModel: "Qwen" }), [["claude-x-nonthinking", "Qwen"]]);
   });
 });
 
 test("vendor prefixes match in any case, and none means no vendor", () => {
-  expectRows(rewriteRules({ liveModel: "Qwen", vendorPrefixes: ["ACME"] }), [
+  expectRows(rewriteRules({ servedModel: "Qwen", vendorPrefixes: ["ACME"] }), [
     ["acme-1", "Qwen"],
     ["claude-1", "claude-1"],
   ]);
-  expectRows(rewriteRules({ liveModel: "Qwen", vendorPrefixes: [] }), [["-x", "-x"]]);
+  expectRows(rewriteRules({ servedModel: "Qwen", vendorPrefixes: [] }), [["-x", "-x"]]);
 });
 
 test("the family is live exactly when the live model is its canonical one, in any case", () => {
-  expect(isFamilyLive({ liveModel: "Deep-V4", familyModel: "deep-v4" })).toBe(true);
-  expect(isFamilyLive({ liveModel: "Deep-V4-mini", familyModel: "deep-v4" })).toBe(false);
-  expect(isFamilyLive({ liveModel: undefined, familyModel: "deep-v4" })).toBe(false);
-  expect(isFamilyLive({ liveModel: "Deep-V4", familyModel: undefined })).toBe(false);
+  expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: "deep-v4" })).toBe(true);
+  expect(isReasoningModelServed({ servedModel: "Deep-V4-mini", reasoningModel: "deep-v4" })).toBe(false);
+  expect(isReasoningModelServed({ servedModel: undefined, reasoningModel: "deep-v4" })).toBe(false);
+  expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: undefined })).toBe(false);
 });
 
 test("a name of a million marks costs no more than its length", () => {
   const marks = "[1m]".repeat(250_000);
-  const rules = rewriteRules({ liveModel: "Qwen" });
+  const rules = rewriteRules({ servedModel: "Qwen" });
   expect(resolveModel(`qwen${marks}`, rules).name).toBe("Qwen");
   expect(resolveModel(`${marks}x`, rules).name).toBe(`${marks}x`);
 });
 
 test("a live model that itself ends in the mark is asked for with it", () => {
-  expectRows(rewriteRules({ liveModel: "Deep-V4[1M]" }), [
+  expectRows(rewriteRules({ servedModel: "Deep-V4[1M]" }), [
     ["deep-v4[1m]", "Deep-V4[1M]"],
     ["deep-v4", "Deep-V4[1M]"],
   ]);

@@ -115,9 +115,9 @@ describe("nothing of it is honoured", () => {
   ];
 
   test.each(paths)("on %s while another model than the family's is live, or none", (path) => {
-    for (const liveModel of ["Qwen", undefined]) {
+    for (const servedModel of ["Qwen", undefined]) {
       for (const body of bodies) {
-        expect(rewriteRequest(path, body, rewriteRules({ ...familyRules, liveModel })).body).toBeUndefined();
+        expect(rewriteRequest(path, body, rewriteRules({ ...familyRules, servedModel })).body).toBeUndefined();
       }
     }
   });

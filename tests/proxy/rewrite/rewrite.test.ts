@@ -7,7 +7,12 @@ import { rewriteByValue } from "../../support/rewrite-by-value.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
-const everyRule = rewriteRules({ ...familyRules, rewriteAll: true, hanGuard: true, forceStreamUsage: "continuous" });
+const everyRule = rewriteRules({
+  ...familyRules,
+  rewriteUnknownModels: true,
+  hanGuard: true,
+  forceStreamUsage: "continuous",
+});
 const untouched = { body: undefined, stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
 
 test("all rules together edit what they concern and nothing else", () => {
@@ -34,12 +39,12 @@ test("all rules together edit what they concern and nothing else", () => {
 
 describe("the model name is rewritten", () => {
   test.each([...paths, "/v1/audio/speech", "/v1/messages/count_tokens", "/v1/x/y/z"])("on %s", (path) => {
-    expect(rewriteRequest(path, '{"model":"claude-x"}', rewriteRules({ liveModel: 'a "b"' })).body).toBe(
+    expect(rewriteRequest(path, '{"model":"claude-x"}', rewriteRules({ servedModel: 'a "b"' })).body).toBe(
       '{"model":"a \\"b\\""}',
     );
   });
 
-  const rules = rewriteRules({ liveModel: "Live" });
+  const rules = rewriteRules({ servedModel: "Live" });
 
   test("wherever it stands, however it is spelled, however often", () => {
     const body = '{"mod\\u0065l":"claude-1","x":{"model":"claude-2"},"model":"cl\\u0061ude-3","model":"gpt"}';
@@ -188,13 +193,13 @@ const membersOfBody = fc.array(fc.oneof({ weight: 3, arbitrary: telltale }, stra
 
 const rules: fc.Arbitrary<RewriteRules> = fc
   .record({
-    liveModel: fc.constantFrom(undefined, "Deep-V4", "Qwen"),
-    rewriteAll: fc.boolean(),
+    servedModel: fc.constantFrom(undefined, "Deep-V4", "Qwen"),
+    rewriteUnknownModels: fc.boolean(),
     hanGuard: fc.boolean(),
     forceStreamUsage: fc.constantFrom("off", "final", "continuous"),
     maxContextTokens: fc.constantFrom(700, 202_752),
   })
-  .map((chosen) => rewriteRules({ ...chosen, familyModel: "deep-v4" }));
+  .map((chosen) => rewriteRules({ ...chosen, reasoningModel: "deep-v4" }));
 
 describe("for any body", () => {
   const cases = fc.tuple(

@@ -138,7 +138,7 @@ describe("the prefix of maximum effort", () => {
   });
 
   test.each([chat, messages])("is not due on %s while the family is not live", (path) => {
-    expect(hasPrefix(path, effort("max"), rewriteRules({ ...familyRules, liveModel: "Qwen" }))).toBe(false);
+    expect(hasPrefix(path, effort("max"), rewriteRules({ ...familyRules, servedModel: "Qwen" }))).toBe(false);
   });
 
   test("is no matter of responses and completions", () => {

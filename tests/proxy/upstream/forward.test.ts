@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import {
   createForward,
   type Forward,
-  type UpstreamCall,
+  type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
-import { createReadDeadlines } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 
 interface Options {
   fetch: UpstreamFetch;
@@ -19,13 +19,13 @@ function forwardWith({ fetch, baseUrl = "http://up.example", stopping, monotonic
     baseUrl,
     fetch,
     monotonic,
-    connectWatch: { watch: () => () => {} },
-    startReadDeadline: createReadDeadlines(() => performance.now()),
+    connectTimeout: { watch: () => () => {} },
+    startReadTimeout: createReadTimeouts(() => performance.now()),
     stopping: stopping ?? new AbortController().signal,
   });
 }
 
-const call = (more: Partial<UpstreamCall> = {}): UpstreamCall => ({
+const call = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
   method: "POST",
   pathAndQuery: "/v1/x",
   headers: new Headers(),
@@ -76,7 +76,7 @@ describe("a connection that is reset", () => {
 
   /** How often the backend is asked, where it resets every connection but the first; each try takes that long. */
   async function countTries(
-    more: Partial<UpstreamCall>,
+    more: Partial<UpstreamRequest>,
     tookMs: number,
     before: "answered" | "nothing",
   ): Promise<number> {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { createReadDeadlines } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 
 let now = 0;
 beforeEach(() => {
@@ -16,7 +16,7 @@ function pass(ms: number): void {
 }
 
 test("a wait that lasts its time passes once, whatever other waits are due later or were due earlier", () => {
-  const start = createReadDeadlines(() => now);
+  const start = createReadTimeouts(() => now);
   const passed: string[] = [];
   const begin = (name: string, timeoutMs: number) => {
     const deadline = start(timeoutMs, () => passed.push(name));
@@ -41,7 +41,7 @@ test("a wait that lasts its time passes once, whatever other waits are due later
 });
 
 test("every wait has the whole time, and what lies between two waits does not count", () => {
-  const start = createReadDeadlines(() => now);
+  const start = createReadTimeouts(() => now);
   let passed = 0;
   const deadline = start(100, () => passed++);
   for (let gap = 0; gap < 5; gap++) {
@@ -57,7 +57,7 @@ test("every wait has the whole time, and what lies between two waits does not co
 });
 
 test("a deadline that passes may begin another", () => {
-  const start = createReadDeadlines(() => now);
+  const start = createReadTimeouts(() => now);
   const passed: string[] = [];
   const first = start(100, () => {
     passed.push("first");

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../src/time/clock.ts";
-import { createEngineStore } from "../../../src/store/sql-store.ts";
+import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { readMigrations } from "../../../src/store/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { migratePostgres } from "../../../src/store/postgres/migrate.ts";
@@ -38,5 +38,5 @@ export async function openPostgresTestStore(clock: Clock = Date.now, given?: str
 export async function openPostgresTestEngine(clock: Clock = Date.now): Promise<TestEngine> {
   const pool = createPostgresPool({ url: await emptyDatabase(), connections: 4, statementTimeoutMs: 0 });
   const engine = postgresEngine(pool);
-  return { store: createEngineStore(engine, clock), engine, [Symbol.asyncDispose]: () => pool.close() };
+  return { store: createSqlStore(engine, clock), engine, [Symbol.asyncDispose]: () => pool.close() };
 }
