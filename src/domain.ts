@@ -1,22 +1,39 @@
-import type { Usage } from "./proxy/usage/usage.ts";
+// The nouns that proxy, store, simulator and telemetry share. Imports nothing.
 
-/** How a request ended, the word for it in log and metrics alike. */
+export type KeyId = number;
+
+/** Tokens of one response, as the backend reports them. */
+export interface Usage {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** One counted response. */
+export interface UsageEvent extends Usage {
+  keyId: KeyId;
+  /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
+  closedAt: number;
+}
+
+/** How a request ended; log and metrics use the same words. */
 export type Outcome = "completed" | "client_left" | "upstream_failed" | "timed_out" | "refused";
 
-/** One finished request as log and metrics see it. The path is without its query; the key appears by id only. */
+/** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {
   method: string;
   path: string;
-  /** What the client got; 499 where it left before the head. */
+  /** The client's status; 499 if it left before the response head. */
   status: number;
   outcome: Outcome;
-  keyId: number | undefined;
-  /** Why it failed, a code of `errors.ts`. */
+  keyId: KeyId | undefined;
+  /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
   streamed: boolean;
-  /** From sending the request to the upstream's response head; undefined where none came. */
+  /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
-  /** To the first byte of the response body (TTFT for streams). */
+  /** From the request's arrival to the first byte of the response body (TTFT for streams). */
   firstByteMs: number | undefined;
   durationMs: number;
   usage: Usage | undefined;

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "./time/clock.ts";
+import type { WallClock } from "./time/clock.ts";
 import type { Log } from "./log/log.ts";
 import { minuteOf } from "./time/seoul.ts";
-import type { FlushId, UsageEvent, UsageIncrement, UsageStore } from "./store/store.ts";
+import type { UsageEvent } from "./domain.ts";
+import type { FlushId, UsageIncrement, UsageStore } from "./store/store.ts";
 
 /** Turns receipts into committed counts. */
 export interface Ledger {
@@ -19,7 +20,7 @@ export interface Ledger {
 
 export interface LedgerOptions {
   store: Pick<UsageStore, "add">;
-  clock: Clock;
+  clock: WallClock;
   log: Log;
   /** Told of every flush: how long it took where it went through. */
   observer?: { committed(durationMs: number): void; commitFailed(): void };

@@ -2,14 +2,15 @@ import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { clientAddress } from "./admin/client-address.ts";
 import { bootstrapAdmin } from "./admin/bootstrap.ts";
 import type { AdminDeps } from "./admin/routes.ts";
-import type { Clock } from "./time/clock.ts";
+import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config } from "./config.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
-import { batchPerTick, createInFlight, createRequestLog, observeAll } from "./telemetry/observers.ts";
+import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createRequestLog } from "./telemetry/request-log.ts";
 import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
@@ -30,7 +31,7 @@ export interface Server {
 }
 
 export interface ServerOptions {
-  clock: Clock;
+  clock: WallClock;
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
@@ -42,15 +43,20 @@ const connectTimeoutMs = 10_000;
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;
 
-const monotonic: Clock = () => performance.now();
+const monotonic: MonotonicClock = () => performance.now();
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   await startFetchThread();
   const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
-  const metrics = createMetrics({ ...build, perKey: config.metrics.perKey, waiting: () => ledger.waiting() });
-  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const inFlight = createInFlight();
+  const metrics = createMetrics({
+    ...build,
+    perKey: config.metrics.perKey,
+    waiting: () => ledger.waiting(),
+    inFlight: inFlight.count,
+  });
+  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
   const figures = options.join?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
@@ -159,7 +165,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(parts.inFlight, batchPerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
+    observer: observeAll(parts.inFlight, observePerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
     clientAddress: connections.peerAddress,
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,

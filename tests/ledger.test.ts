@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLedger, type LedgerOptions } from "../src/ledger.ts";
-import { type FlushId, type UsageEvent, StorageError, type UsageIncrement } from "../src/store/store.ts";
+import { type UsageEvent } from "../src/domain.ts";
+import { type FlushId, StorageError, type UsageIncrement } from "../src/store/store.ts";
 import { memoryLog } from "./store/test-store.ts";
 import { until } from "./support/until.ts";
 

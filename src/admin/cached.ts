@@ -1,10 +1,10 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 
 /**
  * Asks `load` at most once in `forMs` and hands everybody the same answer, so that a page that is open often and a
  * probe that comes often cost no more than one.
  */
-export function cached<T>(clock: Clock, forMs: number, load: () => Promise<T>): () => Promise<T> {
+export function cached<T>(clock: WallClock, forMs: number, load: () => Promise<T>): () => Promise<T> {
   let latest: { at: number; value: Promise<T> } | undefined;
   return () => {
     if (latest === undefined || clock() - latest.at >= forMs) latest = { at: clock(), value: load() };

@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { findBearer } from "../credentials.ts";
 import type { Store } from "../store/store.ts";
 import { answerWithin, cached } from "./cached.ts";
@@ -21,7 +21,7 @@ export interface Readiness {
 
 export interface HealthDeps {
   store: Pick<Store, "checkWritable">;
-  clock: Clock;
+  clock: WallClock;
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
 }
 

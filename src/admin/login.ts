@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
@@ -13,7 +13,7 @@ export interface LoginDeps {
   store: Pick<Store, "sessions" | "settings">;
   config: { username: string };
   sessions: Sessions;
-  clock: Clock;
+  clock: WallClock;
   log: Log;
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
 import type { GpuSample, Store } from "../store/store.ts";
 import type { Health } from "./health.ts";
@@ -9,7 +9,7 @@ const staleAfterMs = 120_000;
 
 export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "gpu">;
-  clock: Clock;
+  clock: WallClock;
   operations: Pick<Health, "upstream">;
   inFlight: () => Promise<number>;
   separatePorts: boolean;

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { findCredential } from "../credentials.ts";
 import type { Log } from "../log/log.ts";
 import { metricsContentType } from "../telemetry/metrics.ts";
@@ -40,7 +40,7 @@ export interface AdminDeps {
   };
   /** Signs session cookies. */
   signingKey: string;
-  clock: Clock;
+  clock: WallClock;
   log: Log;
   /** The client as the outermost trusted proxy saw it. */
   clientAddress: (request: Request) => string;

@@ -1,5 +1,5 @@
 import { signCookie, unsignCookie } from "elysia/utils";
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
@@ -29,7 +29,7 @@ export interface SessionDeps {
   store: Pick<Store, "sessions">;
   config: { username: string };
   signingKey: string;
-  clock: Clock;
+  clock: WallClock;
   log: Log;
 }
 

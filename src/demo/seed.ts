@@ -1,5 +1,5 @@
 import { randomHex } from "../admin/secrets.ts";
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import type { Log } from "../log/log.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { openStore } from "../store/sqlite/open.ts";
@@ -15,7 +15,7 @@ export interface Seeded {
 }
 
 /** Fills an empty data folder with keys and thirty days of history. */
-export async function seed(options: { dataDir: string; clock: Clock; log: Log }): Promise<Seeded> {
+export async function seed(options: { dataDir: string; clock: WallClock; log: Log }): Promise<Seeded> {
   const store = await openStore(options);
   try {
     return await fill(store, options.clock());

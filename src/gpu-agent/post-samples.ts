@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import type { Backoff } from "../time/backoff.ts";
 import type { SampleSet } from "./gpu-entry.ts";
 import type { Latest } from "./latest.ts";
@@ -42,7 +42,7 @@ export interface PostLatestOptions {
   backoff: Backoff;
   /** After a refused key: a person has to act, so there is no hurry. */
   refusedWaitMs: number;
-  clock: Clock;
+  clock: WallClock;
   say: LogOnChange;
   signal: AbortSignal;
 }

@@ -1,17 +1,11 @@
+import { batchPerTick } from "../time/per-tick.ts";
+
 /**
- * Writes what comes in one turn of the event loop at once: a system call for a log line costs more than the line. At the
- * program's end nothing is left behind, unless it is killed.
+ * Writes all log lines of one tick at once: a system call costs more than a line. What is left is written when the
+ * program exits; `kill -9` loses at most the lines of one tick.
  */
 export function createLogWriter(write: (text: string) => void): (line: string) => void {
-  let lines = "";
-  const flush = (): void => {
-    const text = lines;
-    lines = "";
-    if (text !== "") write(text);
-  };
-  process.on("exit", flush);
-  return (line) => {
-    if (lines === "") setImmediate(flush);
-    lines += line;
-  };
+  const lines = batchPerTick<string>((batch) => write(batch.join("")));
+  process.on("exit", lines.flush);
+  return lines.add;
 }

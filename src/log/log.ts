@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -8,7 +8,7 @@ export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields
 export interface LogOptions {
   level: LogLevel;
   format: "pretty" | "json";
-  clock: Clock;
+  clock: WallClock;
   write: (line: string) => void;
   /** In every entry. */
   always?: LogFields;

@@ -1,7 +1,7 @@
-import type { Clock } from "../time/clock.ts";
+import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { RequestObserver, Outcome } from "../domain.ts";
-import type { Usage } from "./usage/usage.ts";
+import type { Usage } from "../domain.ts";
 
 /** What is noted of one request while it runs, handed to the observer once it is over. */
 export interface RequestTracker {
@@ -22,7 +22,7 @@ export interface RequestTracker {
 /** @param monotonic milliseconds that never jump */
 export function trackRequest(
   observer: RequestObserver,
-  monotonic: Clock,
+  monotonic: MonotonicClock,
   method: string,
   path: string,
 ): RequestTracker {

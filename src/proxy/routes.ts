@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { Clock } from "../time/clock.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log/log.ts";
 import { findText, findWholeBody, isRewritable } from "./request/body.ts";
@@ -31,7 +31,7 @@ export interface ProxyDeps extends RespondDeps, AuthenticateDeps {
   disableIdleTimeout: (request: Request) => () => void;
   isStopping: () => boolean;
   startReadTimeout: StartReadTimeout;
-  monotonic: Clock;
+  monotonic: MonotonicClock;
 }
 
 export interface Proxy {
@@ -186,7 +186,7 @@ interface AskedModels {
 }
 
 /** The list of models gets an entry that no backend knows, and asking for that entry asks the backend for its list. */
-function askedModels(method: string, target: string, models: ServedModels, clock: Clock): AskedModels {
+function askedModels(method: string, target: string, models: ServedModels, clock: WallClock): AskedModels {
   const path = withoutQuery(target);
   const createdSeconds = Math.floor(clock() / 1000);
   if (method !== "GET") return { target, edit: undefined };

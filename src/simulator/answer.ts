@@ -1,4 +1,4 @@
-import type { Usage } from "../proxy/usage/usage.ts";
+import type { Usage } from "../domain.ts";
 import type { Speech } from "./text.ts";
 
 export type Header = readonly [name: string, value: string];

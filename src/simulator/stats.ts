@@ -1,4 +1,4 @@
-import type { Usage } from "../proxy/usage/usage.ts";
+import type { Usage } from "../domain.ts";
 import { type SimulatedResponse, isObject } from "./answer.ts";
 import type { EndingKind } from "./recording.ts";
 import type { SimulatedRequest } from "./request.ts";

@@ -1,5 +1,5 @@
 import { and, count, eq, gt, lt, lte, min, sql } from "drizzle-orm";
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
 import type { SessionStore } from "./store.ts";
 
@@ -17,7 +17,7 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
   return (idHash, now) => find(query, { idHash, now });
 }
 
-export function createSessionStore(engine: Engine, clock: Clock): SessionStore {
+export function createSessionStore(engine: Engine, clock: WallClock): SessionStore {
   const { db, transaction, lock } = engine;
   const { sessions, loginAttempts } = engine.tables;
 

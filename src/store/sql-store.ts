@@ -1,4 +1,4 @@
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { createGpuStore } from "./gpu.ts";
 import { createKeyStore } from "./keys.ts";
 import { createSessionStore } from "./sessions.ts";
@@ -10,7 +10,7 @@ import { createUsageStore } from "./usage.ts";
 /** The whole store over one engine, without what depends on where the engine lives. Calls must not overlap. */
 export type SqlStore = Omit<Store, "backup" | "close">;
 
-export function createSqlStore(engine: Engine, clock: Clock): SqlStore {
+export function createSqlStore(engine: Engine, clock: WallClock): SqlStore {
   const settings = createSettingsStore(engine);
   return {
     keys: createKeyStore(engine),

@@ -1,5 +1,3 @@
-import type { Usage } from "../proxy/usage/usage.ts";
-
 /** A result that SQLite has at once and PostgreSQL a little later: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -20,13 +18,6 @@ export interface UsageSum {
   requestCount: number;
   inputTokens: number;
   outputTokens: number;
-}
-
-/** One counted response. */
-export interface UsageEvent extends Usage {
-  keyId: number;
-  /** Epoch milliseconds at which the response closed: its day and minute of Seoul. */
-  closedAt: number;
 }
 
 /** What many receipts of one key in one minute add up to: all that is kept of them. */

@@ -1,5 +1,5 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
-import type { Clock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -14,7 +14,7 @@ const flushesKeptMs = 24 * 60 * minutesPerHour * 1000;
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
-export function createUsageStore(engine: Engine, clock: Clock): UsageStore {
+export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   const { transaction, pipeline } = engine;
   const isNewFlush = prepareIsNewFlush(engine);
   const counting = prepareCounting(engine);

@@ -20,6 +20,8 @@ export interface MetricsOptions {
   perKey: boolean;
   /** Asked at each scrape. */
   waiting: Ledger["waiting"];
+  /** Requests whose response has not ended; read at each scrape. */
+  inFlight: () => number;
 }
 
 /** What one process counted; plain data, so that it can be sent to another one. */
@@ -72,6 +74,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["result"],
   });
   const [stored, skipped] = [gpuSamples({ result: "stored" }), gpuSamples({ result: "skipped" })];
+  addGauge(
+    registry,
+    { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
+    options.inFlight,
+  );
   addLedgerGauges(registry, options.waiting);
   const closeProcess = addProcessMetrics(registry);
   return {

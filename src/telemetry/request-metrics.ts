@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { RequestObserver, RequestRecord } from "../domain.ts";
-import { addGauge, createCounter } from "./series.ts";
+import { createCounter } from "./series.ts";
 
 /** Label values come from these lists alone: a stranger's path or verb must not become a series. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
@@ -45,18 +45,9 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createUpstreamErrorCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
   ];
-  let inFlight = 0;
-  addGauge(
-    registry,
-    { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
-    () => inFlight,
-  );
   return {
-    started() {
-      inFlight += 1;
-    },
+    started: () => {},
     finished(record) {
-      inFlight -= 1;
       for (const observe of observers) observe(record);
     },
   };

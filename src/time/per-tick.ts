@@ -1,31 +1,54 @@
-import type { MaybePromise } from "../store/store.ts";
+export interface PerTick<T> {
+  add(item: T): void;
+  /** Hands over what has been added so far, without waiting for the tick's end. */
+  flush(): void;
+}
 
-/**
- * Asks once, at the end of a turn of the event loop, for all that asked for the same in that turn. It is no cache that
- * could be stale: the question is put after the last of those who get its answer has come. Under load a turn brings a
- * dozen requests, mostly with few keys.
- */
-export function coalescePerTick<T>(find: (of: string) => MaybePromise<T>): (of: string) => Promise<T> {
-  let asked = new Map<string, PromiseWithResolvers<T>>();
+/** Gathers what is added in one tick of the event loop and hands it over in one call at the tick's end, in order. */
+export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
+  let items: T[] = [];
 
-  function answerAll(): void {
-    const answered = asked;
-    asked = new Map();
-    for (const [of, { resolve, reject }] of answered) {
-      try {
-        resolve(find(of));
-      } catch (error) {
-        reject(error);
-      }
-    }
+  function flush(): void {
+    if (items.length === 0) return;
+    const batch = items;
+    items = [];
+    handle(batch);
   }
 
-  return (of) => {
-    const known = asked.get(of);
-    if (known !== undefined) return known.promise;
-    if (asked.size === 0) setImmediate(answerAll);
-    const answer = Promise.withResolvers<T>();
-    asked.set(of, answer);
-    return answer.promise;
+  return {
+    add(item) {
+      if (items.length === 0) setImmediate(flush);
+      items.push(item);
+    },
+    flush,
+  };
+}
+
+/**
+ * Runs one query at the end of a tick for all callers that asked for the same key in that tick. Not a cache: the query
+ * runs after every caller that shares its result has arrived. Under load a tick brings a dozen requests, mostly with few
+ * keys.
+ */
+export function coalescePerTick<T>(find: (key: string) => T | Promise<T>): (key: string) => Promise<T> {
+  const pending = new Map<string, PromiseWithResolvers<T>>();
+  const queries = batchPerTick<string>((keys) => {
+    for (const key of keys) {
+      const query = pending.get(key);
+      pending.delete(key);
+      try {
+        query?.resolve(find(key));
+      } catch (error) {
+        query?.reject(error);
+      }
+    }
+  });
+
+  return (key) => {
+    const shared = pending.get(key);
+    if (shared !== undefined) return shared.promise;
+    const query = Promise.withResolvers<T>();
+    pending.set(key, query);
+    queries.add(key);
+    return query.promise;
   };
 }

@@ -24,6 +24,7 @@ for (const perKey of [false, true]) {
     commit: "bench",
     perKey,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
+    inFlight: () => 0,
   });
   const countAll = () => {
     for (let request = 0; request < requests; request += 1) {

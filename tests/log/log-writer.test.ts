@@ -19,8 +19,8 @@ test("what comes in one turn of the event loop is written at once, in order", as
 test("a program that ends in the same turn leaves nothing behind", async () => {
   const module = new URL("../../src/log/log-writer.ts", import.meta.url).href;
   const program = `
-    const { createLineWriter } = await import(${JSON.stringify(module)});
-    const write = createLineWriter((text) => process.stdout.write(text));
+    const { createLogWriter } = await import(${JSON.stringify(module)});
+    const write = createLogWriter((text) => process.stdout.write(text));
     write("last words\\n");
     process.exit(3);`;
   const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe" });

@@ -1,5 +1,5 @@
 import { describe } from "bun:test";
-import type { Clock } from "../../src/time/clock.ts";
+import type { WallClock } from "../../src/time/clock.ts";
 import { createLog } from "../../src/log/log.ts";
 import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
 import { databaseFile, openStore } from "../../src/store/sqlite/open.ts";
@@ -38,7 +38,7 @@ export interface SqliteTestStore extends TestStore {
 }
 
 /** A whole store, Worker and all, in a folder of its own unless one is given. */
-export async function openTestStore(clock: Clock = Date.now, given?: TempFolder): Promise<SqliteTestStore> {
+export async function openTestStore(clock: WallClock = Date.now, given?: TempFolder): Promise<SqliteTestStore> {
   const folder = given ?? createTempFolder();
   const { entries, log } = memoryLog();
   const store = await openStore({ dataDir: folder.path, clock, log });
@@ -61,7 +61,7 @@ export interface TestEngine extends AsyncDisposable {
   engine: Engine;
 }
 
-export async function openTestEngine(clock: Clock = Date.now): Promise<TestEngine> {
+export async function openTestEngine(clock: WallClock = Date.now): Promise<TestEngine> {
   const folder = createTempFolder();
   const engine = openWriter(databaseFile(folder.path));
   return {
@@ -75,8 +75,8 @@ export async function openTestEngine(clock: Clock = Date.now): Promise<TestEngin
 }
 
 interface TestStores {
-  openTestStore(clock?: Clock): Promise<TestStore>;
-  openTestEngine(clock?: Clock): Promise<TestEngine>;
+  openTestStore(clock?: WallClock): Promise<TestStore>;
+  openTestEngine(clock?: WallClock): Promise<TestEngine>;
 }
 
 /** The same tests on SQLite and on PostgreSQL. */

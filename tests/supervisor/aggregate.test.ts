@@ -16,7 +16,7 @@ interface TestProcess extends Counted {
 
 function startProcess(): TestProcess {
   const waiting = { requests: 0, keys: 0, sinceMs: 0 };
-  const metrics = createMetrics({ version: "1", commit: "c", perKey: true, waiting: () => waiting });
+  const metrics = createMetrics({ version: "1", commit: "c", perKey: true, waiting: () => waiting, inFlight: () => 2 });
   opened.push(metrics);
   let killed = false;
   const answer = async <T>(read: () => T | Promise<T>): Promise<T> => {

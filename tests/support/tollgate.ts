@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../src/time/clock.ts";
+import type { WallClock } from "../../src/time/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { startServer } from "../../src/server.ts";
@@ -29,7 +29,7 @@ export interface Tollgate extends AsyncDisposable {
 }
 
 export interface TollgateOptions {
-  clock?: Clock;
+  clock?: WallClock;
   /** An existing one is kept. */
   dataDir?: string;
 }

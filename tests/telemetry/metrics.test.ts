@@ -6,6 +6,7 @@ import {
   metricsContentType,
   summedMetricsText,
 } from "../../src/telemetry/metrics.ts";
+import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 
 const opened: Metrics[] = [];
@@ -15,9 +16,11 @@ afterEach(() => {
 });
 
 function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } } = {}): Metrics {
-  const metrics = createMetrics({ version: "1.2.3", commit: "abc1234", perKey, waiting: () => waiting });
+  const inFlight = createInFlight();
+  const options = { version: "1.2.3", commit: "abc1234", perKey, waiting: () => waiting, inFlight: inFlight.count };
+  const metrics = createMetrics(options);
   opened.push(metrics);
-  return metrics;
+  return { ...metrics, ...observeAll(inFlight, metrics) };
 }
 
 const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({

@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { findText } from "../request/body.ts";
 import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import { errorFrame } from "../errors.ts";
@@ -7,14 +7,15 @@ import type { UpstreamResponse } from "../upstream/forward.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, readWhole, pump } from "./pump.ts";
-import { createStreamUsageFilter, type UsageAdded } from "../usage/stream-filter.ts";
-import { noUsage, type Usage } from "../usage/usage.ts";
+import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import type { UsageAdded } from "../rewrite/stream-options.ts";
+import { noUsage, type Usage } from "../../domain.ts";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/reader.ts";
 
 export interface RespondDeps {
   /** Commits one counted response; the client sees no end before. Never rejects. */
   record: (receipt: Usage & { keyId: number; closedAt: number }) => Promise<void>;
-  clock: Clock;
+  clock: WallClock;
   /** 0: never. */
   sseKeepaliveMs: number;
 }

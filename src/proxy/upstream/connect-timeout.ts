@@ -1,5 +1,5 @@
 import { createConnection } from "node:net";
-import type { Clock } from "../../time/clock.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Opens a TCP connection and closes it again; rejects where it was refused or the signal fired first. */
 export type Connect = (signal: AbortSignal) => Promise<void>;
@@ -26,7 +26,7 @@ const tickMs = 1_000;
  * long for a head. Once it stands, or is refused, their own connects have been decided too, and they are left to the
  * read timeouts for good; as long as every trial stays silent, those that began `limitMs` ago are given up.
  */
-export function createConnectTimeout(connect: Connect, limitMs: number, clock: Clock): ConnectTimeout {
+export function createConnectTimeout(connect: Connect, limitMs: number, clock: MonotonicClock): ConnectTimeout {
   const waiting = new Set<PendingConnect>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let trying = false;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
 import { AbortReason, abortReasonOf, clientLeft, stopped, timedOut } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
@@ -14,7 +14,7 @@ export interface ForwardDeps {
   startReadTimeout: StartReadTimeout;
   /** Fires when the program stops waiting for running answers. */
   stopping: AbortSignal;
-  monotonic: Clock;
+  monotonic: MonotonicClock;
 }
 
 export interface UpstreamRequest {

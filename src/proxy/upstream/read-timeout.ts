@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes is not the upstream's. */
 export interface ReadTimeout {
@@ -21,7 +21,7 @@ interface Wait {
  * part of what a small answer costs, and with one for each wait more than a frame does.
  * @param monotonic milliseconds that never jump
  */
-export function createReadTimeouts(monotonic: Clock): StartReadTimeout {
+export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout {
   const waits = new Set<Wait>();
   let timer: Timer | undefined;
   let firesAt = Infinity;

@@ -3,7 +3,8 @@ import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, 
 import { createEventStreamParser } from "../sse/parser.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-scanner.ts";
-import { noUsage, readEventUsage, readUsage, type StreamUsage, type Usage } from "./usage.ts";
+import { noUsage, type Usage } from "../../domain.ts";
+import { readEventUsage, readUsage, type StreamUsage } from "./usage.ts";
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
 export interface UsageReader {

@@ -1,13 +1,7 @@
 import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type MemberSpan } from "./completion-chunk.ts";
 import { createEventSplitter } from "../sse/event-splitter.ts";
 import { hasMember, isWhiteSpace } from "../json/bytes.ts";
-
-/** What the proxy added to a request's `stream_options`, and what the client must therefore not see in the answer. */
-export interface UsageAdded {
-  includeUsage: boolean;
-  /** Where the client asked for `include_usage` itself, this alone is added. */
-  continuousUsage: boolean;
-}
+import type { UsageAdded } from "../rewrite/stream-options.ts";
 
 /** Takes out of an event stream what was only sent because the proxy asked. */
 export interface StreamUsageFilter {

@@ -1,10 +1,4 @@
-/** Tokens of one response. */
-export interface Usage {
-  inputTokens: number;
-  outputTokens: number;
-}
-
-export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+import type { Usage } from "../../domain.ts";
 
 /** Where an answer or an event keeps its `usage`: on top, or in a Messages `message`, or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;

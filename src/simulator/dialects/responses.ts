@@ -1,4 +1,4 @@
-import type { Usage } from "../../proxy/usage/usage.ts";
+import type { Usage } from "../../domain.ts";
 import {
   type SimulatedResponse,
   tick,

@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
@@ -24,7 +24,7 @@ const mostCuts = 5;
 
 export interface PostgresStoreOptions {
   url: string;
-  clock: Clock;
+  clock: WallClock;
 }
 
 /**
@@ -54,7 +54,7 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
 }
 
 /** Three pools, so that requests wait neither for flushes nor for reports. */
-function storeOver(url: string, clock: Clock): Store {
+function storeOver(url: string, clock: WallClock): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const counting = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const rest = createPostgresPool({ url, connections: 4, statementTimeoutMs });

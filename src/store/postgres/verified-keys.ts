@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { WallClock } from "../../time/clock.ts";
 import type { KeyStore } from "../store.ts";
 
 const trustedMs = 5 * 60_000;
@@ -9,7 +9,7 @@ type Found = { id: number };
 export interface VerifiedKeysOptions {
   /** Asks the database. Rejects where it does not answer within `timeoutMs`. */
   ask: (key: string, timeoutMs: number) => Promise<Found | undefined>;
-  clock: Clock;
+  clock: WallClock;
   /** How long the database has while it is well, and while it is known to be away. */
   patienceMs?: number;
   awayPatienceMs?: number;

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../time/clock.ts";
+import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { Engine } from "../engine.ts";
@@ -22,7 +22,7 @@ export interface StoreOptions {
   dataDir: string;
   /** `postgres://…`; undefined: SQLite in the data folder. */
   databaseUrl?: string | undefined;
-  clock: Clock;
+  clock: WallClock;
   log: Log;
 }
 
@@ -50,7 +50,7 @@ interface SqliteParts {
   file: string;
   worker: StorageWorker;
   reader: Engine;
-  clock: Clock;
+  clock: WallClock;
 }
 
 function storeOver({ file, worker, reader, clock }: SqliteParts): Store {
@@ -118,7 +118,7 @@ async function* report(worker: StorageWorker, name: string, ...args: unknown[]):
 export interface Backup {
   file: string;
   target: string;
-  clock: Clock;
+  clock: WallClock;
   signal?: AbortSignal;
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../../time/clock.ts";
+import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import { StorageError } from "../store.ts";
 import type { WorkerReply, WorkerCall } from "./worker.ts";
@@ -24,7 +24,7 @@ interface PendingCall {
 }
 
 /** One Worker's life, without a second one. `onDeath` is told once, unless it was stopped. */
-export function startWorker(clock: Clock, onDeath: () => void = () => {}): StorageWorker {
+export function startWorker(clock: WallClock, onDeath: () => void = () => {}): StorageWorker {
   const worker = new Worker(workerUrl);
   const waiting = new Map<number, PendingCall>();
   let nextId = 1;
@@ -69,7 +69,7 @@ export function startWorker(clock: Clock, onDeath: () => void = () => {}): Stora
  * A Worker that has the database open, and another one whenever it dies.
  * @throws StorageError where the database cannot be opened the first time
  */
-export async function keepWorker(options: { file: string; clock: Clock; log: Log }): Promise<StorageWorker> {
+export async function keepWorker(options: { file: string; clock: WallClock; log: Log }): Promise<StorageWorker> {
   const { file, clock, log } = options;
   let restartMs = firstRestartMs;
   let restart: Timer | undefined;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createUsageScanner, mayHoldUsage, mentionsUsage } from "../../../src/proxy/usage/json-scanner.ts";
-import { noUsage, readUsage, type Usage } from "../../../src/proxy/usage/usage.ts";
+import { noUsage, type Usage } from "../../../src/domain.ts";
+import { readUsage } from "../../../src/proxy/usage/usage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();

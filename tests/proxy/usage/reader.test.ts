@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/reader.ts";
-import { noUsage, readEventUsage, type Usage } from "../../../src/proxy/usage/usage.ts";
+import { noUsage, type Usage } from "../../../src/domain.ts";
+import { readEventUsage } from "../../../src/proxy/usage/usage.ts";
 import { answers } from "../../fixtures/answers.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";

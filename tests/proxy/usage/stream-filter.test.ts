@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createStreamUsageFilter, type UsageAdded } from "../../../src/proxy/usage/stream-filter.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { usageServers, type UsageAsked, type UsageServer } from "../../fixtures/usage-servers.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 

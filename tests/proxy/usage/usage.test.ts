@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { noUsage, readEventUsage, readUsage, type StreamUsage, type Usage } from "../../../src/proxy/usage/usage.ts";
+import { noUsage, type Usage } from "../../../src/domain.ts";
+import { readEventUsage, readUsage, type StreamUsage } from "../../../src/proxy/usage/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../../../src/time/clock.ts";
+import type { WallClock } from "../../../src/time/clock.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { readMigrations } from "../../../src/store/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
@@ -24,7 +24,7 @@ async function emptyDatabase(): Promise<string> {
   return url;
 }
 
-export async function openPostgresTestStore(clock: Clock = Date.now, given?: string): Promise<TestStore> {
+export async function openPostgresTestStore(clock: WallClock = Date.now, given?: string): Promise<TestStore> {
   const url = given ?? (await emptyDatabase());
   const store = await openPostgresStore({ url, clock });
   return {
@@ -35,7 +35,7 @@ export async function openPostgresTestStore(clock: Clock = Date.now, given?: str
   };
 }
 
-export async function openPostgresTestEngine(clock: Clock = Date.now): Promise<TestEngine> {
+export async function openPostgresTestEngine(clock: WallClock = Date.now): Promise<TestEngine> {
   const pool = createPostgresPool({ url: await emptyDatabase(), connections: 4, statementTimeoutMs: 0 });
   const engine = postgresEngine(pool);
   return { store: createSqlStore(engine, clock), engine, [Symbol.asyncDispose]: () => pool.close() };

@@ -1,0 +1,27 @@
+import type { RequestObserver } from "../domain.ts";
+import type { Log } from "../log/log.ts";
+
+/** Logs one line for each request once it has ended. */
+export function createRequestLog(log: Log): RequestObserver {
+  return {
+    started: () => {},
+    finished: (record) =>
+      log.info("request", {
+        method: record.method,
+        path: record.path,
+        status: record.status,
+        outcome: record.outcome,
+        keyId: record.keyId,
+        code: record.code,
+        streamed: record.streamed,
+        upstreamMs: toTenths(record.upstreamMs),
+        firstByteMs: toTenths(record.firstByteMs),
+        durationMs: toTenths(record.durationMs),
+        inputTokens: record.usage?.inputTokens,
+        outputTokens: record.usage?.outputTokens,
+      }),
+  };
+}
+
+const toTenths = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : Math.round(ms * 10) / 10;

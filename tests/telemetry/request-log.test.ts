@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { createRequestLog } from "../../src/telemetry/request-log.ts";
+import type { RequestRecord } from "../../src/domain.ts";
+import { memoryLog } from "../store/test-store.ts";
+
+const record: RequestRecord = {
+  method: "POST",
+  path: "/v1/messages",
+  status: 200,
+  outcome: "completed",
+  keyId: 7,
+  code: undefined,
+  streamed: true,
+  upstreamMs: 1.26,
+  firstByteMs: undefined,
+  durationMs: 12.345,
+  usage: { inputTokens: 3, outputTokens: 4 },
+};
+
+test("the request log tells times to a tenth of a millisecond and tokens, and leaves out what did not happen", () => {
+  const { entries, log } = memoryLog();
+  const requestLog = createRequestLog(log);
+  requestLog.started();
+  requestLog.finished(record);
+  requestLog.finished({ ...record, usage: undefined });
+  const [counted, uncounted] = entries;
+  expect(counted as unknown).toEqual({
+    time: "1970-01-01T00:00:00.000Z",
+    level: "info",
+    message: "request",
+    method: "POST",
+    path: "/v1/messages",
+    status: 200,
+    outcome: "completed",
+    keyId: 7,
+    streamed: true,
+    upstreamMs: 1.3,
+    durationMs: 12.3,
+    inputTokens: 3,
+    outputTokens: 4,
+  });
+  expect(uncounted).not.toHaveProperty("inputTokens");
+});
