@@ -32,7 +32,7 @@ const unreachable = {
   type: "error",
   error: {
     type: "api_error",
-    message: "The backend could not be reached, or broke off its answer.",
+    message: "The backend could not be reached, or broke off its response.",
     param: null,
     code: "upstream_unreachable",
   },
