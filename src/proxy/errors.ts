@@ -46,7 +46,8 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     status: 401,
     type: "authentication_error",
     message: "Invalid API key.",
-    headers: { "www-authenticate": "Bearer" },
+    // Some agents repeat a wrong key for minutes unless told not to.
+    headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
   },
   body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
@@ -95,7 +96,7 @@ export class ProxyError extends Error {
 
 export function errorResponse(code: ErrorCode): Response {
   const { status, headers } = kinds[code];
-  return Response.json(errorBody(code), headers === undefined ? { status } : { status, headers });
+  return Response.json(errorBody(code), { status, headers: { "x-content-type-options": "nosniff", ...headers } });
 }
 
 /** The client is gone, so nothing is sent. Log and metrics show nginx's number for it. */

@@ -23,16 +23,19 @@ const ending: Readonly<Record<Place, Uint8Array>> = {
   "inside a line": utf8.encode("\n\n"),
 };
 
-export function createMeterOutput(): MeterOutput {
+/** @param onFirstBytes called when the first bytes are sent */
+export function createMeterOutput(onFirstBytes: () => void): MeterOutput {
   const boundary = createEventBoundary();
   let controller: TransformStreamDefaultController<Uint8Array> | undefined;
   let sent = false;
 
   function send(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    sent = true;
     boundary.passed(bytes);
     controller?.enqueue(bytes);
+    if (sent) return;
+    sent = true;
+    onFirstBytes();
   }
 
   return {

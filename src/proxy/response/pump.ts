@@ -15,10 +15,17 @@ export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
   return length !== null && Number(length) <= maxBytes;
 }
 
-/** @throws AbortReason if the response breaks off or times out, or the client leaves */
-export async function readWhole({ response, readTimeout, signal }: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
+/**
+ * @returns the whole body, or, if it is longer than `maxBytes`, a stream of it
+ * @throws AbortReason if the response breaks off or times out, or the client leaves
+ */
+export async function readWhole(
+  { response, readTimeout, signal }: UpstreamResponse,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
   if (response.body === null) return new Uint8Array();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
   const reader = response.body.getReader();
   try {
     for (;;) {
@@ -27,12 +34,30 @@ export async function readWhole({ response, readTimeout, signal }: UpstreamRespo
       readTimeout.endWait();
       if (done) break;
       chunks.push(value);
+      length += value.length;
+      if (length > maxBytes) return resumed(chunks, reader);
     }
   } catch (error) {
     throw abortReasonOf(error, signal);
   }
   const [only] = chunks;
   return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
+}
+
+/** A body that was begun, from its start. */
+function resumed(chunks: Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const first = chunks.shift();
+        const { done, value } = first === undefined ? await reader.read() : { done: false, value: first };
+        if (done || value === undefined) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 export interface PumpOptions {

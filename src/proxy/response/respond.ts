@@ -10,8 +10,13 @@ import { abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/reader.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
+import { terminalEventsOf } from "./terminal-event.ts";
+
+/** A longer response is passed on without its edit. */
+const maxEditedBytes = 4 * 1024 * 1024;
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. */
 export type RecordUsage = (event: UsageEvent) => Promise<void>;
@@ -72,8 +77,13 @@ function clientHead(response: Response): Head {
 }
 
 async function respondWithoutBody(responding: Responding, deps: RespondDeps, { init }: Head): Promise<Response> {
-  await settle(responding, deps, noUsage, undefined);
-  return new Response(null, init);
+  const {
+    method,
+    upstream: { response },
+  } = responding;
+  await settle(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
+  return new Response(announcesNothing ? unreadStream() : null, init);
 }
 
 /** Reads the body to its end first, which costs half of what a stream does. */
@@ -84,41 +94,59 @@ async function respondWhole(
   edit: Responding["edit"],
 ): Promise<Response> {
   const { upstream, tracker } = responding;
-  let bytes: Uint8Array<ArrayBuffer>;
-  try {
-    bytes = await readWhole(upstream);
-  } catch (error) {
-    const reason = abortReasonOf(error, upstream.signal);
-    await settle(responding, deps, noUsage, reason);
-    throw reason;
+  const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
+    async (error: unknown) => {
+      await settle(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+      throw abortReasonOf(error, upstream.signal);
+    },
+  );
+  if (read instanceof ReadableStream) {
+    const rest = { ...upstream, response: new Response(read, upstream.response) };
+    return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  await settle(responding, deps, await readWholeUsage(bytes, kind), undefined);
+  const usage = await readWholeUsage(read, kind);
+  await settle(responding, createCount(responding, deps), { usage, cause: undefined, hasSent: false });
   headers.delete("content-length");
-  const body = edit?.(findText(bytes) ?? "") ?? bytes;
+  const body = edit?.(findText(read) ?? "") ?? read;
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
 }
 
-/** Passes the body on as it comes. */
-function respondStreaming(responding: Responding, deps: RespondDeps, { init, headers, kind }: Head): Response {
+/**
+ * Passes the body on as it comes, once its first bytes are here: a response that fails before them is an error of ours.
+ * Bun withholds the head until then in any case.
+ */
+async function respondStreaming(
+  responding: Responding,
+  deps: RespondDeps,
+  { init, headers, kind }: Head,
+): Promise<Response> {
   const { upstream, tracker, path, usageAdded } = responding;
   // Nothing can be put into a compressed event stream, so it passes like any other body.
   const isEventStream = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   tracker.streamed = true;
+  const count = createCount(responding, deps);
   const meter = createMeter({
     reader: createUsageReader(kind),
     filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
+    hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
-    settle: (usage, cause) => settle(responding, deps, usage, cause),
+    commit: (usage) => count.commit(usage),
+    settle: (usage, cause) => settle(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
     errorFrame: isEventStream ? (code) => errorFrame(path, code) : undefined,
     onFirstByte: tracker.firstByte,
   });
+  await meter.started;
   return new Response(meter.readable, init);
 }
+
+/** Bun adds `content-length: 0` to a HEAD's response unless its body is an open stream (1.4.5). Remove when it does not. */
+const unreadStream = (): ReadableStream<Uint8Array> =>
+  new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
 
 /** Bun adds a content type to a response that has none unless its body is a stream (1.4.5). Remove when it does not. */
 function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
@@ -130,20 +158,51 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
+/** The committed count of one response. */
+interface Count {
+  isCommitted(): boolean;
+  /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
+  commit(usage: Usage): Promise<void>;
+}
+
+function createCount({ upstream, keyId }: Responding, { record, wall }: RespondDeps): Count {
+  let committed: Usage | undefined;
+  return {
+    isCommitted: () => committed !== undefined,
+    async commit(usage) {
+      const before = committed;
+      if (!upstream.response.ok) return;
+      committed = usage;
+      if (before === undefined) return record({ keyId, closedAt: wall(), ...usage });
+      const inputTokens = usage.inputTokens - before.inputTokens;
+      const outputTokens = usage.outputTokens - before.outputTokens;
+      if (inputTokens === 0 && outputTokens === 0) return;
+      await record({ keyId, closedAt: wall(), inputTokens, outputTokens, requestCount: 0 });
+    },
+  };
+}
+
+interface Ending {
+  usage: Usage;
+  /** Why it ended early; undefined if it is whole. */
+  cause: unknown;
+  /** Whether the client got any of it. */
+  hasSent: boolean;
+}
+
 /**
- * Runs once for each response. It counts if the upstream's status is 2xx and the upstream did not break it off itself.
- * @param cause why it ended early; undefined if it is whole
+ * Runs once for each response. It counts if the upstream did not break it off itself; one whose terminal event was sent
+ * is whole, however its connection ends.
  */
 async function settle(
-  { upstream, tracker, keyId }: Responding,
-  { record, wall }: RespondDeps,
-  usage: Usage,
-  cause: unknown,
+  { upstream, tracker }: Responding,
+  count: Count,
+  { usage, cause, hasSent }: Ending,
 ): Promise<void> {
-  const reason = cause === undefined ? undefined : abortReasonOf(cause, upstream.signal);
+  const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (upstream.response.ok && (reason === undefined || reason.outcome === "client_left")) {
-    await record({ keyId, closedAt: wall(), ...usage });
-  }
+  if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
+  // A failure before the first byte becomes an error response, and that ends the request.
+  if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, usage });
 }

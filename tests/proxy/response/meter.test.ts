@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { gzipSync } from "node:zlib";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/reader.ts";
@@ -25,6 +27,7 @@ function start(options: Partial<MeterOptions> = {}): Started {
   const meter = createMeter({
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
     keepaliveMs: 0,
+    commit: async () => {},
     async settle(usage, cause) {
       settlements.push({ usage, cause });
     },
@@ -174,7 +177,6 @@ describe("a meter that fails", () => {
   const frameText = text.decode(frame);
 
   test.each([
-    ["before any byte", [], frameText],
     ["between events", ["data: a\n\n"], `data: a\n\n${frameText}`],
     ["between the lines of an event", ["event: a\n"], `event: a\n\n${frameText}`],
     ["inside a line", ["data: a\n\ndata: {"], `data: a\n\ndata: {\n\n${frameText}`],
@@ -196,15 +198,25 @@ describe("a meter that fails", () => {
     expect(settlements[0]?.cause).toBe("broken");
   });
 
+  test("before any byte sends nothing: the caller still has a whole response to give", async () => {
+    const { meter, writer } = start();
+    meter.fail(frame);
+    expect(meter.hasSent()).toBe(false);
+    await writer.abort("broken");
+    expect(meter.started).rejects.toBe("broken");
+  });
+
   test("sends nothing after the frame, and the frame once", async () => {
     jest.useFakeTimers();
     const { meter, writer } = start({ keepaliveMs: 5 });
+    write(writer, "data: a\n\n");
+    await meter.started;
     meter.fail(frame);
     meter.fail(frame);
     write(writer, "data: late\n\n");
     void writer.close();
     jest.advanceTimersByTime(20);
-    expect(await readAll(meter.readable)).toBe(frameText);
+    expect(await readAll(meter.readable)).toBe(`data: a\n\n${frameText}`);
   });
 
   test("sends no frame if there is none to send, nor once the response is settled", async () => {
@@ -219,6 +231,28 @@ describe("a meter that fails", () => {
     expect(left.settlements).toHaveLength(1);
   });
 
+  test("drops an unfinished event that was held", async () => {
+    const { meter, writer } = start({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, 'data: a\n\ndata: {"cho');
+    expect(await readText(reader)).toBe("data: a\n\n");
+    meter.fail(frame);
+    expect(await readText(reader)).toBe(frameText);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+  });
+
+  test("sends no frame after the terminal event", async () => {
+    const { meter, writer } = start({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    expect(await readText(reader)).toBe("data: [DONE]\n\n");
+    meter.fail(frame);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+  });
+
   test("first sends what a filter holds", async () => {
     const held = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
     const { meter, writer } = start({
@@ -230,6 +264,56 @@ describe("a meter that fails", () => {
     meter.fail(frame);
     expect(await readText(reader)).toBe(`${held}data: {"cho`);
     expect(await readText(reader)).toBe(`\n\n${frameText}`);
+  });
+});
+
+describe("a meter that holds the terminal event", () => {
+  const done = "data: [DONE]\n\n";
+  const hold = () => createEventHold(terminalEventsOf("/v1/chat/completions"));
+
+  test("sends it once the usage before it is committed, and the rest after it", async () => {
+    const committed = Promise.withResolvers<void>();
+    const commits: Usage[] = [];
+    const { meter, writer, settlements } = start({
+      hold: hold(),
+      commit(usage) {
+        commits.push(usage);
+        return committed.promise;
+      },
+    });
+    const reader = meter.readable.getReader();
+    write(writer, Buffer.concat([utf8.encode("data: a\n\n"), usageEvent, utf8.encode(`${done}: bye\n\n`)]));
+    expect(await readText(reader)).toBe(`data: a\n\n${text.decode(usageEvent)}`);
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
+    await passTicks();
+    expect([commits, received]).toEqual([[five], ""]);
+    committed.resolve();
+    expect(await next).toBe(`${done}: bye\n\n`);
+    void writer.close();
+    expect(await readText(reader)).toBe("(end)");
+    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+  });
+
+  test("commits nothing early in a stream without one, and sends its unfinished end after the settlement", async () => {
+    let commits = 0;
+    const settled = Promise.withResolvers<void>();
+    const { meter, writer } = start({
+      hold: hold(),
+      commit: async () => void commits++,
+      settle: () => settled.promise,
+    });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n");
+    void writer.close();
+    expect(await readText(reader)).toBe("data: a\n\n");
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
+    await passTicks();
+    expect([commits, received]).toEqual([0, ""]);
+    settled.resolve();
+    expect(await next).toBe("data: [DONE]\n");
+    expect(await readText(reader)).toBe("(end)");
   });
 });
 
