@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { join, relative } from "node:path";
+import packageJson from "../package.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..");
 const textOf = (document: string): Promise<string> => Bun.file(join(root, document)).text();
@@ -9,7 +10,7 @@ const textOf = (document: string): Promise<string> => Bun.file(join(root, docume
 const pathsIn = (text: string): string[] =>
   [...text.matchAll(/`((?:src|console|tests|drizzle|\.ci|\.github)(?:\/[\w./-]+)?)`/g)].map(([, path]) => path ?? "");
 
-describe.each([".github/SECURITY.md"])("%s", (document) => {
+describe.each([".github/CONTRIBUTING.md", ".github/SECURITY.md"])("%s", (document) => {
   test("names only files and folders that exist", async () => {
     const paths = pathsIn(await textOf(document));
     expect(paths).not.toBeEmpty();
@@ -21,4 +22,25 @@ test("every row of the threat model names a test", async () => {
   const rows = [...(await textOf(".github/SECURITY.md")).matchAll(/^\|.*\|$/gm)].map(([row]) => row).slice(2);
   expect(rows).not.toBeEmpty();
   expect(rows.filter((row) => !/`tests\/[\w./-]+\.test\.ts` *\|$/.test(row))).toEqual([]);
+});
+
+/** The text below a heading of the second level. */
+const section = (text: string, heading: string): string =>
+  text.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
+
+const foldersIn = (folder: string): string[] =>
+  readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+
+test("the tree names every folder of the program", async () => {
+  const named = new Set(pathsIn(section(await textOf(".github/CONTRIBUTING.md"), "The tree")));
+  expect(foldersIn("src").filter((folder) => !named.has(folder))).toEqual([]);
+});
+
+test("Packages names every dependency", async () => {
+  const packages = section(await textOf(".github/CONTRIBUTING.md"), "Packages");
+  const rows = [...packages.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = ""]) => names.match(/[^`, ]+/g) ?? []);
+  const installed = [packageJson.dependencies, packageJson.devDependencies].flatMap((list) => Object.keys(list));
+  expect(rows.toSorted()).toEqual(installed.toSorted());
 });
