@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "./proxy/errors.ts";
+import { isPathWithoutV1 } from "./proxy/request/target.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
 export interface AppDeps {
@@ -30,17 +31,17 @@ export function createAdminApp(deps: AdminDeps) {
  */
 export function createApp({ admin, proxy }: AppDeps): Fetcher {
   const [proxyApp, adminApp] = [createProxyApp(proxy), createAdminApp(admin)];
-  return { fetch: (request) => (isForProxy(request.url) ? proxyApp : adminApp).fetch(request) };
+  return { fetch: (request) => (isForProxy(request) ? proxyApp : adminApp).fetch(request) };
 }
 
-/** With an invalid Host a URL is its path alone. */
-function isForProxy(url: string): boolean {
-  return /^(?:https?:\/\/[^/]*)?\/v1(?:[/?]|$)/.test(url);
+/** With an invalid Host, a URL is only its path. */
+function isForProxy(request: Request): boolean {
+  return /^(?:https?:\/\/[^/]*)?\/+v1(?:[/?]|$)/.test(request.url) || isPathWithoutV1(request);
 }
 
 /** `/v1` alone. */
 export function createProxyApp(proxy: Proxy): Fetcher {
-  return new Elysia(options).use(proxyRoutes(proxy)).all("/*", ({ request }) => proxy.refuse(request, "not_found"));
+  return new Elysia(options).use(proxyRoutes(proxy));
 }
 
 /** All but `/v1`, for a port of its own: there the console must not take those paths for pages of its own. */

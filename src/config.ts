@@ -102,6 +102,8 @@ const variables = {
   PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
   MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
+  MAX_BODY_BYTES: integer({ minimum: 1024, maximum: 1024 ** 3, default: 64 * 1024 ** 2 }),
+  MAX_HELD_BYTES: integer({ minimum: 4096, maximum: 2 ** 40, default: 1024 ** 3 }),
   HOST: text(Type.String({ default: "127.0.0.1", pattern: "^[^\\s/]+$" }), "an address or name to listen on"),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
@@ -182,6 +184,11 @@ function contradictions(settings: Settings): string[] {
   if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0 && settings.ADMIN_PORT === settings.PORT) {
     problems.push(`ADMIN_PORT: "${settings.ADMIN_PORT}" is not allowed; use another port than PORT, or leave it unset`);
   }
+  if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
+    problems.push(
+      "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
+    );
+  }
   if (settings.DATABASE_URL !== undefined && settings.SECRET_KEY === undefined) {
     problems.push("SECRET_KEY: must be set where DATABASE_URL is, since every instance has to sign alike");
   }
@@ -208,6 +215,9 @@ function configFrom(settings: Settings, terminal: boolean) {
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       forceStreamUsage: settings.PROXY_FORCE_STREAM_USAGE,
     },
+    maxBodyBytes: settings.MAX_BODY_BYTES,
+    /** Of all requests together; a key gets a quarter. */
+    maxHeldBytes: settings.MAX_HELD_BYTES,
     /** 0: never. */
     sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
     corsOrigins: settings.PROXY_CORS_ORIGINS,

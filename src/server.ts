@@ -16,6 +16,7 @@ import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
+import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
 import { openStore } from "./store/sqlite/open.ts";
@@ -165,7 +166,9 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       monotonic,
     }),
     observer: observeAll(parts.inFlight, observePerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
-    clientAddress: connections.peerAddress,
+    peerAddress: connections.peerAddress,
+    clientAddress: clientAddressOf(config),
+    heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
   });
@@ -189,18 +192,22 @@ async function adminDepsOf(
     signingKey,
     clock,
     log,
-    clientAddress: (request) =>
-      clientAddress({
-        forwardedFor: request.headers.get("x-forwarded-for"),
-        socketAddress: connections.peerAddress(request) ?? "",
-        trustedHops: config.trustProxy,
-      }),
+    clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
     metricsText: figures.metricsText,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: figures.inFlight,
     probeUpstream: probeOf(config.upstream),
   };
+}
+
+function clientAddressOf({ trustProxy }: Config) {
+  return (request: Request, peerAddress = ""): string =>
+    clientAddress({
+      forwardedFor: trustProxy === 0 ? null : request.headers.get("x-forwarded-for"),
+      socketAddress: peerAddress,
+      trustedHops: trustProxy,
+    });
 }
 
 /** The backend answers when it answers anything at all to the cheapest question there is. */

@@ -7,9 +7,12 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { type ReadBody, readBody } from "./request/body.ts";
+import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
+import { requestIdOf } from "./request/request-id.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
+import { takesJson } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { resolveModelList } from "./response/model-list.ts";
 import { type RecordUsage, respond } from "./response/respond.ts";
@@ -20,16 +23,20 @@ import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
 export interface ProxyDeps {
-  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
+  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
   forward: Forward;
   record: RecordUsage;
   observer: RequestObserver;
-  clientAddress: (request: Request) => string | undefined;
+  /** The address at the other end of the connection. */
+  peerAddress: (request: Request) => string | undefined;
+  /** The client as the outermost trusted reverse proxy saw it. */
+  clientAddress: (request: Request, peerAddress: string | undefined) => string;
   /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
   disableIdleTimeout: (request: Request) => () => void;
   isStopping: () => boolean;
   startReadTimeout: StartReadTimeout;
+  heldBytes: HeldBytes;
   wall: WallClock;
   monotonic: MonotonicClock;
   /** 0: never. */
@@ -50,14 +57,14 @@ export function guardedRoutes(proxy: Proxy, fetch: (request: Request) => Respons
 
 /** Nothing here may touch `set`: Elysia 1.4.30 would then decode a streamed response as text. Remove when it does not. */
 export function proxyRoutes(proxy: Proxy) {
-  return new Elysia().all("/v1/*", ({ request }) => proxy.handle(request), { parse: "none" });
+  return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
 }
 
 export function createProxy(deps: ProxyDeps): Proxy {
   const { config, findKey, forward, log, monotonic, observer, startReadTimeout, wall } = deps;
 
   /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-  async function serve(request: Request, tracker: RequestTracker): Promise<Response> {
+  async function serve(request: Request, tracker: RequestTracker, peerAddress: string | undefined): Promise<Response> {
     const { path, pathAndQuery } = readTarget(request);
     if (deps.isStopping()) throw new ProxyError("shutting_down");
 
@@ -66,7 +73,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
     // Before the body: the idle timer also cuts a body that flows for too long (Bun 1.4.5).
     tracker.onFinished(deps.disableIdleTimeout(request));
 
-    const { body, stream, usageAdded } = rewrite(path, await readBody(request, startReadTimeout));
+    using held = deps.heldBytes.open(key.id);
+    const { body, stream, usageAdded } = rewrite(path, await read(request, path, held));
     const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
     tracker.upstreamRequestSent();
@@ -75,14 +83,16 @@ export function createProxy(deps: ProxyDeps): Proxy {
       pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
       headers: upstreamRequestHeaders(request.headers, {
         keepLength: body === null || body instanceof ReadableStream,
-        clientAddress: deps.clientAddress(request),
+        peerAddress,
         upstreamApiKey: config.upstream.apiKey,
+        requestId: tracker.requestId,
       }),
       body,
       readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
       client: request.signal,
     });
     tracker.upstreamResponded();
+    held.release();
 
     return respond(
       { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
@@ -90,14 +100,22 @@ export function createProxy(deps: ProxyDeps): Proxy {
     );
   }
 
+  const read = (request: Request, path: string, held: HeldShare): Promise<ReadBody> =>
+    readBody(request, takesJson(path), { startReadTimeout, held, maxBytes: config.maxBodyBytes });
+
   function rewrite(path: string, { body, text }: ReadBody): OutgoingBody {
     if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
     const rewritten = rewriteRequest(path, text, config.rewrite);
     return { ...rewritten, body: rewritten.body ?? body };
   }
 
-  const track = (request: Request): RequestTracker =>
-    trackRequest(observer, monotonic, request.method, loggedPath(request.url));
+  const track = (request: Request, peerAddress: string | undefined): RequestTracker =>
+    trackRequest(observer, monotonic, {
+      id: requestIdOf(request.headers),
+      method: request.method,
+      path: loggedPath(request),
+      clientAddress: deps.clientAddress(request, peerAddress),
+    });
 
   function fail(request: Request, tracker: RequestTracker, error: unknown): Response {
     const { code, outcome } = classifyFailure(error, request.signal);
@@ -105,17 +123,19 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const response = failureResponse(code);
     tracker.status = response.status;
     tracker.finish(outcome, { code });
-    return withCors(request, response);
+    return withOurHeaders(request, tracker, response);
   }
 
-  function withCors(request: Request, response: Response): Response {
+  function withOurHeaders(request: Request, tracker: RequestTracker, response: Response): Response {
+    response.headers.set("x-request-id", tracker.requestId);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
   }
 
   return {
     async handle(request) {
-      const tracker = track(request);
+      const peerAddress = deps.peerAddress(request);
+      const tracker = track(request, peerAddress);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) {
         tracker.status = preflight.status;
@@ -123,12 +143,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
         return preflight;
       }
       try {
-        return withCors(request, await serve(request, tracker));
+        return withOurHeaders(request, tracker, await serve(request, tracker, peerAddress));
       } catch (error) {
         return fail(request, tracker, error);
       }
     },
-    refuse: (request, code) => fail(request, track(request), new ProxyError(code)),
+    refuse: (request, code) => fail(request, track(request, deps.peerAddress(request)), new ProxyError(code)),
   };
 }
 

@@ -7,6 +7,8 @@ export function createRequestLog(log: Log): RequestObserver {
     started: () => {},
     finished: (record) =>
       log.info("request", {
+        requestId: record.requestId,
+        client: record.clientAddress,
         method: record.method,
         path: record.path,
         status: record.status,

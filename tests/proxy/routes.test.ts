@@ -3,6 +3,7 @@ import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
+import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
@@ -36,6 +37,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
       },
       rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
       corsOrigins: undefined,
+      maxBodyBytes: 1_000_000,
     },
     forward: async (call) => {
       calls.push(call);
@@ -51,7 +53,9 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     findKey: () => ({ id: 1 }),
     record: async () => void events.push("counted"),
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
-    clientAddress: () => undefined,
+    peerAddress: () => undefined,
+    clientAddress: () => "192.0.2.7",
+    heldBytes: createHeldBytes(1_000_000, 1_000_000),
     disableIdleTimeout: () => {
       events.push("idle timeout disabled");
       return () => void events.push("idle timeout restored");

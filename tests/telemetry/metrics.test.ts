@@ -24,6 +24,8 @@ function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } }
 }
 
 const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/chat/completions",
   status: 200,

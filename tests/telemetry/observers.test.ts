@@ -3,6 +3,8 @@ import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/
 import type { RequestObserver, RequestRecord } from "../../src/domain.ts";
 
 const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/messages",
   status: 200,

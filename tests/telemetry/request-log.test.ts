@@ -4,6 +4,8 @@ import type { RequestRecord } from "../../src/domain.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/messages",
   status: 200,
@@ -28,6 +30,8 @@ test("the request log tells times to a tenth of a millisecond and tokens, and le
     time: "1970-01-01T00:00:00.000Z",
     level: "info",
     message: "request",
+    requestId: "req-1",
+    client: "192.0.2.7",
     method: "POST",
     path: "/v1/messages",
     status: 200,
