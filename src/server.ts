@@ -17,7 +17,7 @@ import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
-import { openStore } from "./store/sqlite/open.ts";
+import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
 

@@ -78,8 +78,6 @@ export interface Store {
   readonly settings: SettingsStore;
   /** Resolves when a write went through, rejects with StorageError where none can. */
   checkWritable(): Promise<void>;
-  /** A consistent copy of the live database. @throws StorageError where `file` exists or cannot be written */
-  backup(file: string): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type FinishedProgram, runProgram } from "../support/program.ts";

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import { createLedger } from "../../src/ledger.ts";
 import { createLog } from "../../src/log/log.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
 
 /**
  * Counts receipts until it is killed, and says on standard output, one byte each, which ones it was told are recorded.

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { readMigrations } from "../migrations.ts" with { type: "macro" };
-import { isMoveUnfinished, moveMarker } from "./marker.ts";
+import { isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
 import { type MovedTable, findDifference, listTables } from "./tables.ts";
 import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { moveMarker } from "./marker.ts";
+import { moveMarker } from "../postgres/move-marker.ts";
 import type { QueryClient } from "../postgres/pool.ts";
 import { StorageError } from "../store.ts";
 

@@ -3,7 +3,7 @@ import { createSqlStore } from "../sql-store.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
-import { isMoveUnfinished } from "../move/marker.ts";
+import { isMoveUnfinished } from "./move-marker.ts";
 import { migratePostgres } from "./migrate.ts";
 import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
 import { postgresEngine } from "./engine.ts";
@@ -94,9 +94,6 @@ function storeOver(url: string, clock: WallClock): Store {
     },
     settings: answeredInTime(rest, store.settings),
     checkWritable: () => rest.within(answerTimeoutMs, store.checkWritable),
-    async backup() {
-      throw new StorageError("the data lives in PostgreSQL; copy it with pg_dump");
-    },
     async close() {
       await Promise.all([lookups, counting, rest].map((pool) => pool.close()));
     },

@@ -2,26 +2,22 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
-import { claimBackup, removeUnfinishedBackup } from "./backup.ts";
 import type { Engine } from "../engine.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { openPostgresStore } from "../postgres/open.ts";
 import { prepareFindSession } from "../sessions.ts";
 import { openReader } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
 import { type Store, StorageError } from "../store.ts";
-import { keepWorker, type StorageWorker, startWorker } from "./worker-client.ts";
+import { keepWorker, type StorageWorker } from "./worker-client.ts";
 
 /** For a database that neither answers nor fails: a network disk that hangs, say. */
 const answerTimeoutMs = 5000;
 
-export interface StoreOptions {
-  /** Created where it does not exist. Not looked at where there is a `databaseUrl`. */
+export interface SqliteStoreOptions {
+  /** Created if it does not exist. */
   dataDir: string;
-  /** `postgres://…`; undefined: SQLite in the data folder. */
-  databaseUrl?: string | undefined;
   clock: WallClock;
   log: Log;
 }
@@ -29,31 +25,24 @@ export interface StoreOptions {
 export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate.db");
 
 /**
- * Opens the database, and brings it up to date.
- * @throws StorageError where it cannot be opened, or a newer version wrote it
+ * Opens the SQLite database of a data folder and applies pending migrations.
+ * @throws StorageError if it cannot be opened, or if a newer version of this program wrote it
  */
-export async function openStore({ databaseUrl, ...options }: StoreOptions): Promise<Store> {
-  return databaseUrl === undefined
-    ? await openSqliteStore(options)
-    : await openPostgresStore({ url: databaseUrl, clock: options.clock });
-}
-
-async function openSqliteStore({ dataDir, clock, log }: StoreOptions): Promise<Store> {
+export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   const worker = await keepWorker({ file, clock, log });
   // The Worker comes first: it creates the tables that the reader's statements name.
   const reader = openReader(file);
-  return storeOver({ file, worker, reader, clock });
+  return storeOver({ file, worker, reader });
 }
 
 interface SqliteParts {
   file: string;
   worker: StorageWorker;
   reader: Engine;
-  clock: WallClock;
 }
 
-function storeOver({ file, worker, reader, clock }: SqliteParts): Store {
+function storeOver({ file, worker, reader }: SqliteParts): Store {
   const remote = remoteOf(worker);
   const inode = findInode(file);
   const usage = remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]);
@@ -78,7 +67,6 @@ function storeOver({ file, worker, reader, clock }: SqliteParts): Store {
       if (findInode(file) !== inode) throw new StorageError("the database file was moved, deleted or replaced");
       await answerInTime(worker.call("checkWritable"));
     },
-    backup: (target) => backupDatabase({ file, target, clock }),
     async close() {
       reader.close();
       await answerInTime(worker.call("close")).catch(() => {});
@@ -111,34 +99,6 @@ async function* report(worker: StorageWorker, name: string, ...args: unknown[]):
     }
   } finally {
     await worker.call("leave", id).catch(() => {});
-  }
-}
-
-/** Breaks off, and leaves nothing behind, when the signal aborts. */
-export interface Backup {
-  file: string;
-  target: string;
-  clock: WallClock;
-  signal?: AbortSignal;
-}
-
-/**
- * Copies a database that may be in use. A Worker of its own does it, so that counting goes on meanwhile.
- * @throws StorageError where `target` exists or cannot be written
- */
-export async function backupDatabase({ file, target, clock, signal }: Backup): Promise<void> {
-  explained(claimBackup)(target);
-  const worker = startWorker(clock);
-  const breakOff = (): void => worker.stop();
-  signal?.addEventListener("abort", breakOff);
-  try {
-    await worker.call("backup", file, target);
-  } catch (error) {
-    if (signal?.aborted === true) removeUnfinishedBackup(target);
-    throw error;
-  } finally {
-    signal?.removeEventListener("abort", breakOff);
-    worker.stop();
   }
 }
 

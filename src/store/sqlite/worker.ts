@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { backup } from "./backup.ts";
+import { copyDatabase } from "./copy-database.ts";
 import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { openWriter } from "./engine.ts";
@@ -47,7 +47,7 @@ function serve(): void {
       }
     },
     close: () => engine?.close(),
-    backup: (file, target) => backup(String(file), String(target)),
+    backup: (file, target) => copyDatabase(String(file), String(target)),
     read: (report, ...args) => {
       const slices = methods[String(report)]?.(...args) as AsyncIterable<Uint8Array>;
       const id = randomUUID();

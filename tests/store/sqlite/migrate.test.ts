@@ -6,7 +6,7 @@ import { readMigrations } from "../../../src/store/migrations.ts";
 import { openWriter } from "../../../src/store/sqlite/engine.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { memoryLog, openTestStore } from "../test-store.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 
 const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({

@@ -1,4 +1,4 @@
-import type { PostgresPool } from "../postgres/pool.ts";
+import type { PostgresPool } from "./pool.ts";
 
 /** A setting that a move leaves until it is whole: half of an operator's data must not be served as if it were all. */
 export const moveMarker = "move_unfinished";
