@@ -51,6 +51,15 @@ export interface GpuSample extends GpuReading {
   recordedAt: number;
 }
 
+/** One post of a GPU host: the readings of its GPUs at one moment. */
+export interface GpuPush {
+  /** The key that the host authenticated with. */
+  keyId: number;
+  /** Epoch milliseconds. */
+  recordedAt: number;
+  readings: readonly GpuReading[];
+}
+
 export interface PowerPoint {
   /** The bucket's start, epoch milliseconds. */
   bucketStart: number;
@@ -111,7 +120,7 @@ export interface UsageStore {
 
 export interface GpuStore {
   /** One transaction: samples, latest rows, the minute's power maximum, pruning, and `last_used_at` of the key that pushed. */
-  add(batch: { keyId: number; recordedAt: number; readings: readonly GpuReading[] }): Promise<void>;
+  add(push: GpuPush): Promise<void>;
   latest(): Promise<GpuSample[]>;
   powerHistory(range: BucketRange): Promise<PowerPoint[]>;
 }
