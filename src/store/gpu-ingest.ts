@@ -9,7 +9,7 @@ const idsPerMillisecond = 256;
 const sampleRetentionMs = 7 * minutesPerDay * msPerMinute;
 /** The longest window is 30 days; its first bucket may begin up to a day earlier. */
 const powerRetentionMinutes = 32 * minutesPerDay;
-/** What one push deletes at most: after a long pause the pushes that follow delete the rest. */
+/** Limits what one push deletes; after a long pause the following pushes delete the rest. */
 const maxPrunedMs = 10_000;
 const maxPrunedMinutes = 10;
 
