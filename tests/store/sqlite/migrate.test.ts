@@ -1,12 +1,7 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { expect, test } from "bun:test";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { readMigrations } from "../../../src/store/migrations.ts";
-import { openWriter } from "../../../src/store/sqlite/engine.ts";
-import { createTempFolder } from "../../support/temp-folder.ts";
-import { memoryLog, openTestStore } from "../test-store.ts";
-import { openStore } from "../../../src/store/open.ts";
 
 const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({
@@ -86,47 +81,4 @@ test("a migration that breaks a reference is refused", () => {
     ],
   };
   expect(() => migrate(client, [broken])).toThrow("rows would refer to rows that do not exist");
-});
-
-describe("opening", () => {
-  test("refuses a database of a newer version and does not change it", async () => {
-    using folder = createTempFolder();
-    const file = folder.file("tollgate.db");
-    openWriter(file, [...migrations, later(1, "CREATE TABLE extra (id INTEGER)")]).close();
-    const before = readFileSync(file);
-    const { log } = memoryLog();
-    const opening = openStore({ dataDir: folder.path, clock: Date.now, log });
-    await expect(opening).rejects.toThrow(/^the database was written by a newer version/);
-    expect(readFileSync(file).equals(before)).toBe(true);
-  });
-
-  test("creates a database once if several processes start at once", async () => {
-    using folder = createTempFolder();
-    const stores = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
-    const ids = await Promise.all(
-      stores.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
-    );
-    expect(ids).toHaveLength(4);
-    expect(await stores[0]?.store.keys.list()).toHaveLength(4);
-    for (const { store } of stores) await store.close();
-  });
-
-  test("creates a file that only its owner may read, and closing leaves everything in it", async () => {
-    await using opened = await openTestStore();
-    await opened.store.checkWritable();
-    expect(statSync(opened.file).mode & 0o777).toBe(0o600);
-    expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);
-    await opened.store.close();
-    expect(existsSync(`${opened.file}-wal`) ? statSync(`${opened.file}-wal`).size : 0).toBe(0);
-  });
-
-  test.each([
-    ["a file that is not a database", "not a database", "this is a text, and long enough to look like a header"],
-    ["a folder that is a file", "not a folder", undefined],
-  ])("explains the failure with %s", async (_, explanation, content) => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file("tollgate.db"), content?.repeat(40) ?? "");
-    const dataDir = content === undefined ? folder.file("tollgate.db/below") : folder.path;
-    await expect(openStore({ dataDir, clock: Date.now, log: memoryLog().log })).rejects.toThrow(explanation);
-  });
 });
