@@ -16,7 +16,7 @@ export interface UsageEvent extends Usage {
   /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */
-  requestCount?: 0;
+  requestCount?: 0 | 1;
 }
 
 /** How a request ended; log and metrics use the same words. */

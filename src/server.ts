@@ -19,7 +19,7 @@ import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
-import { openStore } from "./store/sqlite/open.ts";
+import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
 

@@ -49,7 +49,7 @@ export async function resetPassword(
 
 /** Restarting with the same ADMIN_PASSWORD keeps everybody logged in. */
 async function holdPassword(store: BootstrapAdmin["store"], password: string): Promise<void> {
-  const hash = await store.settings.get(passwordHashSetting);
+  const hash = await store.settings.find(passwordHashSetting);
   if (hash === undefined || !(await verifyPassword(password, hash))) await resetPassword(store, password);
 }
 
@@ -58,7 +58,7 @@ async function makeFirstPassword(
   username: string,
   print: (text: string) => void,
 ): Promise<void> {
-  if ((await store.settings.get(passwordHashSetting)) !== undefined) return;
+  if ((await store.settings.find(passwordHashSetting)) !== undefined) return;
   const password = generatePassword();
   const hash = await hashPassword(password);
   // Of several processes that start at once one wins, and only the winner's password is shown.

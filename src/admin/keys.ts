@@ -54,7 +54,7 @@ export async function* maskedKeysJson({ list }: Pick<KeyStore, "list">): AsyncGe
   const encoder = new TextEncoder();
   let after = 0;
   for (;;) {
-    const keys = await list({ after, most: keysPerSlice });
+    const keys = await list({ after, limit: keysPerSlice });
     const last = keys.at(-1);
     if (last === undefined) return;
     const separator = after === 0 ? "" : ",";

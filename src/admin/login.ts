@@ -43,7 +43,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
       log.warn("login refused, too many attempts", { address });
       throw tooManyAttempts(waitMs);
     }
-    const hash = (await store.settings.get(passwordHashSetting)) ?? "";
+    const hash = (await store.settings.find(passwordHashSetting)) ?? "";
     const verified = await turnstile(() => verifyPassword(attempt.password, hash));
     if (verified === undefined) throw tooManyAttempts(1000);
     // The password is verified for every user name, so that an unknown one takes the same time.
@@ -51,7 +51,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
 
     const session = await sessions.start();
     // A password set while the old one was being verified has ended all sessions but this one.
-    if ((await store.settings.get(passwordHashSetting)) !== hash) {
+    if ((await store.settings.find(passwordHashSetting)) !== hash) {
       await sessions.end(session);
       return refuse(address);
     }

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { backupDatabase } from "../store/sqlite/open.ts";
+import { backupDatabase } from "../store/sqlite/backup.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { resetPassword } from "../admin/bootstrap.ts";
 import type { Config } from "../config.ts";
 import { createLog } from "../log/log.ts";
-import { openStore } from "../store/sqlite/open.ts";
+import { openStore } from "../store/open.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf, storageName } from "./settings.ts";

@@ -20,7 +20,7 @@ const prepare = (config: Partial<BootstrapAdmin["config"]> = {}) =>
     config: { username: "admin", password: undefined, secretKey: undefined, ...config },
     print: (text) => printed.push(text),
   });
-const storedHash = async () => (await opened.store.settings.get(passwordHashSetting)) ?? "";
+const storedHash = async () => (await opened.store.settings.find(passwordHashSetting)) ?? "";
 const liveSession = async () => {
   await opened.store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: 2 });
   return async () => (await opened.store.sessions.find("hash", 1)) !== undefined;

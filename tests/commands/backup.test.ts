@@ -54,7 +54,7 @@ describe("tollgate backup", () => {
     await Bun.write(folder.file("kept"), "precious");
     const { status, stderr } = await backUp(folder.file("kept"));
     expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: "${folder.file("kept")}": the file exists already (EEXIST)\n`);
+    expect(stderr).toBe(`tollgate: "${folder.file("kept")}": the file already exists (EEXIST)\n`);
     expect(await Bun.file(folder.file("kept")).text()).toBe("precious");
   });
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type FinishedProgram, runProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { createKeys, type DailyRow, memoryLog, readReport, usageCount } from "../store/test-store.ts";
+import { createKeys, type DailyRow, memoryLog, readReport, usageIncrement } from "../store/test-store.ts";
 
 const clock = Date.now;
 const { log } = memoryLog();
@@ -18,7 +18,9 @@ async function fill(store: Store): Promise<void> {
   for (let n = 0; n < 30; n++) {
     await store.usage.add(
       ids.flatMap((keyId) =>
-        Array.from({ length: 20 }, (_, m) => usageCount({ keyId, minute: minute - n * 20 - m, inputTokens: n * m })),
+        Array.from({ length: 20 }, (_, m) =>
+          usageIncrement({ keyId, minute: minute - n * 20 - m, inputTokens: n * m }),
+        ),
       ),
       { ledger: "one", number: n + 1 },
     );
@@ -45,7 +47,7 @@ const contentOf = async (store: Store) => ({
   gpus: await store.gpu.latest(),
   power: await store.gpu.powerHistory({ since: 0, bucketMinutes: 1 }),
   session: await store.sessions.find("hash", clock()),
-  password: await store.settings.get("password_hash"),
+  password: await store.settings.find("password_hash"),
 });
 
 /** A data folder that was served and stopped. */
@@ -73,7 +75,7 @@ describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
     expect(await contentOf(target)).toEqual(content);
     expect(await createKeys(target, ["next"])).toEqual([5]);
     // The flush that was the last one before is known here too.
-    await target.usage.add([usageCount({ keyId: 1, minute })], { ledger: "one", number: 30 });
+    await target.usage.add([usageIncrement({ keyId: 1, minute })], { ledger: "one", number: 30 });
     expect((await target.keys.list())[0]).toEqual(content.keys[0]);
     await target.close();
     folder.remove();

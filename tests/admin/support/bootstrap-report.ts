@@ -1,6 +1,6 @@
 import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 
 // One of several processes that start at once on one database: prints what it would sign with and what it showed.
 

@@ -1,5 +1,5 @@
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { databaseUrlForTest } from "../../support/postgres.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
