@@ -16,7 +16,7 @@ import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { createProxy, type Proxy } from "./proxy/routes.ts";
-import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
+import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/sqlite/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
@@ -36,7 +36,7 @@ export interface ServerOptions {
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
   /** Only where other processes share the ports: takes this one's figures, and gives those of all. */
-  join?: ((own: OwnFigures) => GroupFigures) | undefined;
+  shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -58,7 +58,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
-  const figures = options.join?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
+  const figures = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -73,7 +73,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       stopping,
     });
     // Of several processes none announces the address that their parent announces for them all.
-    const announce = options.join === undefined ? log.info : log.debug;
+    const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
@@ -107,7 +107,7 @@ interface ServerParts extends ServerOptions {
   metrics: Metrics;
   inFlight: RequestObserver;
   /** Of all processes that share the ports. */
-  figures: GroupFigures;
+  figures: AggregateStats;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -123,7 +123,7 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const at = { host: config.host, port: config.port, shared: parts.join !== undefined };
+  const at = { host: config.host, port: config.port, shared: parts.shareStats !== undefined };
   if (config.adminPort === undefined) {
     const admin = await adminDepsOf(config, parts, connections);
     const listener = listen({ ...at, connections, refuse: proxy.refuse, fetch: createApp({ proxy, admin }).fetch });

@@ -1,4 +1,4 @@
-import { joinParent } from "../supervisor/child-side.ts";
+import { findParentChannel } from "../supervisor/child-side.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { startOrExplain, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
@@ -12,13 +12,13 @@ ${summary}
 
 /** Serves until the parent, or a signal to this process alone, ends it. */
 export async function run(_args: string[], io: CommandIo): Promise<number> {
-  const member = joinParent();
+  const member = findParentChannel();
   if (member === undefined) throw new CommandError("serve-process is started by serve; set PROCESSES instead", 2);
   const server = await startOrExplain(settingsOf(io), io, member);
-  member.listening(server);
-  await untilStopped(AbortSignal.any([io.signal, member.stopped]));
-  member.draining();
+  member.reportListening(server);
+  await untilStopped(AbortSignal.any([io.signal, member.stopRequested]));
+  member.reportDraining();
   await server.stop();
-  await member.leave();
+  await member.reportFinalMetrics();
   return 0;
 }

@@ -6,7 +6,7 @@ import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
-import type { Member } from "../supervisor/child-side.ts";
+import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
@@ -66,12 +66,12 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
 }
 
 /** @throws CommandError with one line where what is wrong is the operator's to put right */
-export async function startOrExplain(config: Config, io: CommandIo, member?: Member): Promise<Server> {
+export async function startOrExplain(config: Config, io: CommandIo, member?: ParentChannel): Promise<Server> {
   const always = member === undefined ? {} : { pid: process.pid };
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
-  return startServer(config, { clock: Date.now, log, print: options.write, join: member?.join }).catch((error) =>
-    explain(error, config),
+  return startServer(config, { clock: Date.now, log, print: options.write, shareStats: member?.shareStats }).catch(
+    (error) => explain(error, config),
   );
 }
 
