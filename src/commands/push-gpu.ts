@@ -4,13 +4,13 @@ import { createBackoff } from "../time/backoff.ts";
 import type { SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
 import { createLatest } from "../gpu-agent/latest.ts";
-import type { PushTarget } from "../gpu-agent/post-answer.ts";
+import type { PushTarget } from "../gpu-agent/post-result.ts";
 import { postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
-import { pushGpuScript } from "../gpu-agent/script.ts";
+import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { createLog, type Log } from "../log/log.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 

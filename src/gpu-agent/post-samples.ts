@@ -2,8 +2,8 @@ import type { WallClock } from "../time/clock.ts";
 import type { Backoff } from "../time/backoff.ts";
 import type { SampleSet } from "./gpu-entry.ts";
 import type { Latest } from "./latest.ts";
-import type { PostResult, PushTarget } from "./post-answer.ts";
-import { answerOf, failureOf } from "./post-answer.ts";
+import type { PostResult, PushTarget } from "./post-result.ts";
+import { answerOf, failureOf } from "./post-result.ts";
 import type { LogOnChange } from "./log-on-change.ts";
 import { wait } from "../time/wait.ts";
 

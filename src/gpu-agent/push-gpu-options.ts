@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Environment } from "../config.ts";
-import type { PushTarget } from "./post-answer.ts";
+import type { PushTarget } from "./post-result.ts";
 
 export interface PushGpuOptions {
   help: boolean;

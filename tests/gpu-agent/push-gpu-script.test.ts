@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { pushGpuScript } from "../../src/gpu-agent/script.ts";
+import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
 import { createGpuHost, type GpuHost, isRunning, samplesOfTwo, turnOfTwo } from "./gpu-host.ts";
 import { accept, type SampleReceiver, startSampleReceiver } from "./sample-receiver.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { answerOf, failureOf } from "../../src/gpu-agent/post-answer.ts";
+import { answerOf, failureOf } from "../../src/gpu-agent/post-result.ts";
 
 const url = "https://gate.example.com/api/gpu-stats";
 
