@@ -1,49 +1,57 @@
 import { expect, test } from "bun:test";
-import { answerOf, failureOf } from "../../src/gpu-agent/post-result.ts";
+import { resultOfError, resultOfResponse } from "../../src/gpu-agent/post-result.ts";
 
 const url = "https://gate.example.com/api/gpu-stats";
 
-const answer = (status: number, text: string, headers = {}) => answerOf(url, status, new Headers(headers), text);
+const resultOf = (status: number, text: string, headers = {}) =>
+  resultOfResponse(url, status, new Headers(headers), text);
+const failed = (reason: string) => ({ kind: "failed" as const, reason: expect.stringContaining(reason) });
 
-test("only Tollgate's own answer counts as accepted", () => {
-  expect(answer(200, '{"ok":true}').kind).toBe("accepted");
-  expect(answer(200, "<!doctype html><title>Welcome</title>")).toMatchObject({ kind: "failed" });
-  expect(answer(200, '{"ok":false}').kind).toBe("failed");
-  expect(answer(204, "").kind).toBe("failed");
+test("only Tollgate's own response counts as accepted", () => {
+  expect(resultOf(200, '{"ok":true}').kind).toBe("accepted");
+  expect(resultOf(200, "<!doctype html><title>Welcome</title>")).toMatchObject({ kind: "failed" });
+  expect(resultOf(200, '{"ok":false}').kind).toBe("failed");
+  expect(resultOf(204, "").kind).toBe("failed");
 });
 
 test.each([
-  [401, '{"error":"Invalid API key"}', {}, "refuses the key"],
-  [404, '{"error":"Not found"}', {}, "wrong address"],
-  [405, "", {}, "wrong address"],
-  [200, "<html>", {}, "wrong address"],
+  [404, '{"error":"Not found"}', {}, "wrong address (404)"],
+  [405, "", {}, "wrong address (405)"],
+  [200, "<html>", {}, "wrong address (200)"],
   [301, "", { location: "/elsewhere?token=1" }, "redirects (301) to https://gate.example.com/elsewhere"],
   [302, "", {}, "redirects (302) to nowhere"],
-  [400, '{"error":"gpus must be an array"}', {}, "answered 400: gpus must be an array"],
-  [502, "<html>Bad gateway</html>", {}, "answered 502"],
-])("status %i is told in the operator's words", (status, text, headers, words) => {
-  expect(answer(status, text, headers).words).toContain(words);
+  [400, '{"error":"gpus must be an array"}', {}, "status 400: gpus must be an array"],
+  [502, "<html>Bad gateway</html>", {}, "status 502"],
+])("explains status %i to the operator", (status, text, headers, reason) => {
+  expect(resultOf(status, text, headers)).toEqual(failed(reason));
 });
 
-test("a redirect's query is not repeated", () => {
-  expect(answer(301, "", { location: "/elsewhere?token=1" }).words).not.toContain("token");
+test("a rejected key is a kind of its own", () => {
+  expect(resultOf(401, '{"error":"Invalid API key"}')).toEqual({
+    kind: "key rejected",
+    reason: "the API key is unknown or inactive (401)",
+  });
+});
+
+test("does not repeat the query of a redirect", () => {
+  expect(JSON.stringify(resultOf(301, "", { location: "/elsewhere?token=1" }))).not.toContain("token");
 });
 
 test.each([
-  ["ConnectionRefused", "nothing listens there"],
-  ["ENOTFOUND", "host name is not known"],
+  ["ConnectionRefused", "connection refused"],
+  ["ENOTFOUND", "unknown host name"],
   ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"],
   ["CERT_HAS_EXPIRED", "certificate is not trusted"],
   ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate is not trusted"],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate is for another host name"],
   ["EPROTO", "does not speak TLS"],
   ["EWEIRD", "EWEIRD"],
-])("the code %s is told in the operator's words", (code, words) => {
-  const failure = failureOf(url, Object.assign(new Error("a runtime's own sentence"), { code }));
-  expect(failure.words).toContain(words);
-  expect(failure.words).not.toContain("sentence");
+])("explains the error code %s to the operator", (code, reason) => {
+  const result = resultOfError(Object.assign(new Error("a runtime's own sentence"), { code }));
+  expect(result).toEqual(failed(reason));
+  expect(JSON.stringify(result)).not.toContain("sentence");
 });
 
-test("a deadline that passed is told", () => {
-  expect(failureOf(url, "timeout").words).toContain("no answer in time");
+test("explains a timeout to the operator", () => {
+  expect(resultOfError("timeout")).toEqual({ kind: "failed", reason: "no response in time" });
 });
