@@ -1,4 +1,4 @@
-import { lastingCounts, type MetricsSnapshot, summedMetricsText } from "../telemetry/metrics.ts";
+import { aggregatedCounters, type MetricsSnapshot, aggregatedMetricsText } from "../telemetry/metrics.ts";
 import type { AggregateStats, ProcessStats } from "./protocol.ts";
 
 /** A process whose stats are summed. Its methods may reject. */
@@ -28,7 +28,7 @@ export function createAggregate(): Aggregate {
 
   async function fold(process: StatsSource): Promise<void> {
     const snapshot = latest.get(process) ?? [];
-    const sum = await lastingCounts([exited, snapshot]);
+    const sum = await aggregatedCounters([exited, snapshot]);
     // Both at once, so that a concurrent scrape counts the process exactly once.
     exited = sum;
     latest.delete(process);
@@ -48,7 +48,7 @@ export function createAggregate(): Aggregate {
     },
     async metricsText() {
       await Promise.all([...running].map(refresh));
-      return summedMetricsText([exited, ...latest.values()]);
+      return aggregatedMetricsText([exited, ...latest.values()]);
     },
     async inFlight() {
       const counts = await Promise.all([...running].map((process) => process.inFlight().catch(() => 0)));

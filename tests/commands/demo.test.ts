@@ -70,7 +70,7 @@ describe("tollgate demo", () => {
       program
         .stdout()
         .split("\n")
-        .filter((line) => line.includes('"message":"request"') && line.endsWith("}"))
+        .filter((line) => line.includes('"message":"Request ended"') && line.endsWith("}"))
         .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
     // Keys are numbered in the order of the cast.
     const live = personas.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));

@@ -17,7 +17,7 @@ const record: RequestRecord = {
   usage: { inputTokens: 3, outputTokens: 4 },
 };
 
-test("the request log tells times to a tenth of a millisecond and tokens, and leaves out what did not happen", () => {
+test("logs tokens and durations to a tenth of a millisecond, and leaves out what did not happen", () => {
   const { entries, log } = memoryLog();
   const requestLog = createRequestLog(log);
   requestLog.started();
@@ -27,7 +27,7 @@ test("the request log tells times to a tenth of a millisecond and tokens, and le
   expect(counted as unknown).toEqual({
     time: "1970-01-01T00:00:00.000Z",
     level: "info",
-    message: "request",
+    message: "Request ended",
     method: "POST",
     path: "/v1/messages",
     status: 200,
