@@ -44,6 +44,7 @@ const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 
 export function proxyRoutes(proxy: Proxy) {
   // Nothing may touch `set` here: Elysia would take a streamed answer apart and decode it as text (1.4.30).
+  // Remove when it passes such a response on.
   return new Elysia().all("/v1/*", ({ request }) => proxy.handle(request), { parse: "none" });
 }
 
@@ -72,6 +73,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
     const path = withoutQuery(target);
     // Before the body: the idle timer would cut one that takes longer, though it flows (bytes win no time in Bun 1.4.5).
+    // Remove when received bytes restart the timer.
     tracker.onFinished(deps.disableIdleTimeout(request));
     const { body, stream, usageAdded } = await readBody(request, path, deps);
     const asked = askedModels(request.method, target, config.rewrite, deps.clock);

@@ -41,6 +41,7 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
     disableIdleTimeout(request) {
       server?.timeout(request, 0);
       // The setting outlives the response: without this a kept-alive connection would never be closed again.
+      // Remove when `server.timeout` applies to one request (Bun 1.4.5).
       return () => server?.timeout(request, idleSeconds);
     },
     attach(attached) {
@@ -100,7 +101,10 @@ function guardedRoutes(
   return { ...routes, "/v1/*": (request) => refuse(request, "invalid_path") };
 }
 
-/** Bun has already taken the dot segments out of a URL: one that ends up below `/v1/` past the guard began elsewhere. */
+/**
+ * Bun has already taken the dot segments out of a URL: one that ends up below `/v1/` past the guard began elsewhere.
+ * Remove when Bun gives the raw target of a request (1.4.5).
+ */
 function isBelowV1(request: Request): boolean {
   return /^(?:https?:\/\/[^/]*)?\/v1\//.test(request.url);
 }

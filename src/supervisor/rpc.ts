@@ -69,8 +69,7 @@ export function createRpc<Remote extends Methods>(
   return {
     call: (name, ...args) =>
       new Promise((resolve, reject) => {
-        // Bun 1.4.5: `send` does not fail on a closed channel.
-        // Remove when it throws there: see tests/runtime.
+        // `process.send` does not throw on a closed channel.
         if (closed) throw new Error(channelClosed);
         const id = nextId++;
         send({ id, call: name, args } satisfies Message);

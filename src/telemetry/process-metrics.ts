@@ -4,7 +4,8 @@ import { addGauge } from "./series.ts";
 
 /**
  * The standard process metrics of Prometheus clients that Bun can measure. prom-client 15.1.3's own set contains zeros
- * and NaN on Bun 1.4.5. Remove when `collectDefaultMetrics` gives real values.
+ * and NaN on Bun 1.4.5.
+ * Remove when `collectDefaultMetrics` gives real values.
  * @returns stops the measurement
  */
 export function addProcessMetrics(registry: Registry): () => void {

@@ -10,8 +10,8 @@ const maxEmptySegments = 2;
 /**
  * Patterns for `Bun.serve({ routes })` that together match every path below `/v1/` that may pass. Bun normalises dot
  * segments away before `request.url` can be read; the parameters of its native routes alone hold the segments as they
- * came, and a parameter never matches an empty segment: so there is a pattern for each arrangement (Bun 1.4.5). This can
- * go when Bun tells a request's raw target.
+ * came, and a parameter never matches an empty segment: so there is a pattern for each arrangement (Bun 1.4.5).
+ * Remove when Bun gives the raw target of a request.
  */
 export function guardedPatterns(): string[] {
   const patterns: string[] = [];
@@ -49,7 +49,10 @@ export function isHost(host: string | null): boolean {
   return host !== null && /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=-]+)(?::\d{1,5})?$/i.test(host);
 }
 
-/** The path of a request's URL as it came, percent-encoding kept; undefined where the Host made the URL relative. */
+/**
+ * The path of a request's URL as it came, percent-encoding kept; undefined where the Host made the URL relative.
+ * Remove when `request.url` is absolute for an invalid Host (Bun 1.4.5).
+ */
 export function findPathAndQuery(url: string): string | undefined {
   if (!url.startsWith("http")) return undefined;
   const start = url.indexOf("/", url.indexOf("://") + 3);

@@ -6,7 +6,10 @@ import type { Meter } from "./meter.ts";
 /** Answers up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;
 
-/** A frame enqueued right before a stream errors is lost unless the runtime gets to write it first (Bun 1.4.5). */
+/**
+ * A frame enqueued right before a stream errors is lost unless the runtime gets to write it first (Bun 1.4.5).
+ * Remove when the frame is sent.
+ */
 const lastWordsMs = 10;
 
 /** Whether an answer is short and known to be, so that nobody waits for its first byte in vain. */

@@ -82,7 +82,10 @@ export async function respond(delivery: Delivery, deps: RespondDeps): Promise<Re
   return new Response(meter.readable, init);
 }
 
-/** Bun gives an answer without a content type one of its own, save where its body is a stream (1.4.5). */
+/**
+ * Bun gives an answer without a content type one of its own, save where its body is a stream (1.4.5).
+ * Remove when it adds none to bytes.
+ */
 function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {

@@ -25,6 +25,7 @@ const tickMs = 1_000;
  * connect costs more than the rest of a small request, so one TCP connection is tried beside all the requests that wait
  * long for a head. Once it stands, or is refused, their own connects have been decided too, and they are left to the
  * read timeouts for good; as long as every trial stays silent, those that began `limitMs` ago are given up.
+ * Remove when `fetch` has a connect timeout.
  */
 export function createConnectTimeout(connect: Connect, limitMs: number, clock: MonotonicClock): ConnectTimeout {
   const waiting = new Set<PendingConnect>();

@@ -100,6 +100,7 @@ export function createForward(deps: ForwardDeps): Forward {
 /**
  * No Response can be made with a status out of range (RFC 9110 section 15). Bun undoes the chunks and leaves any other
  * transfer coding in the bytes, while its name ends at this hop (1.4.5).
+ * Remove the check of the coding when `fetch` rejects or decodes it.
  */
 function isReadable({ status, headers }: Response): boolean {
   if (status < 200 || status > 599) return false;
@@ -143,6 +144,7 @@ function fetchInit(call: UpstreamRequest, signal: AbortSignal): BunFetchRequestI
 /**
  * A POST can meet the upstream closing a connection that it kept alive (uvicorn does after 5 s); Bun repeats GET and PUT
  * by itself, a POST never. It is sent once more, on a new connection, if it came to nothing at once and can be repeated.
+ * Remove when `fetch` retries a POST on such a connection (Bun 1.4.5).
  */
 function isStaleConnection(error: unknown, call: UpstreamRequest, afterMs: number): boolean {
   const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";

@@ -31,6 +31,7 @@ export interface PostgresPool {
   /**
    * Work that waits this long and no longer. Connections to a server that fell silent are given up for new ones: they would
    * stay busy for minutes, whether the server is back or not.
+   * Remove when Bun.SQL has a timeout for a query (1.4.5).
    * @throws StorageError
    */
   within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
@@ -88,6 +89,7 @@ function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
     return new SQL({
       url,
       // PGDATABASE would take precedence over what the address says.
+      // Remove when the address wins (Bun 1.4.5).
       ...databaseIn(url),
       adapter: "postgres",
       max: connections,

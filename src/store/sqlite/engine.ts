@@ -77,7 +77,10 @@ function useWriteAheadLog(client: Database): void {
   }
 }
 
-/** What nobody ever wakes: for waits that are shorter than the whole milliseconds that Bun.sleepSync knows (1.4.5). */
+/**
+ * What nobody ever wakes: for waits that are shorter than the whole milliseconds that Bun.sleepSync knows (1.4.5).
+ * Remove when it waits for fractions of a millisecond.
+ */
 const neverWoken = new Int32Array(new SharedArrayBuffer(4));
 
 /**

@@ -6,7 +6,10 @@ import { openWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 
-/** What the main thread asks. Flat, and the arguments as one JSON text: Bun passes such messages on without walking them. */
+/**
+ * What the main thread asks. Flat, and the arguments as one JSON text: Bun passes such messages on without walking them.
+ * Remove the JSON when nested messages cost the same (Bun 1.4.5).
+ */
 export interface WorkerCall {
   id: number;
   /** `open`, `close`, `backup`; `read`, `next` and `leave` for a report; or `<noun>.<method>` of the store. */
