@@ -12,7 +12,7 @@ interface Variable<S extends TSchema> {
   secret?: boolean;
 }
 
-const invalid = Symbol("unreadable");
+const invalid = Symbol("invalid");
 
 const integer = (options: { minimum: number; maximum: number; default: number }) => ({
   schema: Type.Integer(options),

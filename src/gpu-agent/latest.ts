@@ -1,7 +1,7 @@
 export interface Latest<T> {
   /** Replaces an item that was not taken. */
   put(item: T): void;
-  /** Resolves with the latest item as soon as there is one, or undefined once the signal aborts. One taker at a time. */
+  /** Resolves with the latest item once there is one, or undefined if the signal aborts. One taker at a time. */
   take(signal: AbortSignal): Promise<T | undefined>;
 }
 

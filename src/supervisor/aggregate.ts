@@ -1,4 +1,4 @@
-import { aggregatedCounters, type MetricsSnapshot, aggregatedMetricsText } from "../telemetry/metrics.ts";
+import { aggregatedCounters, aggregatedMetricsText, type MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { AggregateStats, ProcessStats } from "./protocol.ts";
 
 /** A process whose stats are summed. Its methods may reject. */

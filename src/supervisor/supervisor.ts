@@ -48,7 +48,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   using children = createChildren((env) => startChild({ command, env, aggregate, heartbeatLimits, onUnresponsive }));
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
-  // The first process starts alone: it migrates the database, creates the first password, and picks the ports.
+  // The first process starts before the others: it migrates the database, creates the password, and opens the ports.
   const first = children.start(options.env);
   const at = await Promise.race([first.listening, first.exited]);
   if (typeof at === "number") return at;

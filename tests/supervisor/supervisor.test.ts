@@ -65,15 +65,15 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
 
   test("kills a process that hangs and starts a replacement", async () => {
     await supervise();
-    const [hung = 0, healthy] = own();
-    process.kill(hung, "SIGSTOP");
+    const [unresponsive = 0, healthy] = own();
+    process.kill(unresponsive, "SIGSTOP");
     await until(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
     await until(() => own().length === count && listenersOn(port) === count);
     expect(lines.filter(({ level }) => level === "error")).toMatchObject([
-      { message: "Worker process unresponsive; killing it", child: hung },
+      { message: "Worker process unresponsive; killing it", child: unresponsive },
     ]);
     expect(own()).toContain(healthy ?? 0);
-    expect(own()).not.toContain(hung);
+    expect(own()).not.toContain(unresponsive);
   });
 
   test("leaves a process alone that was stopped for a while", async () => {

@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from "bun:test";
 import {
-  createMetrics,
   aggregatedCounters,
+  aggregatedMetricsText,
+  createMetrics,
   type Metrics,
   metricsContentType,
-  aggregatedMetricsText,
 } from "../../src/telemetry/metrics.ts";
 import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import type { RequestRecord } from "../../src/domain.ts";
