@@ -18,7 +18,7 @@ import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
-import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
+import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
@@ -37,8 +37,8 @@ export interface ServerOptions {
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
-  /** Only where other processes share the ports: takes this one's figures, and gives those of all. */
-  join?: ((own: OwnFigures) => GroupFigures) | undefined;
+  /** Only if other processes share the ports: takes this one's stats and returns those of all. */
+  shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -60,7 +60,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
-  const figures = options.join?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
+  const stats = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -70,12 +70,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       ledger,
       metrics,
       inFlight,
-      figures,
+      stats,
       draining,
       stopping,
     });
     // Of several processes none announces the address that their parent announces for them all.
-    const announce = options.join === undefined ? log.info : log.debug;
+    const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
@@ -109,7 +109,7 @@ interface ServerParts extends ServerOptions {
   metrics: Metrics;
   inFlight: RequestObserver;
   /** Of all processes that share the ports. */
-  figures: GroupFigures;
+  stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -125,7 +125,7 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const shared = { host: config.host, shared: parts.join !== undefined, internalError };
+  const shared = { host: config.host, shared: parts.shareStats !== undefined, internalError };
   const atProxyPort = { ...shared, port: config.port, connections };
   if (config.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
@@ -176,7 +176,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, figures }: ServerParts,
+  { store, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -193,10 +193,10 @@ async function adminDepsOf(
     clock,
     log,
     clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
-    metricsText: figures.metricsText,
+    metricsText: stats.metricsText,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
-    inFlight: figures.inFlight,
+    inFlight: stats.inFlight,
     probeUpstream: probeOf(config.upstream),
   };
 }

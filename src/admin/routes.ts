@@ -88,6 +88,7 @@ export function adminRoutes(deps: AdminDeps) {
  * Lets who has a session by, and for whatever changes something who has its CSRF token too, before anything else of the
  * request is judged. An app uses it before its first route: Elysia (1.4.30) adds a hook to earlier routes as well where
  * the app has hooks of that kind already.
+ * Remove when a hook applies only to later routes.
  */
 function sessionGate({ sessions }: AdminContext) {
   return new Elysia()
@@ -102,7 +103,10 @@ function sessionGate({ sessions }: AdminContext) {
 
 type SessionGate = ReturnType<typeof sessionGate>;
 
-/** Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too. */
+/**
+ * Digits alone are an integer here; Elysia's own reading takes `0x7`, `1e1` and `7.0` too.
+ * Remove when `t.Integer` takes only digits in a query (Elysia 1.4.30).
+ */
 function readIntegers(query: Record<string, unknown>): void {
   for (const name of ["days", "bucket_minutes"]) {
     const text = query[name];

@@ -70,7 +70,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
     const key = await authenticate(request.headers, { findKey, log });
     tracker.keyId = key.id;
-    // Before the body: the idle timer also cuts a body that flows for too long (Bun 1.4.5).
+    // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
     tracker.onFinished(deps.disableIdleTimeout(request));
 
     using held = deps.heldBytes.open(key.id);

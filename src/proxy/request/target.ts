@@ -53,7 +53,10 @@ export function isPathWithoutV1({ method, headers, url }: Request): boolean {
   return method === "POST" || findCredential(headers) !== undefined;
 }
 
-/** Path and query of a request's URL as they came, less empty segments in front of `v1`; undefined if an invalid Host made the URL relative. */
+/**
+ * Path and query of a request's URL as they came, less empty segments in front of `v1`; undefined if an invalid Host made
+ * the URL relative. Remove when `request.url` is absolute for an invalid Host (Bun 1.4.5).
+ */
 export function findPathAndQuery(url: string): string | undefined {
   if (!url.startsWith("http")) return undefined;
   const start = url.indexOf("/", url.indexOf("://") + 3);

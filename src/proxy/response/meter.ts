@@ -38,7 +38,10 @@ export interface Meter {
   fail(frame: Uint8Array | undefined): void;
 }
 
-/** TypeScript's lib lacks `cancel`, which the standard calls for a cancelled readable and an aborted writable. */
+/**
+ * TypeScript's lib lacks `cancel`, which the standard calls for a cancelled readable and an aborted writable.
+ * Remove when `Transformer` has it.
+ */
 interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
   cancel(reason: unknown): Promise<void>;
 }

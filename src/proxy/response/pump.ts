@@ -7,7 +7,7 @@ import type { Meter } from "./meter.ts";
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;
 
-/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. */
+/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
 const lastFrameMs = 10;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */

@@ -89,7 +89,7 @@ function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
   try {
     return new SQL({
       url,
-      // Explicit, because PGDATABASE takes precedence over the address (Bun 1.4.5).
+      // Explicit, because PGDATABASE takes precedence over the address. Remove when the address wins (Bun 1.4.5).
       ...databaseIn(url),
       adapter: "postgres",
       max: connections,

@@ -77,7 +77,7 @@ function enableWriteAheadLog(client: Database): void {
   }
 }
 
-/** Never notified: waiting on it sleeps for fractions of a millisecond, which Bun.sleepSync cannot (1.4.5). */
+/** Never notified: waiting on it sleeps for fractions of a millisecond, which Bun.sleepSync cannot (1.4.5). Remove when it can. */
 const neverNotified = new Int32Array(new SharedArrayBuffer(4));
 
 /**

@@ -6,7 +6,10 @@ import { StorageError } from "../store.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter } from "./engine.ts";
 
-/** A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5). */
+/**
+ * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
+ * Remove the JSON when nested messages cost the same.
+ */
 export interface WorkerCall {
   id: number;
   /** `open`, `close`, `backup`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
