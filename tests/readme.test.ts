@@ -166,7 +166,7 @@ describe("the README's deployment", () => {
         headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.9" },
         body: JSON.stringify({ username: "admin", password: "wrong" }),
       });
-      await until(() => program.stdout().includes("login refused"));
+      await until(() => program.stdout().includes("Login refused"));
       expect(program.stdout()).toContain('"address":"127.0.0.1"');
       expect(program.stdout()).not.toContain("203.0.113.9");
       await program.stop();
