@@ -8,7 +8,7 @@ import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
-import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
@@ -194,6 +194,7 @@ async function adminDepsOf(
     log,
     clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
     metricsText: stats.metricsText,
+    metricsContentType,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,

@@ -7,12 +7,12 @@ import { createTempFolder } from "../../support/temp-folder.ts";
 export interface TestStore {
   store: Store;
   dataDir: string;
-  /** Undefined: SQLite. */
+  /** Undefined for SQLite. */
   databaseUrl: string | undefined;
   remove: () => Promise<void>;
 }
 
-/** A real database in a folder of its own. */
+/** A real database in its own temporary folder. */
 export async function openTestStore(time: { now: number } = { now: 1 }): Promise<TestStore> {
   const folder = createTempFolder();
   const clock = () => time.now;
