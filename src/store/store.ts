@@ -83,6 +83,19 @@ export interface Session {
   expiresAt: number;
 }
 
+export interface AttemptLimit {
+  /** An address or a network. */
+  scope: string;
+  /** Login attempts a minute. */
+  attempts: number;
+}
+
+export interface RefusedAttempt {
+  scope: string;
+  /** Until an attempt may proceed. */
+  waitMs: number;
+}
+
 export interface BucketRange {
   /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
   since: number;
@@ -159,10 +172,10 @@ export interface SessionStore {
   delete(idHash: string): Promise<void>;
   deleteAll(): Promise<void>;
   /**
-   * Counts a login attempt of an address, for all processes on this database.
-   * @returns 0 if it may proceed; else the milliseconds to wait, and the attempt is not counted
+   * Counts a login attempt for each of its scopes, for all processes on this database.
+   * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
    */
-  countLoginAttempt(address: string, now: number): Promise<number>;
+  countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
 }
 
 export interface SettingsStore {

@@ -35,7 +35,7 @@ async function fill(store: Store): Promise<void> {
     await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, readings });
   }
   await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });
-  await store.sessions.countLoginAttempt("::1", clock());
+  await store.sessions.countLoginAttempt([{ scope: "::1", attempts: 10 }], clock());
   await store.settings.set("password_hash", "secret");
 }
 
