@@ -1,14 +1,16 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../credentials.ts";
 import type { KeyId } from "../domain.ts";
+import type { Log } from "../log/log.ts";
 import type { GpuReading, GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
+import { streamJson } from "./json-stream.ts";
 import { createPostLimit } from "./post-limit.ts";
 import { bucketRange } from "./query.ts";
-import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody, type PowerHistory } from "./schemas.ts";
+import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
 
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
@@ -52,16 +54,10 @@ export const listGpuSamples =
     (await store.gpu.latest()).map(gpuSampleBody);
 
 export const listPowerHistory =
-  ({ store, clock }: { store: Pick<Store, "gpu">; clock: WallClock }) =>
-  async ({ query }: { query: HistoryQuery }): Promise<PowerHistory> => {
-    const points = await store.gpu.powerHistory(bucketRange(clock(), query));
-    return {
-      ...query,
-      points: points.map((point) => ({
-        recorded_at: timestampOf(point.bucketStart),
-        power_draw_w: point.powerDrawW,
-      })),
-    };
+  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
+    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
+    return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
   };
 
 /**

@@ -69,13 +69,6 @@ export interface GpuPush {
   readings: readonly GpuReading[];
 }
 
-export interface PowerPoint {
-  /** Start of the bucket, epoch milliseconds. */
-  bucketStart: number;
-  /** The highest total of all GPUs of one push within the bucket, watts. */
-  powerDrawW: number;
-}
-
 export interface Session {
   csrfToken: string;
   username: string;
@@ -158,8 +151,11 @@ export interface GpuStore {
   add(push: GpuPush): Promise<void>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
-  /** Oldest bucket first; buckets without a push are left out. */
-  powerHistory(range: BucketRange): Promise<PowerPoint[]>;
+  /**
+   * The highest total of all GPUs of one push in each bucket, oldest first; buckets without a push are left out. Chunks like
+   * those of `UsageStore.daily`.
+   */
+  powerHistory(range: BucketRange): AsyncIterable<Uint8Array>;
 }
 
 /** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */

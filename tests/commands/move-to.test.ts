@@ -45,7 +45,7 @@ const contentOf = async (store: Store) => ({
   days: await readReport<DailyRow>(store.usage.daily("2000-01-01")),
   points: await readReport(store.usage.history({ since: 0, bucketMinutes: 5 })),
   gpus: await store.gpu.latest(),
-  power: await store.gpu.powerHistory({ since: 0, bucketMinutes: 1 }),
+  power: await readReport(store.gpu.powerHistory({ since: 0, bucketMinutes: 1 })),
   session: await store.sessions.find("hash", clock()),
   password: await store.settings.find("password_hash"),
 });
