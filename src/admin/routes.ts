@@ -82,7 +82,7 @@ export function adminRoutes(deps: AdminDeps) {
 
   const withSessionAndCsrfToken = new Elysia()
     .derive(requireSession(context))
-    .derive(requireCsrfToken)
+    .derive(requireCsrfToken(context))
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
