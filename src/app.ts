@@ -49,7 +49,8 @@ export function createProxyApp(proxy: Proxy): Fetcher {
 /** The admin API and the console, for a port of their own. Without the 404s, the console would serve its page under `/v1`. */
 export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
   const notFound = (): Response => errorResponse("not_found");
-  const app = new Elysia(options).all("/v1", notFound).all("/v1/*", notFound).use(createAdminApp(deps));
+  const hidden = { detail: { hide: true } };
+  const app = new Elysia(options).all("/v1", notFound, hidden).all("/v1/*", notFound, hidden).use(createAdminApp(deps));
   return refuseMalformedHost(app, deps);
 }
 

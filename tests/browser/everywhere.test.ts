@@ -168,6 +168,8 @@ describe.skipIf(!hasBrowser)("every page", () => {
     }
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    const description = page.getByRole("link", { name: "description of the API" });
+    expect(await description.getAttribute("href")).toBe("/api/openapi.json");
     // Under a dialog the page does not listen.
     await page.keyboard.press("n");
     await page.keyboard.press("Escape");

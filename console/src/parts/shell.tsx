@@ -105,6 +105,13 @@ function HelpDialog(props: { onClose: () => void }): JSX.Element {
         </For>
       </dl>
       <p class="hint">On a chart: arrow keys move, Shift selects, Enter zooms, Escape resets.</p>
+      <p class="hint">
+        For scripts: the{" "}
+        <a href="/api/openapi.json" target="_blank">
+          description of the API
+        </a>{" "}
+        (OpenAPI).
+      </p>
       <div class="dialog-actions">
         <button class="button" type="button" onClick={() => props.onClose()}>
           Close
