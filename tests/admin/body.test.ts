@@ -112,7 +112,7 @@ test("a request without a session or key gets 401 whatever its body is", async (
   }
 });
 
-describe("a body that does not end", () => {
+describe("a body", () => {
   afterEach(() => void jest.useRealTimers());
 
   /** @returns the request, and whether its body has been cancelled */
@@ -129,7 +129,7 @@ describe("a body that does not end", () => {
   test.each([
     [undefined, 30_000, "Body must arrive within 30 seconds"],
     [{ maxKib: 8, timeoutMs: 5000 }, 5000, "Body must arrive within 5 seconds"],
-  ])("is given up in time with the limits %j", async (limits, timeoutMs, message) => {
+  ])("that does not end is given up in time, with the limits %j", async (limits, timeoutMs, message) => {
     jest.useFakeTimers();
     const { request, isCancelled } = unending();
     const reading = readJsonObject(request, limits);
@@ -140,7 +140,15 @@ describe("a body that does not end", () => {
     expect([isCancelled(), jest.getTimerCount()]).toEqual([true, 0]);
   });
 
-  test("is given up as soon as it is too large", async () => {
+  test("that ends leaves no timer", async () => {
+    jest.useFakeTimers();
+    const headers = { "content-type": "application/json" };
+    const request = new Request("http://h/", { method: "POST", body: '{"a":1}', headers });
+    expect(await readJsonObject(request)).toEqual({ a: 1 });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  test("that is too large is given up at once", async () => {
     const { request, isCancelled } = unending();
     expect(await readJsonObject(request, { maxKib: 0, timeoutMs: 60_000 })).toMatchObject({ status: 413 });
     expect(isCancelled()).toBe(true);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { parseGpuReadings } from "../../src/admin/gpu.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 let admin: Admin;
@@ -37,6 +38,24 @@ describe("POST /api/gpu-stats", () => {
     expect(received.length).toBe(before);
     admin.time.now += 1000;
     expect((await push({ gpus: [full] })).status).toBe(200);
+  });
+
+  test("refuses the eleventh POST of a key whose others have not ended", async () => {
+    const head = `POST /api/gpu-stats HTTP/1.1\r\nHost: h\r\nx-api-key: ${key.key}\r\nContent-Type: application/json`;
+    const clients: RawClient[] = [];
+    for (let sent = 0; sent < 10; sent += 1) {
+      const client = await connectRaw(admin.origin);
+      client.send(`${head}\r\nContent-Length: 11\r\n\r\n{`);
+      clients.push(client);
+    }
+    // It is received later than those.
+    expect((await push({ gpus: [] })).status).toBe(429);
+    admin.time.now += 1000;
+    expect((await push({ gpus: [] })).status).toBe(429);
+    clients[0]?.send('"gpus":[]}');
+    expect((await clients[0]?.head())?.status).toBe(200);
+    expect((await push({ gpus: [] })).status).toBe(200);
+    for (const client of clients) client.close();
   });
 
   test.each([

@@ -76,6 +76,15 @@ describe("half-sent bodies of strangers", () => {
     120_000,
   );
 
+  test("to /api/login that take all places leave some to an address that logged in before", async () => {
+    expect((await attempt("203.0.113.9", password)).status).toBe(200);
+    const clients: RawClient[] = [];
+    for (let sent = 0; sent < 200; sent += 1) clients.push(await sendHalf("/api/login", withLength(100)));
+    expect((await attempt(randomAddress(), password)).status).toBe(429);
+    expect((await attempt("203.0.113.9", password)).status).toBe(200);
+    for (const client of clients) client.reset();
+  });
+
   test("to /api/login get 408 after 5 seconds", async () => {
     const startedAt = performance.now();
     const client = await sendHalf("/api/login", withLength(100));

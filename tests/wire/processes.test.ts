@@ -285,11 +285,15 @@ describe("the parent", () => {
     await program.stop();
   });
 
-  test.each(["PORT", "ADMIN_PORT"])("says in one line that %s is in use", async (variable) => {
+  test.each([
+    ["PORT", {}],
+    ["ADMIN_PORT", { HOST: "127.0.0.2", ADMIN_HOST: "127.0.0.1" }],
+  ])("says in one line that %s is in use", async (variable, hosts) => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
-    const { status, stderr } = await runProgram(["serve"], { PORT: "0", PROCESSES: "2", [variable]: String(port) });
+    const environment = { PORT: "0", PROCESSES: "2", ...hosts, [variable]: String(port) };
+    const { status, stderr } = await runProgram(["serve"], environment);
     expect(status).toBe(1);
     expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
     other.close();
