@@ -34,6 +34,8 @@ test("an address is known from its login on, for 30 days, across restarts", asyn
   expect(await restarted.has("192.0.2.1")).toBe(true);
   time.now += 1;
   expect([await first.has("192.0.2.1"), await restarted.has("192.0.2.1")]).toEqual([false, false]);
+  await restarted.add("192.0.2.2");
+  expect(await opened.store.settings.find("login_addresses")).not.toContain("192.0.2.1");
 });
 
 test("an address that logged in at another process is known within a minute", async () => {

@@ -285,15 +285,24 @@ describe("the parent", () => {
     await program.stop();
   });
 
-  test.each([
-    ["PORT", {}],
-    ["ADMIN_PORT", { HOST: "127.0.0.2", ADMIN_HOST: "127.0.0.1" }],
-  ])("says in one line that %s is in use", async (variable, hosts) => {
+  test("keeps the admin side's address and port from a second copy that listens elsewhere for /v1", async () => {
+    const environment = { ADMIN_HOST: "127.0.0.1", ADMIN_PORT: String(findFreePort()) };
+    const program = await start({ ...environment, HOST: "127.0.0.2" });
+    const { status, stderr } = await runProgram(["serve"], {
+      ...environment,
+      HOST: "127.0.0.3",
+      PORT: "0",
+      PROCESSES: "2",
+    });
+    expect([status, stderr]).toEqual([1, expect.stringContaining(`port ${environment.ADMIN_PORT} on 127.0.0.1`)]);
+    await program.stop();
+  });
+
+  test.each(["PORT", "ADMIN_PORT"])("says in one line that %s is in use", async (variable) => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
-    const environment = { PORT: "0", PROCESSES: "2", ...hosts, [variable]: String(port) };
-    const { status, stderr } = await runProgram(["serve"], environment);
+    const { status, stderr } = await runProgram(["serve"], { PORT: "0", PROCESSES: "2", [variable]: String(port) });
     expect(status).toBe(1);
     expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
     other.close();
