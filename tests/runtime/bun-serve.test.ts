@@ -69,6 +69,26 @@ stillNeeded("Bun still drops a frame enqueued right before a stream error", "src
   await failing.stop(true);
 });
 
+stillNeeded("Bun still buffers a body that nothing reads, without limit", "src/admin/login.ts", async () => {
+  const released = Promise.withResolvers<Response>();
+  const waiting = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    development: false,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: () => released.promise,
+  });
+  // Far more than the buffers of two sockets.
+  const bytes = 64 * 1024 * 1024;
+  const socket = connect(waiting.port ?? 0, "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${bytes}\r\n\r\n`);
+  await new Promise((resolve) => socket.write(Buffer.alloc(bytes), resolve));
+  released.resolve(new Response());
+  socket.destroy();
+  await waiting.stop(true);
+});
+
 describe.concurrent("idle timeouts:", () => {
   stillNeeded("Bun still closes a connection on which a body trickles in", "src/proxy/routes.ts", async () => {
     const head = "POST / HTTP/1.1\r\nHost: h\r\nX-Respond: after body\r\nContent-Length: 1000\r\n\r\n";
