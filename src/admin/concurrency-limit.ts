@@ -5,8 +5,11 @@ export interface ConcurrencyLimits {
   reserved: number;
 }
 
-/** @returns the result of `work`, or undefined if there is no place for it; `work` has then not run */
-export type ConcurrencyLimit = <T>(isKnown: boolean, work: () => Promise<T>) => Promise<T | undefined>;
+export interface ConcurrencyLimit {
+  hasPlace(isKnown: boolean): boolean;
+  /** @returns the result of `work`, or undefined if there is no place for it; `work` has then not run */
+  run<T>(isKnown: boolean, work: () => Promise<T>): Promise<T | undefined>;
+}
 
 /** Lets at most `running` calls run at once; at most `waiting` more wait in a queue, known clients ahead of the others. */
 export function createConcurrencyLimit({ running, waiting, reserved }: ConcurrencyLimits): ConcurrencyLimit {
@@ -14,18 +17,25 @@ export function createConcurrencyLimit({ running, waiting, reserved }: Concurren
   const knownQueue: Array<() => void> = [];
   const queue: Array<() => void> = [];
 
-  return async (isKnown, work) => {
+  function hasPlace(isKnown: boolean): boolean {
     const places = free + waiting - knownQueue.length - queue.length;
-    if (places <= (isKnown ? 0 : reserved)) return undefined;
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => (isKnown ? knownQueue : queue).push(resolve));
-    try {
-      return await work();
-    } finally {
-      // The next in the queue takes this place over, so that no newcomer can take it first.
-      const next = knownQueue.shift() ?? queue.shift();
-      if (next === undefined) free += 1;
-      else next();
-    }
+    return places > (isKnown ? 0 : reserved);
+  }
+
+  return {
+    hasPlace,
+    async run(isKnown, work) {
+      if (!hasPlace(isKnown)) return undefined;
+      if (free > 0) free -= 1;
+      else await new Promise<void>((resolve) => (isKnown ? knownQueue : queue).push(resolve));
+      try {
+        return await work();
+      } finally {
+        // The next in the queue takes this place over, so that no newcomer can take it first.
+        const next = knownQueue.shift() ?? queue.shift();
+        if (next === undefined) free += 1;
+        else next();
+      }
+    },
   };
 }

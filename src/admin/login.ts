@@ -39,8 +39,8 @@ const retryWhenFullMs = 1000;
 export type Login = (request: Request, address: string) => Promise<LiveSession>;
 
 export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
-  const limitReads = createConcurrencyLimit(readLimits);
-  const limitVerifications = createConcurrencyLimit(verificationLimits);
+  const reads = createConcurrencyLimit(readLimits);
+  const verifications = createConcurrencyLimit(verificationLimits);
   const attempts = createLoginAttempts({ store, clock, log });
   const knownAddresses = createKnownAddresses({ store, clock, log });
 
@@ -55,20 +55,28 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     return acceptedBody(await reading);
   }
 
+  /** @returns the stored hash if the password fits it */
+  async function findVerifiedHash(password: string): Promise<{ hash: string | undefined }> {
+    const hash = (await store.settings.find(passwordHashSetting)) ?? "";
+    return { hash: (await verifyPassword(password, hash)) ? hash : undefined };
+  }
+
   return async (request, address) => {
     const problem = findHeadProblem(request, loginBodyLimits);
     if (problem !== undefined) throw problem;
     const client = { address, isKnown: await isKnown(request.headers, address) };
     attempts.throwIfRefused(client);
-    const body = await limitReads(client.isKnown, () => readCounted(request, client));
+    // What a flood has to be refused costs the database nothing.
+    if (!verifications.hasPlace(client.isKnown)) throw tooManyAttempts(retryWhenFullMs);
+    const body = await reads.run(client.isKnown, () => readCounted(request, client));
     if (body === undefined) throw tooManyAttempts(retryWhenFullMs);
     const { username, password } = parseCredentials(body);
 
-    const hash = (await store.settings.find(passwordHashSetting)) ?? "";
-    const verified = await limitVerifications(client.isKnown, () => verifyPassword(password, hash));
+    const verified = await verifications.run(client.isKnown, () => findVerifiedHash(password));
     if (verified === undefined) throw tooManyAttempts(retryWhenFullMs);
+    const { hash } = verified;
     // The password is verified for every username, so that an unknown one takes the same time.
-    if (!verified || !equalSecrets(username, config.username)) return refuse(address);
+    if (hash === undefined || !equalSecrets(username, config.username)) return refuse(address);
 
     const session = await sessions.start();
     // A password set during the verification has ended every session but this new one.

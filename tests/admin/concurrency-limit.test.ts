@@ -10,7 +10,7 @@ test("runs so many calls at once, queues so many more in order, and refuses the 
   const started: number[] = [];
   const ends: Array<() => void> = [];
   const work = (id: number) =>
-    limit(false, () => {
+    limit.run(false, () => {
       started.push(id);
       return new Promise<number>((resolve) => ends.push(() => resolve(id)));
     });
@@ -34,8 +34,8 @@ test("runs so many calls at once, queues so many more in order, and refuses the 
 
 test("a call that fails frees its place and rejects", async () => {
   const limit = createConcurrencyLimit({ running: 1, waiting: 1, reserved: 0 });
-  const failing = limit(false, () => Promise.reject(new Error("no")));
-  const next = limit(false, async () => "next");
+  const failing = limit.run(false, () => Promise.reject(new Error("no")));
+  const next = limit.run(false, async () => "next");
   await expect(failing).rejects.toThrow("no");
   expect(await next).toBe("next");
 });
@@ -48,20 +48,22 @@ test("known clients have places of their own, running and in the queue", async (
     const released = Promise.withResolvers<string>();
     const work = () => released.promise;
     const limit = createConcurrencyLimit(places);
-    const first = limit(false, work);
-    expect(await limit(false, work)).toBeUndefined();
-    const known = [limit(true, work), limit(true, work)];
-    expect(await limit(true, work)).toBeUndefined();
+    const first = limit.run(false, work);
+    expect(await limit.run(false, work)).toBeUndefined();
+    expect([limit.hasPlace(false), limit.hasPlace(true)]).toEqual([false, true]);
+    const known = [limit.run(true, work), limit.run(true, work)];
+    expect(await limit.run(true, work)).toBeUndefined();
+    expect(limit.hasPlace(true)).toBe(false);
     released.resolve("done");
     expect(await Promise.all([first, ...known])).toEqual(["done", "done", "done"]);
-    expect(await limit(false, work)).toBe("done");
+    expect(await limit.run(false, work)).toBe("done");
   }
 });
 
 test("known clients go ahead of the others in the queue, in their order", async () => {
   const limit = createConcurrencyLimit({ running: 1, waiting: 4, reserved: 0 });
   const order: string[] = [];
-  const enter = (name: string, isKnown: boolean) => limit(isKnown, async () => void order.push(name));
+  const enter = (name: string, isKnown: boolean) => limit.run(isKnown, async () => void order.push(name));
   await Promise.all([
     enter("first", false),
     enter("stranger", false),
