@@ -43,3 +43,14 @@ export interface RequestObserver {
   started(): void;
   finished(record: RequestRecord): void;
 }
+
+/** What one GPU reported at one moment; null for a value that its tool does not give. */
+export interface GpuReading {
+  gpuId: number;
+  name: string;
+  powerDrawW: number | null;
+  tempC: number | null;
+  memoryUsedMb: number | null;
+  memoryTotalMb: number | null;
+  utilizationPct: number | null;
+}

@@ -3,7 +3,7 @@ import { createLedger, type LedgerOptions } from "../src/ledger.ts";
 import { type UsageEvent } from "../src/domain.ts";
 import { type FlushId, StorageError, type UsageIncrement } from "../src/store/store.ts";
 import { memoryLog } from "./store/test-store.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "./support/poll-until.ts";
 
 interface Flush {
   counts: readonly UsageIncrement[];
@@ -23,7 +23,7 @@ function scriptedLedger(options: Partial<LedgerOptions> = {}) {
       }),
   };
   const ledger = createLedger({ store, clock: () => 500_000, log, firstRetryMs: 1, slowestRetryMs: 5, ...options });
-  const nextFlush = (position: number) => until(() => flushes[position]);
+  const nextFlush = (position: number) => pollUntil(() => flushes[position]);
   return { ledger, flushes, entries, nextFlush };
 }
 
@@ -85,7 +85,7 @@ test("a failed flush is sent again, unchanged and under the same number, until i
   (await nextFlush(1)).fail("locked");
   (await nextFlush(2)).commit();
   (await nextFlush(3)).commit();
-  await until(() => ledger.waiting().requests === 0);
+  await pollUntil(() => ledger.waiting().requests === 0);
   expect(flushes.map(({ counts }) => counts)).toEqual(
     Array.from({ length: 4 }, () => [expect.objectContaining({ requestCount: 1 })]),
   );
@@ -105,7 +105,7 @@ test("a store that does not answer holds a response no longer than its patience,
   expect(entries).toEqual([expect.objectContaining({ level: "warn", reason: "no answer" })]);
   (await nextFlush(0)).commit();
   (await nextFlush(1)).commit();
-  await until(() => ledger.waiting().requests === 0);
+  await pollUntil(() => ledger.waiting().requests === 0);
 });
 
 test("falling behind and catching up are logged once each, however often a flush fails", async () => {
@@ -117,7 +117,7 @@ test("falling behind and catching up are logged once each, however often a flush
     })(),
   ]);
   (await nextFlush(5)).commit();
-  await until(() => ledger.waiting().requests === 0);
+  await pollUntil(() => ledger.waiting().requests === 0);
   expect(entries.map(({ level, reason }) => [level, reason])).toEqual([
     ["warn", "the disk is full"],
     ["info", undefined],

@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { timestampOf } from "../time/seoul.ts";
-import type { GpuReading, GpuSample } from "../store/store.ts";
+import type { GpuReading } from "../domain.ts";
+import type { GpuSample } from "../store/store.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import { gpuEntry, type GpuSampleBody } from "./schemas.ts";

@@ -1,6 +1,6 @@
 import { wait } from "../time/wait.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { GpuReading } from "../store/store.ts";
+import type { GpuReading } from "../domain.ts";
 import { gpuCount } from "./history.ts";
 
 const intervalMs = 1000;

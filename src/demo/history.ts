@@ -1,6 +1,7 @@
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { GpuReading, Store, UsageIncrement } from "../store/store.ts";
+import type { GpuReading } from "../domain.ts";
+import type { Store, UsageIncrement } from "../store/store.ts";
 import { requestsIn, type Traffic } from "./traffic.ts";
 
 export interface KeyTraffic {

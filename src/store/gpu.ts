@@ -2,7 +2,8 @@ import { and, asc, eq, gte, lt, sql } from "drizzle-orm";
 import { minuteOf, minutesPerDay, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine } from "./engine.ts";
-import type { GpuReading, GpuStore } from "./store.ts";
+import type { GpuReading } from "../domain.ts";
+import type { GpuStore } from "./store.ts";
 
 const gpusPerSample = 256;
 const samplesKeptMs = 7 * minutesPerDay * msPerMinute;

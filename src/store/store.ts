@@ -1,3 +1,5 @@
+import type { GpuReading } from "../domain.ts";
+
 /** A result that SQLite has at once and PostgreSQL a little later: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -34,16 +36,6 @@ export interface FlushId {
   ledger: string;
   /** Rises from flush to flush. */
   number: number;
-}
-
-export interface GpuReading {
-  gpuId: number;
-  name: string;
-  powerDrawW: number | null;
-  tempC: number | null;
-  memoryUsedMb: number | null;
-  memoryTotalMb: number | null;
-  utilizationPct: number | null;
 }
 
 export interface GpuSample extends GpuReading {

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
+import type { GpuReading } from "../../src/domain.ts";
 import { openTestEngine } from "../store/test-store.ts";
 
 /**

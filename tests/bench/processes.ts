@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 /** The backend and the load generator share one core, the proxy has the other to itself. */
 export const loadCore = 0;
@@ -43,7 +43,7 @@ export function startPinned(command: readonly string[], { core, env = {}, logFil
 
 /** Waits until something answers HTTP there, whatever it says. */
 export async function untilAnswers(url: string): Promise<void> {
-  await until(async () => {
+  await pollUntil(async () => {
     const response = await fetch(url);
     await response.bytes();
     return true;

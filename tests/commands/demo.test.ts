@@ -5,7 +5,7 @@ import { personas } from "../../src/demo/personas.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { commandLine, type Program, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 /** A line of what the demo says at its start, such as `    Password   k3vhs-w8dnq-xa2mr-7tepc`. */
 const said = (text: string, label: string): string => new RegExp(`${label} +(.*)\n`).exec(text)?.[1] ?? "";
@@ -18,7 +18,7 @@ describe("tollgate demo", () => {
   beforeAll(async () => {
     temporary = createTempFolder();
     program = await startProgram({ TMPDIR: temporary.path, LOG_LEVEL: "info", LOG_FORMAT: "json" }, ["demo"]);
-    words = await until(() => program.stdout().includes("Ctrl-C") && program.stdout());
+    words = await pollUntil(() => program.stdout().includes("Ctrl-C") && program.stdout());
     admin = await logIn(program.adminUrl, said(words, "Username"), said(words, "Password"));
   });
   afterAll(async () => {
@@ -58,7 +58,7 @@ describe("tollgate demo", () => {
 
   test("shows GPUs that are pushed now, and busy", async () => {
     type Sample = { recorded_at: string; utilization_pct: number };
-    const samples = await until(async () => {
+    const samples = await pollUntil(async () => {
       const latest = await admin.expectOk<Sample[]>("GET", "/api/gpu-stats");
       return latest.length === 4 && latest.every((one) => one.utilization_pct > 0) && latest;
     });
@@ -74,12 +74,12 @@ describe("tollgate demo", () => {
         .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
     // Keys are numbered in the order of the cast.
     const live = personas.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));
-    await until(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
+    await pollUntil(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
     expect(new Set(requests().map(({ path }) => path))).toEqual(
       new Set(["/v1/chat/completions", "/v1/messages", "/v1/embeddings", "/v1/responses"]),
     );
-    await until(() => requests().some(({ outcome }) => outcome === "client_left"), 60_000);
+    await pollUntil(() => requests().some(({ outcome }) => outcome === "client_left"), 60_000);
   }, 90_000);
 
   test("keeps the key that was switched off", async () => {

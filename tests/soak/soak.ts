@@ -7,7 +7,7 @@ import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { type Holdings, holdingsOf } from "./holdings.ts";
 import { differences, readCounters, type Tally } from "./tally.ts";
 import { talk, type Traffic } from "./traffic.ts";
@@ -98,7 +98,7 @@ async function openConsole({ admin, program }: Soak): Promise<void> {
   if (!made.ok) return;
   const { id } = (await made.json()) as { id: number };
   await (await admin.request("PATCH", `/api/keys/${id}`, { is_active: false })).text();
-  await until(async () => (await admin.request("DELETE", `/api/keys/${id}`)).ok);
+  await pollUntil(async () => (await admin.request("DELETE", `/api/keys/${id}`)).ok);
 }
 
 async function pushGpus({ program, traffic }: Soak): Promise<void> {
@@ -126,7 +126,7 @@ async function sumProblems({ admin, traffic, backend }: Soak): Promise<string[]>
       differences(traffic.seen, tally).map((line) => `Clients against ${name}: ${line}`),
     );
   };
-  await until(async () => (await compare()).length === 0, settlingMs).catch(() => {});
+  await pollUntil(async () => (await compare()).length === 0, settlingMs).catch(() => {});
   const simulator: Tally = new Map(Object.entries(backend.stats().reportedByUser));
   const told = differences(traffic.finished, simulator).map((line) => `Clients against the simulator: ${line}`);
   return [...(await compare()), ...told];
@@ -135,7 +135,7 @@ async function sumProblems({ admin, traffic, backend }: Soak): Promise<string[]>
 /** What the program holds must come down to what it held before, and to connections whose other end is kept alive. */
 async function leakProblems({ program, backend }: Soak, before: Holdings): Promise<string[]> {
   const quiet = (): boolean => backend.stats().open === 0 && holdingsOf(program.pid).leftBehind === 0;
-  await until(quiet, settlingMs).catch(() => {});
+  await pollUntil(quiet, settlingMs).catch(() => {});
   const after = holdingsOf(program.pid);
   const kept = backend.connections();
   const problems: string[] = [];
@@ -144,7 +144,7 @@ async function leakProblems({ program, backend }: Soak, before: Holdings): Promi
   if (after.files.length > before.files.length) problems.push(`Files were left open: ${after.files.join(" ")}`);
   if (kept > 2 * clients) problems.push(`${kept} connections to the backend are kept`);
   backend.stop();
-  await until(() => holdingsOf(program.pid).connections <= after.connections - kept).catch(() =>
+  await pollUntil(() => holdingsOf(program.pid).connections <= after.connections - kept).catch(() =>
     problems.push("Connections outlived the backend"),
   );
   const cpuMs = program.cpuMs();

@@ -152,7 +152,7 @@ async function left(traffic: Traffic): Promise<void> {
   const ask = { ...streamed, path: "/v1/messages", body: { model: "m", max_tokens: 9, stream: true, messages } };
   const client = await connectRaw(traffic.url);
   client.request("POST", ask.path, headersOf(ask, "gap=forever@5"), JSON.stringify(ask.body));
-  await client.bodyHolding("content_block_delta");
+  await client.bodyContaining("content_block_delta");
   leave(traffic, client);
   add(traffic.seen, ask.name, { ...ask.usage, outputTokens: 0 });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
+import type { GpuReading } from "../../src/domain.ts";
 import { createKeys, type TestEngine, onEachEngine } from "./test-store.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();

@@ -4,11 +4,11 @@ export interface RawHead {
   version: string;
   status: number;
   reason: string;
-  /** In the order and spelling in which they came. */
+  /** In their original order and spelling. */
   headers: readonly RawHeader[];
-  /** All values of that name, any case. */
+  /** All values with that name, ignoring case. */
   all(name: string): string[];
-  /** The first of them. */
+  /** The first value. */
   header(name: string): string | undefined;
 }
 
@@ -19,15 +19,15 @@ export interface ResponseEvents {
 }
 
 export interface ResponseParser {
-  /** @returns the bytes behind the message, or undefined while it lasts */
+  /** @returns undefined until the message ends, then the bytes that follow it */
   feed(bytes: Buffer): Buffer | undefined;
-  /** The connection ended: the end of a message that nothing else delimits. @returns whether the message is whole */
+  /** Call when the connection ended, which ends a message without length or chunks. @returns whether the message is complete */
   endOfConnection(): boolean;
 }
 
 type Step = "head" | "fixed" | "until-close" | "chunk-size" | "chunk" | "chunk-end" | "trailers" | "done";
 
-/** A push parser of one final HTTP/1.1 response and the interim ones before it. Strict: what is not HTTP throws. */
+/** A strict push parser for one final HTTP/1.1 response and the interim ones before it. Throws on bytes that are not HTTP. */
 export function createResponseParser(events: ResponseEvents, requestMethod: () => string): ResponseParser {
   let rest: Buffer = Buffer.alloc(0);
   let step: Step = "head";
@@ -47,7 +47,7 @@ export function createResponseParser(events: ResponseEvents, requestMethod: () =
     return bytes.length;
   };
 
-  /** Each step returns whether it got on; where it did not, more bytes are needed. */
+  /** Each step returns whether it is complete; if not, it needs more bytes. */
   const steps: Record<Step, () => boolean> = {
     head() {
       const text = takeUntil("\r\n\r\n");
@@ -84,7 +84,7 @@ export function createResponseParser(events: ResponseEvents, requestMethod: () =
     },
     "chunk-end"() {
       if (rest.length < 2) return false;
-      if (takeUntil("\r\n") !== "") throw new Error("A chunk is longer than it said");
+      if (takeUntil("\r\n") !== "") throw new Error("A chunk is longer than its size");
       step = "chunk-size";
       return true;
     },
@@ -99,8 +99,8 @@ export function createResponseParser(events: ResponseEvents, requestMethod: () =
   return {
     feed(bytes) {
       rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
-      let getsOn = true;
-      while (getsOn) getsOn = steps[step]();
+      let stepEnded = true;
+      while (stepEnded) stepEnded = steps[step]();
       if (step !== "done") return undefined;
       events.end();
       return rest;

@@ -8,7 +8,7 @@ type Value = Record<string, unknown>;
 const isObject = (value: unknown): value is Value =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The rules on parsed values, the plain way that loses bytes: what an edited body must parse to. */
+/** The rewrite rules on parsed values, a simple version that does not preserve bytes: an edited body must parse to its result. */
 export function rewriteByValue(path: string, body: string, rules: RewriteRules): unknown {
   const root: unknown = JSON.parse(body);
   if (!isObject(root)) return root;

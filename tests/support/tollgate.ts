@@ -10,27 +10,27 @@ import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
-/** A whole server in this process, on free ports and a database of its own, with one key. */
+/** A complete server in this process, on free ports, with its own database and one key. */
 export interface Tollgate extends AsyncDisposable {
   url: string;
   adminUrl: string;
   admin: AdminClient;
-  /** Opens `/v1`. */
+  /** The API key. */
   key: string;
   keyId: number;
   /** The key as the admin API lists it. */
-  counted(): Promise<ListedKey>;
-  /** Everything logged so far. */
+  readKey(): Promise<ListedKey>;
+  /** All log entries so far. */
   log: readonly LogEntry[];
-  /** The first entry that fits, of those written and those to come. */
-  waitForLog(fits: (entry: LogEntry) => boolean): Promise<LogEntry>;
-  /** Once; further calls wait for the same end. */
+  /** The first past or future entry that matches. */
+  waitForLog(matches: (entry: LogEntry) => boolean): Promise<LogEntry>;
+  /** Stops the server. Later calls wait for the same stop. */
   stop(): Promise<void>;
 }
 
 export interface TollgateOptions {
   clock?: WallClock;
-  /** An existing one is kept. */
+  /** An existing folder, which is kept. */
   dataDir?: string;
 }
 
@@ -74,13 +74,13 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     admin,
     key,
     keyId: id,
-    counted: async () => {
+    readKey: async () => {
       const row = (await admin.listKeys()).find((listed) => listed.id === id);
-      if (row === undefined) throw new Error("The key is gone.");
+      if (row === undefined) throw new Error("The key no longer exists");
       return row;
     },
     log,
-    waitForLog: (fits) =>
+    waitForLog: (matches) =>
       new Promise((resolve, reject) => {
         const finish = (entry: LogEntry): void => {
           clearTimeout(timer);
@@ -88,14 +88,14 @@ export async function startTollgate(environment: Environment = {}, options: Toll
           resolve(entry);
         };
         const watch = (entry: LogEntry): void => {
-          if (fits(entry)) finish(entry);
+          if (matches(entry)) finish(entry);
         };
         const timer = setTimeout(() => {
           watchers.delete(watch);
           reject(new Error(`No such log entry within ${logDeadlineMs} ms`));
         }, logDeadlineMs);
         watchers.add(watch);
-        const earlier = log.find(fits);
+        const earlier = log.find(matches);
         if (earlier !== undefined) finish(earlier);
       }),
     stop,

@@ -7,12 +7,12 @@ import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { readmeBlocks } from "../support/readme.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const clients = 6;
 const rounds = 4;
 /** Older ones pass no POST on to the next instance, and end broken streams as if they were whole. */
-const caddyIsOld = caddy.whyNot === undefined && !Bun.semver.satisfies(caddy.version, ">=2.11.2");
+const caddyIsOld = caddy.whyMissing === undefined && !Bun.semver.satisfies(caddy.version, ">=2.11.2");
 if (caddyIsOld) {
   process.stderr.write(`Caddy ${caddy.version} is too old for the tests of killed instances: they are skipped\n`);
 }
@@ -54,7 +54,7 @@ const balancers: [BalancerProgram, language: string, survivesKills: boolean][] =
 ];
 
 describe.each(balancers)("$name in front of two instances", (balancerProgram, language, survivesKills) => {
-  const without = balancerProgram.whyNot !== undefined || whyNoPostgres !== undefined;
+  const without = balancerProgram.whyMissing !== undefined || whyNoPostgres !== undefined;
   let backend: Simulator;
   let environment: ProgramEnvironment;
   let instances: [Program, Program];
@@ -98,7 +98,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
     );
     expect(backend.stats().open).toBe(streams.length);
     for (const stream of streams) stream.close();
-    await until(() => backend.stats().open === 0);
+    await pollUntil(() => backend.stats().open === 0);
   });
 
   test.skipIf(without)("refuses a key at the next request after one instance switched it off", async () => {
@@ -123,7 +123,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       });
       for (let round = 0; round < rounds; round++) {
         const before = seen.ended;
-        await until(() => seen.ended >= before + 40);
+        await pollUntil(() => seen.ended >= before + 40);
         const n = round % 2 === 0 ? 0 : 1;
         const victim = instances[n];
         const streams = [await openStream(balancer.url, created.key, 2)];
@@ -174,7 +174,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
     const statuses = Array.from({ length: 11 }, (_, turn) => attempt(turn));
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
     const logged = (): string => instances.map(({ stdout }) => stdout()).join("");
-    await until(() => logged().includes("too many attempts"));
+    await pollUntil(() => logged().includes("too many attempts"));
     expect(new Set(logged().match(/"address":"[^"]+"/g))).toEqual(new Set([`"address":"${from}"`]));
   });
 });

@@ -76,7 +76,7 @@ describe("a client that leaves", () => {
   });
 
   test("after the head counts as a request; before it, as none", async () => {
-    const before = await gate.counted();
+    const before = await gate.readKey();
     const early = await post("slow-head=forever", streamed);
     const request = await backend.nextRequest();
     early.reset();
@@ -87,7 +87,7 @@ describe("a client that leaves", () => {
     late.reset();
     await second.ended;
     const isCounted = async (): Promise<boolean> =>
-      (await gate.counted()).total_request_count === before.total_request_count + 1;
+      (await gate.readKey()).total_request_count === before.total_request_count + 1;
     while (!(await isCounted())) await Bun.sleep(5);
     expect(gate.log.filter(({ outcome }) => outcome === "client_left").length).toBeGreaterThanOrEqual(2);
   });

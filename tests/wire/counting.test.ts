@@ -4,7 +4,7 @@ import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -23,9 +23,9 @@ const countsOf = (key: ListedKey): Counts => [key.total_request_count, key.total
 
 /** What `act` adds to the key's totals, read right after it. */
 async function counted(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
-  const before = countsOf(await of.counted());
+  const before = countsOf(await of.readKey());
   await act();
-  const after = countsOf(await of.counted());
+  const after = countsOf(await of.readKey());
   return after.map((count, index) => count - (before[index] ?? 0)) as Counts;
 }
 
@@ -134,9 +134,9 @@ describe("a count", () => {
     await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
     const use = async (): Promise<string | null> => {
       await (await send("/v1/chat/completions", { messages }, usage, timed)).text();
-      return (await timed.counted()).last_used_at;
+      return (await timed.readKey()).last_used_at;
     };
-    expect((await timed.counted()).last_used_at).toBeNull();
+    expect((await timed.readKey()).last_used_at).toBeNull();
     expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
     now += 59_000;
     expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
@@ -182,7 +182,7 @@ describe("a count", () => {
   });
 
   test("of a client that left holds the usage seen so far", async () => {
-    const before = countsOf(await gate.counted());
+    const before = countsOf(await gate.readKey());
     const client = await connectRaw(gate.url);
     const headers = {
       "x-api-key": gate.key,
@@ -196,10 +196,10 @@ describe("a count", () => {
       JSON.stringify({ model: "m", stream: true, max_tokens: 9, messages }),
     );
     expect(await client.nextEvent()).toContain("message_start");
-    await client.bodyHolding("content_block_delta");
+    await client.bodyContaining("content_block_delta");
     client.reset();
-    await until(async () => countsOf(await gate.counted())[0] > before[0]);
-    expect(countsOf(await gate.counted())[1] - before[1]).toBe(500);
+    await pollUntil(async () => countsOf(await gate.readKey())[0] > before[0]);
+    expect(countsOf(await gate.readKey())[1] - before[1]).toBe(500);
   });
 
   test("of traffic through two servers on one database is the sum of both", async () => {
@@ -213,7 +213,7 @@ describe("a count", () => {
       await (await fetch(`${through.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
     });
     await Promise.all(requests);
-    expect(countsOf(await first.counted())).toEqual([60, 180, 240]);
+    expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
     await second.admin.updateKey(first.keyId, { is_active: false });
     const refused = await fetch(`${first.url}/v1/models`, { headers: { "x-api-key": first.key } });
     expect(refused.status).toBe(401);

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const megabyte = 1024 * 1024;
 let backend: Simulator;
-let program: GateProgram;
+let program: ProgramWithKey;
 beforeAll(async () => {
   backend = startSimulator({ keepBodyBytes: 0 });
-  program = await startGateProgram(backend.url);
+  program = await startProgramWithKey(backend.url);
 });
 afterAll(async () => {
   await program.stop();
@@ -29,7 +29,7 @@ describe("one process", () => {
     }
     client.reset();
     expect(peak - before).toBeLessThan(48 * megabyte);
-    await until(() => backend.stats().open === 0);
+    await pollUntil(() => backend.stats().open === 0);
   }, 60_000);
 
   test("passes a large answer through in constant memory", async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 const gates = new Map<string, Tollgate>();
@@ -77,9 +77,9 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
         const gate = gateOf(mode);
         const options = asked[wish];
         const sent = options === undefined ? body : { ...body, stream_options: options };
-        const before = await gate.counted();
+        const before = await gate.readKey();
         await post(gate.url, path, sent, { "x-api-key": gate.key, "x-simulate": "usage=321,45" });
-        const after = await gate.counted();
+        const after = await gate.readKey();
         expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
         expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
       },
@@ -112,13 +112,13 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
 describe("with PROXY_FORCE_STREAM_USAGE=continuous", () => {
   test("a stream that its client leaves half way is counted to the token", async () => {
     const gate = gateOf("continuous");
-    const before = await gate.counted();
+    const before = await gate.readKey();
     backend.clear();
     const client = await connectRaw(gate.url);
     const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": "gap=forever@9" };
     client.request("POST", "/v1/chat/completions", headers, JSON.stringify({ ...chat, max_tokens: 100 }));
     const request = await backend.nextRequest();
-    await until(() => request.tokensSent > 0 && client.bodyBytes() > 0);
+    await pollUntil(() => request.tokensSent > 0 && client.bodyBytes() > 0);
     let events = 0;
     while (events < 9) {
       await client.nextEvent();
@@ -126,8 +126,8 @@ describe("with PROXY_FORCE_STREAM_USAGE=continuous", () => {
     }
     client.reset();
     await request.ended;
-    await until(async () => (await gate.counted()).total_request_count > before.total_request_count);
-    const after = await gate.counted();
+    await pollUntil(async () => (await gate.readKey()).total_request_count > before.total_request_count);
+    const after = await gate.readKey();
     expect(request.tokensSent).toBeGreaterThan(0);
     expect(after.total_output_tokens - before.total_output_tokens).toBe(request.tokensSent);
     expect(after.total_input_tokens).toBeGreaterThan(before.total_input_tokens);

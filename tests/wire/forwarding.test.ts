@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
-import { startGateProgram } from "../support/gate-program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -105,7 +105,11 @@ describe("a request with a key", () => {
 
   test("goes straight to the backend, whatever web proxy other programs of the machine use", async () => {
     const nobody = `http://127.0.0.1:${findFreePort()}`;
-    const program = await startGateProgram(backend.url, { HTTP_PROXY: nobody, http_proxy: nobody, ALL_PROXY: nobody });
+    const program = await startProgramWithKey(backend.url, {
+      HTTP_PROXY: nobody,
+      http_proxy: nobody,
+      ALL_PROXY: nobody,
+    });
     const response = await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": program.key } });
     expect(response.status).toBe(200);
     await program.stop();
@@ -114,7 +118,7 @@ describe("a request with a key", () => {
   test("serves several requests over one connection", async () => {
     const client = await ask("GET", "/v1/one");
     await client.ended();
-    client.next();
+    client.nextResponse();
     client.request("GET", "/v1/two", { "x-api-key": gate.key });
     await client.ended();
     expect((await client.head()).status).toBe(200);

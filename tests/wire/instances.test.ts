@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { logIn } from "../support/admin-client.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const instanceCount = 3;
 const clientsEach = 4;
@@ -105,7 +105,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
         await postgres.start();
         // What came while it was away waits in memory: an instance that is killed then takes it along.
         await Promise.all(
-          instances.map((instance) => until(async () => (await waitingRequests(instance)) < clientsAtOnce)),
+          instances.map((instance) => pollUntil(async () => (await waitingRequests(instance)) < clientsAtOnce)),
         );
       }
       const n = round % instanceCount;

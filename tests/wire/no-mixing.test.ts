@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -33,8 +33,8 @@ const faults = [
   "reset-mid-frame@1",
   "wrong-length=9",
   "wrong-length=-9",
-  "early-answer",
-  "early-answer; connection-close",
+  "early-response",
+  "early-response; connection-close",
   "http10; die-mid-frame@1",
 ];
 
@@ -72,7 +72,7 @@ async function exchange(number: number, random: Random, tally: Tally): Promise<v
     }
     expect([response.status, response.headers.get("x-marker")]).toEqual([200, marker]);
     const received = await response.text();
-    if (script.startsWith("early-answer")) expect(received).toContain(`"/v1/echo/${marker}"`);
+    if (script.startsWith("early-response")) expect(received).toContain(`"/v1/echo/${marker}"`);
     else if (isFaulty) expect(sent).toStartWith(received);
     else expect(received).toBe(sent);
     tally.whole++;
@@ -97,7 +97,7 @@ test("no byte of one answer ever appears in another, whatever 2,000 requests in 
     throw new Error(`With the seed ${seed}`, { cause: error });
   }
   expect(tally.whole).toBeGreaterThan(requests / 2);
-  await until(() => backend.stats().open === 0);
-  const { total_request_count: counted } = await gate.counted();
+  await pollUntil(() => backend.stats().open === 0);
+  const { total_request_count: counted } = await gate.readKey();
   expect(counted).toBeWithin(tally.whole, tally.whole + tally.left + tally.broken + 1);
 }, 60_000);

@@ -29,7 +29,7 @@ const request = (line: string, headers: string[] = [], body = ""): string =>
 
 /** Asks the same connection for something harmless. */
 async function expectReusable(client: RawClient): Promise<void> {
-  client.next();
+  client.nextResponse();
   client.request("GET", "/v1/reused", { "x-api-key": gate.key });
   expect((await client.head()).status).toBe(200);
   expect(await client.text()).toContain("/v1/reused");
@@ -151,7 +151,7 @@ describe("a body", () => {
   });
 
   test("whose answer came before the backend had read it does not end up in the next request", async () => {
-    const headers = ["Content-Type: text/plain", "x-simulate: early-answer", "Content-Length: 100000"];
+    const headers = ["Content-Type: text/plain", "x-simulate: early-response", "Content-Length: 100000"];
     for (let round = 0; round < 5; round++) {
       const client = await send(request("POST /v1/files HTTP/1.1", headers, "x".repeat(1000)));
       expect((await client.head()).status).toBe(200);

@@ -4,7 +4,7 @@ import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { readme } from "../support/readme.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const ignored = "ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout";
 
@@ -64,8 +64,8 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("be
         if (round > 0) await postgres.cutConnections();
         expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
       }
-      await until(async () => (await one.counted()).total_request_count >= 120);
-      expect(await one.counted()).toMatchObject({ total_request_count: 120, total_output_tokens: 480 });
+      await pollUntil(async () => (await one.readKey()).total_request_count >= 120);
+      expect(await one.readKey()).toMatchObject({ total_request_count: 120, total_output_tokens: 480 });
     },
   );
 });

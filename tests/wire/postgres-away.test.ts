@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { runProgram } from "../support/program.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
   let backend: Simulator;
@@ -83,10 +83,10 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect((await ask(gate)).status).toBe(503);
 
       await comeBack();
-      await until(async () => (await fetch(`${gate.adminUrl}/readyz`)).status === 200);
-      await until(async () => (await gate.counted()).total_request_count >= 6);
+      await pollUntil(async () => (await fetch(`${gate.adminUrl}/readyz`)).status === 200);
+      await pollUntil(async () => (await gate.readKey()).total_request_count >= 6);
       expect((await ask(gate, unused)).status).toBe(200);
-      expect(await gate.counted()).toMatchObject({ total_request_count: 6, total_input_tokens: 18 });
+      expect(await gate.readKey()).toMatchObject({ total_request_count: 6, total_input_tokens: 18 });
     },
     120_000,
   );
@@ -98,8 +98,8 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       await postgres.cutConnections();
       expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
     }
-    await until(async () => (await gate.counted()).total_request_count >= 40);
-    expect((await gate.counted()).total_request_count).toBe(40);
+    await pollUntil(async () => (await gate.readKey()).total_request_count >= 40);
+    expect((await gate.readKey()).total_request_count).toBe(40);
   }, 60_000);
 
   test("a start is refused in one line without the password", async () => {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const processes = 2;
 const clients = 6;
@@ -12,7 +12,7 @@ const rounds = 6;
 /** Before these kills, counted from 0, PostgreSQL is started again. */
 const restarts = new Set([1, 4]);
 
-async function figure({ adminUrl }: GateProgram, name: string): Promise<number> {
+async function figure({ adminUrl }: ProgramWithKey, name: string): Promise<number> {
   const headers = { authorization: "Bearer scrape", connection: "close" };
   const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
@@ -25,18 +25,18 @@ const childrenOf = (pid: number): number[] =>
 describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQL", () => {
   let backend: Simulator;
   let postgres: Postgres;
-  let program: GateProgram;
+  let program: ProgramWithKey;
   beforeAll(async () => {
     backend = startSimulator();
     // Restarted: this one has to keep what it said it keeps.
     postgres = await startPostgres(["fsync=on"]);
-    program = await startGateProgram(backend.url, {
+    program = await startProgramWithKey(backend.url, {
       PROCESSES: String(processes),
       DATABASE_URL: await postgres.createDatabase(),
       SECRET_KEY: "0123456789abcdef",
       METRICS_TOKEN: "scrape",
     });
-    await until(async () => (await figure(program, "tollgate_processes")) === processes);
+    await pollUntil(async () => (await figure(program, "tollgate_processes")) === processes);
   });
   afterAll(async () => {
     backend.stop();
@@ -72,18 +72,18 @@ describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQ
     });
     for (let round = 0; round < rounds; round++) {
       const before = seen.ended;
-      await until(() => seen.ended >= before + 40);
+      await pollUntil(() => seen.ended >= before + 40);
       if (restarts.has(round)) {
         await postgres.stop();
-        await until(() => seen.ended >= before + 60);
+        await pollUntil(() => seen.ended >= before + 60);
         await postgres.start();
         // What came while it was away waits in memory: a process that is killed then takes it along.
-        await until(async () => (await figure(program, "tollgate_ledger_waiting_requests")) === 0);
+        await pollUntil(async () => (await figure(program, "tollgate_ledger_waiting_requests")) === 0);
       }
       const victim = childrenOf(program.pid)[round % processes] ?? 0;
       process.kill(victim, "SIGKILL");
-      await until(() => !childrenOf(program.pid).includes(victim));
-      await until(async () => (await figure(program, "tollgate_processes")) === processes);
+      await pollUntil(() => !childrenOf(program.pid).includes(victim));
+      await pollUntil(async () => (await figure(program, "tollgate_processes")) === processes);
     }
     ending.abort();
     await Promise.all(talking);

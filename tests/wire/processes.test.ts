@@ -6,7 +6,7 @@ import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -27,7 +27,7 @@ async function start(environment: ProgramEnvironment = {}): Promise<Program> {
     LOG_FORMAT: "json",
     ...environment,
   });
-  await until(async () => (await scrape(program)).tollgate_processes === count);
+  await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
   return program;
 }
 
@@ -112,14 +112,14 @@ test("counts stay exact and metrics never fall, though each process is killed in
   const scraped: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const before = seen.requests;
-    await until(() => seen.requests >= before + 40);
-    scraped.push(await until(async () => (await scrape(program)).requests));
+    await pollUntil(() => seen.requests >= before + 40);
+    scraped.push(await pollUntil(async () => (await scrape(program)).requests));
     const victim = childrenOf(program.pid)[round % count] ?? 0;
     process.kill(victim, "SIGKILL");
-    await until(() => !lives(victim));
+    await pollUntil(() => !lives(victim));
     // A thread of the victim may still hold its socket: a connection that lands there is reset.
-    scraped.push(await until(async () => (await scrape(program)).requests));
-    await until(async () => (await scrape(program)).tollgate_processes === count);
+    scraped.push(await pollUntil(async () => (await scrape(program)).requests));
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
   }
   ended.abort();
   await Promise.all(talking);
@@ -213,8 +213,8 @@ describe("several processes", () => {
       expect(await client.ended()).toBe("complete");
       expect(await client.text()).toEndWith("data: [DONE]\n\n");
     }
-    await until(() => !lives(leaving));
-    await until(async () => (await scrape(program)).tollgate_processes === count);
+    await pollUntil(() => !lives(leaving));
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
     const after = childrenOf(program.pid);
     expect(after).toHaveLength(count);
     expect(before.filter((pid) => after.includes(pid))).toEqual(before.slice(1));
@@ -261,10 +261,10 @@ describe("the parent", () => {
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
     const client = await stream(program, key, "gap=forever@2");
     void program.stop();
-    await until(() => children.some((pid) => !lives(pid)));
+    await pollUntil(() => children.some((pid) => !lives(pid)));
     expect(await program.stop()).toBe(1);
     expect(await client.ended()).not.toBe("complete");
-    await until(() => !children.some(lives));
+    await pollUntil(() => !children.some(lives));
   });
 
   test("killed leaves no orphan, and its children finish what they hold", async () => {
@@ -274,7 +274,7 @@ describe("the parent", () => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1000ms@3")));
     await program.stop("SIGKILL");
     for (const client of clients) expect(await client.ended()).toBe("complete");
-    await until(() => !children.some(lives));
+    await pollUntil(() => !children.some(lives));
   });
 
   test.each(["1", "2"])("keeps its port from a second copy with PROCESSES=%s", async (processes) => {

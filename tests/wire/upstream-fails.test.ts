@@ -49,11 +49,11 @@ describe("before its response", () => {
     "half-head; close-before-head",
     "wrong-length=100",
   ])("a backend with %s gives 502", async (script) => {
-    const before = await gate.counted();
+    const before = await gate.readKey();
     const client = await post("/v1/embeddings", script, { model: "m", input: "Hi" });
     expect((await client.head()).status).toBe(502);
     expect(await client.json()).toEqual(unreachable);
-    expect((await gate.counted()).total_request_count).toBe(before.total_request_count);
+    expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);
     client.close();
   });
 
@@ -80,7 +80,7 @@ describe("before its response", () => {
       await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })
     ).text();
     backend.clear();
-    backend.next("reset-before-head");
+    backend.scriptNext("reset-before-head");
     const response = await fetch(`${gate.url}/v1/embeddings`, {
       method: "POST",
       headers,
@@ -109,7 +109,7 @@ describe("inside its response", () => {
     test.each(["die@2", "reset@2", "die-mid-frame@3", "reset-mid-frame@3"])(
       "a stream with %s ends with an error event and a broken connection",
       async (script) => {
-        const before = await gate.counted();
+        const before = await gate.readKey();
         const client = await post(path, script, bodies[path]);
         expect((await client.head()).status).toBe(200);
         expect(await client.ended()).not.toBe("complete");
@@ -124,7 +124,7 @@ describe("inside its response", () => {
           expect(data).toEqual({ error: { ...error, param: null, code: "upstream_unreachable" } });
         }
         expect(await client.text()).not.toContain("[DONE]");
-        expect((await gate.counted()).total_request_count).toBe(before.total_request_count);
+        expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);
       },
     );
   });

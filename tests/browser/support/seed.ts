@@ -1,6 +1,7 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/sqlite/open.ts";
-import type { GpuReading, Store, UsageIncrement } from "../../../src/store/store.ts";
+import type { GpuReading } from "../../../src/domain.ts";
+import type { Store, UsageIncrement } from "../../../src/store/store.ts";
 
 /** Fills a data folder before a program opens it: a history takes longer to make than a test may last. */
 export async function seed(dataDir: string, fill: (store: Store) => Promise<void>): Promise<void> {

@@ -4,7 +4,7 @@ import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/r
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/reader.ts";
 import type { Usage } from "../../../src/domain.ts";
-import { answers } from "../../fixtures/answers.ts";
+import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();
@@ -49,7 +49,7 @@ async function readAll(stream: ReadableStream<Uint8Array>): Promise<string> {
 }
 
 describe("meter", () => {
-  test.each(answers)("hands on every byte and counts: $server", async ({ contentType, body, usage }) => {
+  test.each(recordedResponses)("hands on every byte and counts: $server", async ({ contentType, body, usage }) => {
     for (let seed = 0; seed < 20; seed++) {
       const { meter, writer, settlements } = start({
         reader: createUsageReader({ contentType, contentEncoding: null }),

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -11,10 +11,10 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-const start = (environment: ProgramEnvironment = {}): Promise<GateProgram> =>
-  startGateProgram(backend.url, environment);
+const start = (environment: ProgramEnvironment = {}): Promise<ProgramWithKey> =>
+  startProgramWithKey(backend.url, environment);
 
-async function stream(program: GateProgram, script: string): Promise<RawClient> {
+async function stream(program: ProgramWithKey, script: string): Promise<RawClient> {
   const client = await program.postStream(script);
   await client.nextEvent();
   return client;
@@ -37,7 +37,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     idle.request("GET", "/v1/models", { "x-api-key": running.key });
     await idle.ended();
     const stopped = running.stop(signal);
-    await until(() => refusesConnections(running.url));
+    await pollUntil(() => refusesConnections(running.url));
     expect(await client.ended()).toBe("complete");
     expect(await client.text()).toEndWith("data: [DONE]\n\n");
     expect(await stopped).toBe(0);
@@ -58,7 +58,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     const running = await start({ SHUTDOWN_GRACE: "600" });
     const client = await stream(running, "gap=forever@2");
     void running.stop(signal);
-    await until(() => refusesConnections(running.url));
+    await pollUntil(() => refusesConnections(running.url));
     expect(await running.stop(signal)).toBe(1);
     expect(await client.ended()).not.toBe("complete");
   });
@@ -67,7 +67,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     const running = await start({ SHUTDOWN_GRACE: "600", npm_lifecycle_event: "demo" });
     const client = await stream(running, "gap=1500ms@3");
     void running.stop(signal);
-    await until(() => refusesConnections(running.url));
+    await pollUntil(() => refusesConnections(running.url));
     expect(await running.stop(signal)).toBe(0);
     expect(await client.ended()).toBe("complete");
   });
@@ -112,7 +112,7 @@ describe("SIGTERM while", () => {
     client.send(`${head}abc`);
     await backend.waitFor(({ type }) => type === "head");
     const stopped = program.stop();
-    await until(() => refusesConnections(program.url));
+    await pollUntil(() => refusesConnections(program.url));
     client.send("def");
     expect(await client.text()).toBe("abcdef");
     client.close();

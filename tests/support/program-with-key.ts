@@ -2,10 +2,10 @@ import { logIn } from "./admin-client.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "./program.ts";
 import { connectRaw, type RawClient, type RawClientOptions } from "./raw-client.ts";
 
-/** The program as a process of its own, with one key. */
-export interface GateProgram extends Program {
+/** The program in a process of its own, with one key. */
+export interface ProgramWithKey extends Program {
   key: string;
-  /** Sends a streamed chat with a script for the simulator. */
+  /** Sends a streamed chat request with a script for the simulator. */
   postStream(script: string, options?: RawClientOptions): Promise<RawClient>;
 }
 
@@ -16,10 +16,10 @@ const body = JSON.stringify({
   messages: [{ role: "user", content: "Hi" }],
 });
 
-export async function startGateProgram(
+export async function startProgramWithKey(
   upstreamUrl: string,
   environment: ProgramEnvironment = {},
-): Promise<GateProgram> {
+): Promise<ProgramWithKey> {
   const program = await startProgram({
     PROXY_UPSTREAM_URL: upstreamUrl,
     ADMIN_PASSWORD: "password",

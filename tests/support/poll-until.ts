@@ -4,11 +4,11 @@ const pollMs = 5;
 export const defaultDeadlineMs = 20_000;
 
 /**
- * Waits for a condition that nothing announces.
+ * Polls a condition that has no event to wait for.
  * @returns the first value that is neither undefined, null nor false
- * @throws Error after the deadline, with the last error of the condition as its cause
+ * @throws Error after the deadline, with the condition's last error as its cause
  */
-export async function until<T>(
+export async function pollUntil<T>(
   condition: () => T | Promise<T>,
   deadlineMs = defaultDeadlineMs,
 ): Promise<Exclude<T, undefined | null | false>> {
@@ -25,5 +25,21 @@ export async function until<T>(
     }
     await Bun.sleep(pollMs);
   }
-  throw new Error(`Still not so after ${deadlineMs} ms: ${condition.toString()}`, { cause: lastError });
+  throw new Error(`Condition not met within ${deadlineMs} ms: ${condition.toString()}`, { cause: lastError });
+}
+
+/**
+ * Polls a value until it stops changing.
+ * @returns the first value that stayed the same for `quietMs`
+ */
+export async function pollUntilStable(read: () => number, quietMs = 100): Promise<number> {
+  let value = read();
+  let changedAt = performance.now();
+  await pollUntil(() => {
+    const latest = read();
+    if (latest !== value) changedAt = performance.now();
+    value = latest;
+    return performance.now() - changedAt >= quietMs;
+  });
+  return value;
 }

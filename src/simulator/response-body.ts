@@ -1,35 +1,35 @@
-import { type SimulatedResponse, tick } from "./answer.ts";
 import { gzipPieces } from "./gzip.ts";
 import type { Script } from "./script.ts";
+import { type SimulatedResponse, tick } from "./simulated-response.ts";
 
-/** A part of a body: one event, or the whole of it. */
-export type Piece = string | Uint8Array | typeof tick;
+/** One event, or a whole body. */
+export type BodyPiece = string | Uint8Array | typeof tick;
 
-export interface Content {
-  pieces: Iterable<Piece>;
-  /** Bytes, where they are known before they are sent. */
+export interface PlannedBody {
+  pieces: Iterable<BodyPiece>;
+  /** Bytes, if known before sending. */
   length: number | undefined;
 }
 
-/** The body that an answer has once the script has had its way with it. */
-export function contentOf(answer: SimulatedResponse, script: Script, path: string): Content {
+/** The response's body with the script's changes applied. */
+export function planBody(response: SimulatedResponse, script: Script, path: string): PlannedBody {
   if (script.bodyBytes !== undefined) return { pieces: blocks(script.bodyBytes), length: script.bodyBytes };
-  const whole = answer.body === undefined ? undefined : truncated(answer.body, script.truncateJsonFrame === 1);
+  const whole = response.body === undefined ? undefined : truncated(response.body, script.truncateJsonFrame === 1);
   if (whole !== undefined && script.flood === true) return { pieces: endless(whole), length: undefined };
   if (whole !== undefined && script.gzip !== true) return { pieces: [whole], length: Buffer.byteLength(whole) };
-  const pieces = whole === undefined ? alteredFrames(answer.frames ?? [], script, path) : [whole];
+  const pieces = whole === undefined ? alteredFrames(response.frames ?? [], script, path) : [whole];
   return { pieces: script.gzip === true ? gzipPieces(pieces) : pieces, length: undefined };
 }
 
 const blockBytes = 64 * 1024;
 
-/** Bytes 0 to 255 over and over, so that whoever receives them can tell whether any is missing. */
+/** Bytes 0 to 255 over and over, so that a receiver can detect missing ones. */
 function* blocks(total: number): Generator<Uint8Array> {
   const block = Uint8Array.from({ length: blockBytes }, (_, index) => index);
   for (let left = total; left > 0; left -= blockBytes) yield left < blockBytes ? block.subarray(0, left) : block;
 }
 
-function* endless(piece: string | Uint8Array): Generator<Piece> {
+function* endless(piece: string | Uint8Array): Generator<BodyPiece> {
   for (;;) yield piece;
 }
 
@@ -37,7 +37,7 @@ function truncated(body: string | Uint8Array, cut: boolean): string | Uint8Array
   return cut ? body.slice(0, body.length / 2) : body;
 }
 
-function* alteredFrames(frames: Iterable<Piece>, script: Script, path: string): Generator<Piece> {
+function* alteredFrames(frames: Iterable<BodyPiece>, script: Script, path: string): Generator<BodyPiece> {
   let frame = 0;
   for (const piece of frames) {
     if (typeof piece !== "string") {
@@ -59,9 +59,9 @@ function newLines(text: string, { crlf }: Script): string {
   return crlf === true ? text.replaceAll("\n", "\r\n") : text;
 }
 
-/** How backends tell of a failure after the head: inside the stream, which then ends cleanly. */
-function* errorFrames(path: string): Generator<Piece> {
-  const message = "The engine stopped while it was answering";
+/** How backends report a failure after the head: inside the stream, which then ends cleanly. */
+function* errorFrames(path: string): Generator<BodyPiece> {
+  const message = "The engine stopped while generating";
   if (path.startsWith("/v1/messages")) {
     yield `event: error\ndata: {"type":"error","error":{"type":"api_error","message":"${message}"}}\n\n`;
   } else {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -37,7 +37,7 @@ async function post(script: string, stream = true): Promise<RawClient> {
 /** What `act` adds to the key's counters. */
 async function counted(act: () => Promise<unknown>): Promise<number[]> {
   const read = async (): Promise<number[]> => {
-    const row = await gate.counted();
+    const row = await gate.readKey();
     return [row.total_request_count, row.total_input_tokens, row.total_output_tokens];
   };
   const before = await read();
@@ -143,7 +143,7 @@ describe("a client that", () => {
       `POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc`,
     );
     expect(await client.text()).toBe("abc");
-    client.next();
+    client.nextResponse();
     client.send("defghi\r\n\r\n");
     await client.closed();
     expect(client.received().toString()).not.toContain("200 OK");
@@ -172,7 +172,7 @@ describe("a clock that jumps", () => {
       now += jump;
       expect(await client.ended()).toBe("complete");
       client.close();
-      await until(() => timed.log.some(({ outcome }) => outcome === "completed"));
+      await pollUntil(() => timed.log.some(({ outcome }) => outcome === "completed"));
       const duration = timed.log.find(({ outcome }) => outcome === "completed")?.["durationMs"];
       expect(Number(duration)).toBeWithin(150, 20_000);
       const [row] = await timed.admin.listKeys();

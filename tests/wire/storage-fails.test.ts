@@ -5,7 +5,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -49,8 +49,8 @@ describe("while another program holds the database", () => {
 
     other.run("ROLLBACK");
     other.close();
-    await until(async () => (await metric("tollgate_ledger_waiting_requests")) === 0);
-    expect(await gate.counted()).toMatchObject({
+    await pollUntil(async () => (await metric("tollgate_ledger_waiting_requests")) === 0);
+    expect(await gate.readKey()).toMatchObject({
       total_request_count: 51,
       total_input_tokens: 153,
       total_output_tokens: 204,
@@ -68,12 +68,12 @@ describe("when the database is moved away from under the program", () => {
     const readiness = async (): Promise<number> => (await fetch(`${gate.adminUrl}/readyz`)).status;
     expect(await readiness()).toBe(200);
     renameSync(folder.file("tollgate.db"), folder.file("moved.db"));
-    await until(async () => (await readiness()) === 503);
+    await pollUntil(async () => (await readiness()) === 503);
     expect((await ask(gate)).status).toBe(200);
     expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
     renameSync(folder.file("moved.db"), folder.file("tollgate.db"));
-    await until(async () => (await readiness()) === 200);
-    expect(await gate.counted()).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
+    await pollUntil(async () => (await readiness()) === 200);
+    expect(await gate.readKey()).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
   });
 });
 
@@ -106,7 +106,7 @@ describe("a start with a database that", () => {
     await makeDatabase(folder.path);
     damage(folder.file("tollgate.db"));
     const failure = await failureOfStart(folder.path);
-    expect(failure).toContain("ended with 1");
+    expect(failure).toContain("exited with 1");
     expect(failure).toContain(words);
     expect(failure.trimEnd().split("\n")).toHaveLength(2);
   });

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { RawClient } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
-let program: GateProgram;
+let program: ProgramWithKey;
 beforeAll(async () => {
   backend = startSimulator();
-  program = await startGateProgram(backend.url);
+  program = await startProgramWithKey(backend.url);
 });
 afterAll(async () => {
   await program.stop();
@@ -25,6 +25,6 @@ describe("one process", () => {
     for (const client of clients) expect(await client.nextEvent()).toStartWith("data: {");
     expect(backend.stats().open).toBe(3000);
     for (const client of clients) client.reset();
-    await until(() => backend.stats().open === 0);
+    await pollUntil(() => backend.stats().open === 0);
   }, 120_000);
 });

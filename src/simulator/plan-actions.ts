@@ -1,57 +1,61 @@
 import { STATUS_CODES } from "node:http";
-import { type SimulatedResponse, tick, type Header } from "./answer.ts";
-import { type Content, contentOf } from "./content.ts";
-import type { WireAction } from "./wire-actions.ts";
+import { type PlannedBody, planBody } from "./response-body.ts";
 import type { Script } from "./script.ts";
+import { type Header, type SimulatedResponse, tick } from "./simulated-response.ts";
+import type { WireAction } from "./wire-actions.ts";
 
-export interface AnsweredRequest {
+export interface PlannedRequest {
   method: string;
   path: string;
   keepAlive: boolean;
-  /** How long the model works on an answer that is sent whole. */
+  /** How long the model takes for a response that is sent whole. */
   generationMs: number;
 }
 
-/** An answer and a script, as what happens on the wire. An empty script: the answer as a healthy server sends it. */
-export function* movesOf(answer: SimulatedResponse, script: Script, request: AnsweredRequest): Generator<WireAction> {
+/** Turns a response and a script into the actions on the wire. With an empty script they are those of a healthy server. */
+export function* planActions(
+  response: SimulatedResponse,
+  script: Script,
+  request: PlannedRequest,
+): Generator<WireAction> {
   if (script.slowHeadMs !== undefined) yield { pauseMs: script.slowHeadMs };
   if (request.generationMs > 0) yield { pauseMs: request.generationMs };
   if (script.earlyHints === true) yield "HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n";
-  const content = contentOf(answer, script, request.path);
-  const framing = framingOf(answer, script, content);
-  const head = headText(answer, script, framing, request.keepAlive);
+  const body = planBody(response, script, request.path);
+  const framing = framingOf(response, script, body);
+  const head = headText(response, script, framing, request.keepAlive);
   if (script.insteadOfHead !== undefined) {
     yield* insteadOfHead(head, script);
     return;
   }
   yield head;
   if (request.method === "HEAD" || framing === "none") return;
-  yield* bodyMoves(content, script, framing);
+  yield* bodyActions(body, script, framing);
   yield* ending(script, framing);
 }
 
-/** Whether the connection is of no use after the answer. */
+/** Whether the script ends the connection after the response. */
 export function closesAfter(script: Script): boolean {
   return script.connectionClose === true || script.http10 === true;
 }
 
 type Framing = "none" | "chunked" | "until-close" | { length: number };
 
-function framingOf({ status }: SimulatedResponse, script: Script, content: Content): Framing {
-  // RFC 9110 section 6.4.1: these have no body, whatever their headers say.
+function framingOf({ status }: SimulatedResponse, script: Script, body: PlannedBody): Framing {
+  // RFC 9110 section 6.4.1: no body, whatever the headers say.
   if (status === 204 || status === 304) return "none";
   if (script.http10 === true) return "until-close";
-  if (content.length === undefined) return "chunked";
-  // One byte more than there is, for a body that never ends.
-  return { length: Math.max(0, content.length + (script.wrongLengthBy ?? (script.neverEnd === true ? 1 : 0))) };
+  if (body.length === undefined) return "chunked";
+  // A body that never ends announces one byte more than it has.
+  return { length: Math.max(0, body.length + (script.wrongLengthBy ?? (script.neverEnd === true ? 1 : 0))) };
 }
 
-function headText(answer: SimulatedResponse, script: Script, framing: Framing, keepAlive: boolean): string {
+function headText(response: SimulatedResponse, script: Script, framing: Framing, keepAlive: boolean): string {
   const headers: Header[] = [
     ["date", new Date().toUTCString()],
     ["server", "tollgate-simulator"],
   ];
-  if (framing !== "none") headers.push(...answer.headers);
+  if (framing !== "none") headers.push(...response.headers);
   headers.push(...(script.headers ?? []));
   if (script.gzip === true) headers.push(["content-encoding", "gzip"]);
   if (script.longHeadBytes !== undefined) headers.push(["x-long", "x".repeat(script.longHeadBytes)]);
@@ -60,7 +64,7 @@ function headText(answer: SimulatedResponse, script: Script, framing: Framing, k
   if (!keepAlive || closesAfter(script)) headers.push(["connection", "close"]);
   const version = script.http10 === true ? "HTTP/1.0" : "HTTP/1.1";
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${version} ${answer.status} ${STATUS_CODES[answer.status] ?? "Unknown"}\r\n${lines.join("")}\r\n`;
+  return `${version} ${response.status} ${STATUS_CODES[response.status] ?? "Unknown"}\r\n${lines.join("")}\r\n`;
 }
 
 function* insteadOfHead(head: string, script: Script): Generator<WireAction> {
@@ -69,10 +73,10 @@ function* insteadOfHead(head: string, script: Script): Generator<WireAction> {
   yield { cut: script.insteadOfHead === "reset" ? "reset" : "close" };
 }
 
-function* bodyMoves({ pieces }: Content, script: Script, framing: Framing): Generator<WireAction> {
+function* bodyActions({ pieces }: PlannedBody, script: Script, framing: Framing): Generator<WireAction> {
   const framed = framing === "chunked" ? chunk : (piece: string | Uint8Array) => [piece];
   let frame = 0;
-  yield* movesAfter(frame, script);
+  yield* actionsAfter(frame, script);
   for (const piece of pieces) {
     if (piece === tick) {
       yield tick;
@@ -84,13 +88,13 @@ function* bodyMoves({ pieces }: Content, script: Script, framing: Framing): Gene
       return;
     }
     if (script.splitBytes === undefined) yield* framed(piece);
-    else yield* splitMoves(piece, script.splitBytes, framed);
+    else yield* splitActions(piece, script.splitBytes, framed);
     frame++;
-    yield* movesAfter(frame, script);
+    yield* actionsAfter(frame, script);
   }
 }
 
-function* movesAfter(frame: number, { gaps, cut }: Script): Generator<WireAction> {
+function* actionsAfter(frame: number, { gaps, cut }: Script): Generator<WireAction> {
   for (const { afterFrame, pauseMs } of gaps ?? []) {
     if (afterFrame === frame) yield { pauseMs };
   }
@@ -108,8 +112,8 @@ function* halfOf(parts: readonly (string | Uint8Array)[]): Generator<WireAction>
   yield bytes.subarray(0, bytes.length / 2);
 }
 
-/** The pauses send every part in a packet of its own. */
-function* splitMoves(
+/** The pauses put each part into its own packet. */
+function* splitActions(
   piece: string | Uint8Array,
   partBytes: number,
   framed: (piece: Uint8Array) => (string | Uint8Array)[],
