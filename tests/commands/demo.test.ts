@@ -72,8 +72,8 @@ describe("tollgate demo", () => {
         .split("\n")
         .filter((line) => line.includes('"message":"request"') && line.endsWith("}"))
         .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
-    // Keys are numbered in the order of the cast.
-    const live = personas.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));
+    // Keys are numbered in the order of `personas`.
+    const live = personas.flatMap(({ behaviour }, index) => (behaviour === undefined ? [] : [index + 1]));
     await pollUntil(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
     expect(new Set(requests().map(({ path }) => path))).toEqual(

@@ -1,21 +1,21 @@
-import { wait } from "../time/wait.ts";
-import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import type { GpuReading } from "../domain.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
+import { wait } from "../time/wait.ts";
 import { gpuCount } from "./history.ts";
 
 const intervalMs = 1000;
 
-export interface GpuPushing {
+export interface SimulatedGpuAgent {
   /** Origin of `/api`. */
   url: string;
   key: string;
-  /** 0 to 1: how busy the cards are now. */
+  /** How busy the GPUs are now, 0 to 1. */
   load: () => number;
   signal: AbortSignal;
 }
 
-/** A host that pushes what its cards do once a second, until the signal aborts. */
-export async function pushGpuSamples({ url, key, load, signal }: GpuPushing): Promise<void> {
+/** Pushes the readings of a simulated GPU host once a second until the signal aborts. */
+export async function runSimulatedGpuAgent({ url, key, load, signal }: SimulatedGpuAgent): Promise<void> {
   let host = idleGpuHost(gpuCount);
   for (let now = Date.now(), last = now - intervalMs; !signal.aborted; last = now, now = Date.now()) {
     host = advanceGpuHost(host, load(), now, now - last);
@@ -27,7 +27,7 @@ export async function pushGpuSamples({ url, key, load, signal }: GpuPushing): Pr
 async function post(url: string, key: string, gpus: unknown[], signal: AbortSignal): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const body = JSON.stringify({ gpus });
-  // A sample that did not get through is followed by the next one.
+  // A lost sample is not repeated; the next one follows in a second.
   await fetch(url, { method: "POST", headers, body, signal, proxy: false }).catch(() => undefined);
 }
 
