@@ -21,7 +21,7 @@ const withKey = (headers: Record<string, string> = {}, key = gate.key): RequestI
   redirect: "manual",
 });
 
-/** Sends exactly these bytes. @returns status, head and body as they came */
+/** Sends exactly these bytes. @returns the status and the raw response */
 async function raw(bytes: string): Promise<{ status: number; received: string }> {
   const client = await connectRaw(gate.url);
   client.send(bytes);
@@ -33,7 +33,7 @@ async function raw(bytes: string): Promise<{ status: number; received: string }>
 
 describe("keys:", () => {
   test.each(["' OR '1'='1", "x' UNION SELECT key FROM keys --", "'; DROP TABLE keys; --", '" OR ""="'])(
-    "SQL in a key (%p) opens nothing and breaks nothing",
+    "SQL in a key (%p) is refused and breaks nothing",
     async (key) => {
       expect((await fetch(`${gate.url}/v1/models`, withKey({}, key))).status).toBe(401);
       expect((await fetch(`${gate.url}/v1/models`, withKey())).status).toBe(200);
@@ -55,7 +55,7 @@ describe("keys:", () => {
     }
   });
 
-  test("cache after revoke: a key that was switched off is refused by the very next request, each time", async () => {
+  test("cache after revoke: a disabled key is refused at the next request, each time", async () => {
     const { id, key } = await gate.admin.createKey("revoked");
     for (let round = 0; round < 20; round++) {
       await gate.admin.updateKey(id, { is_active: true });
@@ -65,7 +65,7 @@ describe("keys:", () => {
     }
   });
 
-  test("keys in logs or metrics: neither good nor bad ones, nor sessions and passwords, are told anywhere", async () => {
+  test("keys in logs or metrics: neither keys, valid or not, nor sessions and passwords appear there", async () => {
     const secrets = [
       gate.key,
       "a-wrong-key-of-a-stranger",
@@ -78,9 +78,9 @@ describe("keys:", () => {
       await fetch(`${gate.adminUrl}/api/gpu-stats`, { method: "POST", ...withKey({}, key) });
     }
     const metrics = await fetch(`${gate.adminUrl}/metrics`, { headers: { authorization: "Bearer metrics-token" } });
-    const told = JSON.stringify(gate.log) + (await metrics.text());
-    for (const secret of [...secrets, "correct horse battery staple"]) expect(told).not.toContain(secret);
-    expect(told).toContain("tollgate_requests_total");
+    const output = JSON.stringify(gate.log) + (await metrics.text());
+    for (const secret of [...secrets, "correct horse battery staple"]) expect(output).not.toContain(secret);
+    expect(output).toContain("tollgate_requests_total");
   });
 });
 
@@ -95,7 +95,7 @@ describe("routing:", () => {
     },
   );
 
-  test("an upstream chosen by a header: there is none that chooses one", async () => {
+  test("an upstream chosen by a header: no header has an effect", async () => {
     using other = startSimulator();
     const { url } = other;
     const { host } = new URL(url);
@@ -123,7 +123,7 @@ describe("routing:", () => {
     expect(other.requests()).toEqual([]);
   });
 
-  test("redirects followed: the client gets them, the place they name is never asked", async () => {
+  test("redirects followed: the client gets them, and their target is never requested", async () => {
     using other = startSimulator();
     for (const status of [301, 302, 303, 307, 308]) {
       const script = `status=${status}; header=location: ${other.url}/v1/models`;
@@ -172,7 +172,7 @@ describe("routing:", () => {
 
 describe("secrets:", () => {
   test.each(["SECRET_KEY", "ADMIN_PASSWORD", "METRICS_TOKEN"])(
-    "empty secrets: %s that is set to nothing is none",
+    "empty secrets: an empty %s is treated as unset",
     async (name) => {
       await using empty = await startTollgate({
         [name === "ADMIN_PASSWORD" ? "METRICS_TOKEN" : name]: "",
@@ -185,22 +185,22 @@ describe("secrets:", () => {
     },
   );
 
-  test("default passwords: none of the usual ones gets in", async () => {
+  test("default passwords: none of the common ones is accepted", async () => {
     await using fresh = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
     for (const password of ["", "admin", "password", "tollgate", "changeme", "123456", "undefined", "null"]) {
       const body = JSON.stringify({ username: "admin", password });
-      const answer = await fetch(`${fresh.adminUrl}/api/login`, {
+      const response = await fetch(`${fresh.adminUrl}/api/login`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body,
       });
-      expect([password, answer.status]).not.toEqual([password, 200]);
+      expect([password, response.status]).not.toEqual([password, 200]);
     }
   });
 });
 
 describe("bodies:", () => {
-  test("zip bombs in compressed answers pass as they are, and cost neither memory nor other clients", async () => {
+  test("zip bombs in compressed responses are forwarded unchanged and affect neither memory nor other clients", async () => {
     const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024, "["));
     expect(bomb.length).toBeLessThan(300_000);
     const before = process.memoryUsage.rss();
@@ -216,7 +216,7 @@ describe("bodies:", () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
   });
 
-  test("prototype pollution by JSON bodies: names of objects' own machinery are data", async () => {
+  test("prototype pollution by JSON bodies: names such as __proto__ are plain data", async () => {
     const body =
       '{"model":"m","__proto__":{"is_active":true,"polluted":1},"constructor":{"prototype":{"polluted":1}},"messages":[{"role":"user","content":"Hi"}],"chat_template_kwargs":{"__proto__":{"polluted":1}}}';
     const response = await fetch(`${gate.url}/v1/echo`, {
@@ -226,7 +226,7 @@ describe("bodies:", () => {
     });
     expect(await response.text()).toBe(body);
     for (const json of ['{"__proto__":{"name":"x"}}', '{"constructor":{"prototype":{"polluted":1}},"name":""}']) {
-      const answer = await fetch(`${gate.adminUrl}/api/keys`, {
+      const created = await fetch(`${gate.adminUrl}/api/keys`, {
         method: "POST",
         headers: {
           cookie: gate.admin.cookie,
@@ -235,7 +235,7 @@ describe("bodies:", () => {
         },
         body: json,
       });
-      expect(answer.status).toBe(400);
+      expect(created.status).toBe(400);
     }
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
     expect(({} as Record<string, unknown>)["name"]).toBeUndefined();
@@ -243,7 +243,7 @@ describe("bodies:", () => {
 });
 
 describe("headers and logs:", () => {
-  test("header injection by CR/LF: an encoded line's end stays encoded, in the target and in what comes back", async () => {
+  test("header injection by CR/LF: an encoded line end stays encoded, in the target and in the response", async () => {
     const target = "/v1/anything%0d%0aX-Evil:%201%0d%0a%0d%0aGET%20/v1/evil?q=%0d%0aX-Evil:1";
     const { received } = await raw(`GET ${target} HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\n\r\n`);
     const seen = await backend.nextRequest();
@@ -253,14 +253,14 @@ describe("headers and logs:", () => {
       const { status } = await raw(
         `GET /v1/anything HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nX-A: a${control}X-Evil: 1\r\n\r\n`,
       );
-      // A lone line feed ends a line (RFC 9112 section 2.2): what follows is a header of the client's own then.
+      // A lone line feed ends a line (RFC 9112 section 2.2), so the rest is a header of the client.
       expect(status === 400 || control === "\n").toBe(true);
     }
     const page = await raw("GET /console%0d%0aSet-Cookie:%20session=evil HTTP/1.1\r\nHost: h\r\n\r\n");
     expect(page.received).not.toMatch(/^set-cookie/im);
   });
 
-  test("terminal escapes in logs: a log line holds no control character, whatever a path is made of", async () => {
+  test("terminal escapes in logs: a log line contains no control character, whatever the path", async () => {
     const escapes = "\u001b[2J\u001b]0;owned\u0007\u009b31m";
     const client = await connectRaw(gate.url);
     client.send(Buffer.from(`GET /v1/${escapes} HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\n\r\n`));

@@ -34,8 +34,8 @@ async function post(script: string, stream = true): Promise<RawClient> {
   return client;
 }
 
-/** What `act` adds to the key's counters. */
-async function counted(act: () => Promise<unknown>): Promise<number[]> {
+/** What `act` adds to the key's totals. */
+async function countsAddedBy(act: () => Promise<unknown>): Promise<number[]> {
   const read = async (): Promise<number[]> => {
     const row = await gate.readKey();
     return [row.total_request_count, row.total_input_tokens, row.total_output_tokens];
@@ -51,9 +51,9 @@ async function expectServing(): Promise<void> {
   client.close();
 }
 
-describe("a backend that", () => {
-  test("sends 10,000 tiny frames has every one of them delivered, and their tokens counted", async () => {
-    const sums = await counted(async () => {
+describe("a backend's response", () => {
+  test("of 10,000 tiny frames is forwarded completely and counted", async () => {
+    const sums = await countsAddedBy(async () => {
       const client = await post("tiny-frames=10000; usage=7,10000");
       expect(await client.ended()).toBe("complete");
       const text = await client.text();
@@ -64,8 +64,8 @@ describe("a backend that", () => {
     expect(sums).toEqual([1, 7, 10_000]);
   });
 
-  test("sends one frame of 50 MB has it delivered whole, and what comes behind it counted", async () => {
-    const sums = await counted(async () => {
+  test("with one frame of 50 MB is forwarded completely, and the usage after that frame is counted", async () => {
+    const sums = await countsAddedBy(async () => {
       const client = await post("huge-frame=50MB; tokens=2; usage=7,2");
       expect(await client.ended()).toBe("complete");
       expect(client.bodyBytes()).toBeGreaterThan(50 * 1024 * 1024);
@@ -74,8 +74,8 @@ describe("a backend that", () => {
     expect(sums).toEqual([1, 7, 2]);
   });
 
-  test("sends half a JSON in a frame has it passed as it is; the usage behind it counts", async () => {
-    const sums = await counted(async () => {
+  test("with truncated JSON in a frame is forwarded unchanged, and the usage after that frame is counted", async () => {
+    const sums = await countsAddedBy(async () => {
       const client = await post("truncate-json@2; tokens=4; usage=7,4");
       expect(await client.ended()).toBe("complete");
       client.close();
@@ -83,8 +83,8 @@ describe("a backend that", () => {
     expect(sums).toEqual([1, 7, 4]);
   });
 
-  test("sends half a JSON for a whole answer has it passed as it is; the request counts", async () => {
-    const sums = await counted(async () => {
+  test("that is a truncated JSON body is forwarded unchanged and counted as a request", async () => {
+    const sums = await countsAddedBy(async () => {
       const client = await post("truncate-json; usage=7,4", false);
       expect((await client.head()).status).toBe(200);
       const text = await client.text();
@@ -95,8 +95,8 @@ describe("a backend that", () => {
     await expectServing();
   });
 
-  test("never ends is given up after the silence that the read timeout allows, and does not count", async () => {
-    const sums = await counted(async () => {
+  test("that never ends is aborted after the read timeout and not counted", async () => {
+    const sums = await countsAddedBy(async () => {
       const client = await post("never-end; tokens=2; usage=7,2");
       expect(await client.ended()).not.toBe("complete");
       expect(await client.text()).toContain('"code":"upstream_timeout"');
@@ -105,7 +105,7 @@ describe("a backend that", () => {
     await expectServing();
   });
 
-  test.each(["long-head=60KB", "long-head=1MB"])("sends %s has it passed whole", async (script) => {
+  test.each(["long-head=60KB", "long-head=1MB"])("with %s is forwarded completely", async (script) => {
     const client = await connectRaw(gate.url);
     client.request("GET", "/v1/anything", { "x-api-key": gate.key, "x-simulate": script });
     const head = await client.head();
@@ -120,14 +120,15 @@ describe("a backend that", () => {
 });
 
 describe("a client that", () => {
-  test("reads in sips loses nothing, and holds nobody else up", async () => {
+  test("reads in small portions loses nothing and does not delay other clients", async () => {
     const client = await post("tokens=20000; usage=7,20000; rate=0");
     await client.nextEvent();
-    for (let sip = 0; sip < 20; sip++) {
+    // The sleeps play a client that reads slowly.
+    for (let portion = 0; portion < 20; portion++) {
       client.pause();
       await Bun.sleep(10);
       const begun = performance.now();
-      if (sip % 5 === 0) await expectServing();
+      if (portion % 5 === 0) await expectServing();
       expect(performance.now() - begun).toBeLessThan(5000);
       client.resume();
       await Bun.sleep(1);
@@ -137,7 +138,7 @@ describe("a client that", () => {
     client.close();
   });
 
-  test("sends more than it said ends its connection with its answer", async () => {
+  test("sends more than its Content-Length gets its response and then the end of the connection", async () => {
     const client = await connectRaw(gate.url);
     client.send(
       `POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc`,
@@ -152,31 +153,28 @@ describe("a client that", () => {
 });
 
 describe("a clock that jumps", () => {
-  test.each([-300 * 86_400_000, 300 * 86_400_000])(
-    "by %i ms while a stream runs ends no deadline early or late",
-    async (jump) => {
-      let now = Date.now();
-      await using timed = await startTollgate(
-        { PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: "5" },
-        { clock: () => now },
-      );
-      const client = await connectRaw(timed.url);
-      const headers = {
-        "x-api-key": timed.key,
-        "Content-Type": "application/json",
-        "x-simulate": "usage=3,4; gap=200ms@2",
-      };
-      const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
-      client.request("POST", "/v1/messages", headers, JSON.stringify(body));
-      await client.nextEvent();
-      now += jump;
-      expect(await client.ended()).toBe("complete");
-      client.close();
-      await pollUntil(() => timed.log.some(({ outcome }) => outcome === "completed"));
-      const duration = timed.log.find(({ outcome }) => outcome === "completed")?.["durationMs"];
-      expect(Number(duration)).toBeWithin(150, 20_000);
-      const [row] = await timed.admin.listKeys();
-      expect(row).toMatchObject({ total_request_count: 1, total_input_tokens: 3, total_output_tokens: 4 });
-    },
-  );
+  test.each([-300 * 86_400_000, 300 * 86_400_000])("by %i ms during a stream triggers no timeout", async (jump) => {
+    let now = Date.now();
+    await using timed = await startTollgate(
+      { PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: "5" },
+      { clock: () => now },
+    );
+    const client = await connectRaw(timed.url);
+    const headers = {
+      "x-api-key": timed.key,
+      "Content-Type": "application/json",
+      "x-simulate": "usage=3,4; gap=200ms@2",
+    };
+    const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
+    client.request("POST", "/v1/messages", headers, JSON.stringify(body));
+    await client.nextEvent();
+    now += jump;
+    expect(await client.ended()).toBe("complete");
+    client.close();
+    await pollUntil(() => timed.log.some(({ outcome }) => outcome === "completed"));
+    const duration = timed.log.find(({ outcome }) => outcome === "completed")?.["durationMs"];
+    expect(Number(duration)).toBeWithin(150, 20_000);
+    const [row] = await timed.admin.listKeys();
+    expect(row).toMatchObject({ total_request_count: 1, total_input_tokens: 3, total_output_tokens: 4 });
+  });
 });

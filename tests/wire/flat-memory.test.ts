@@ -17,13 +17,14 @@ afterAll(async () => {
 });
 
 describe("one process", () => {
-  test("stays flat against a client that stalls while the backend floods", async () => {
+  test("uses constant memory if a client stalls while the backend floods", async () => {
     const client = await program.postStream("flood", { keepBody: false });
     await client.head();
     client.pause();
     const before = program.rssBytes();
     let peak = before;
-    for (let look = 0; look < 40; look++) {
+    // The client stalls for two seconds.
+    for (let sample = 0; sample < 40; sample++) {
       await Bun.sleep(50);
       peak = Math.max(peak, program.rssBytes());
     }
@@ -32,7 +33,7 @@ describe("one process", () => {
     await pollUntil(() => backend.stats().open === 0);
   }, 60_000);
 
-  test("passes a large answer through in constant memory", async () => {
+  test("forwards a large response in constant memory", async () => {
     const before = program.rssBytes();
     const client = await connectRaw(program.url, { keepBody: false });
     client.request("GET", "/v1/files/1", { "x-api-key": program.key, "x-simulate": "body=400MB" });
@@ -45,7 +46,7 @@ describe("one process", () => {
     client.close();
   }, 120_000);
 
-  test("passes a large upload through in constant memory, to a backend that is slow to read it", async () => {
+  test("forwards a large upload to a slowly reading backend in constant memory", async () => {
     backend.clear();
     const before = program.rssBytes();
     let peak = before;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createConnections, listen } from "../../src/runtime/listen.ts";
 import { connectRaw } from "../support/raw-client.ts";
 
-test("a body that takes longer than the idle time comes through where its request is held open", async () => {
+test("a body that takes longer than the idle timeout arrives if its request disables the timeout", async () => {
   const connections = createConnections(1);
   const listener = listen({
     host: "127.0.0.1",
@@ -20,6 +20,7 @@ test("a body that takes longer than the idle time comes through where its reques
   const client = await connectRaw(listener.url);
   client.send("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\n\r\n");
   for (let sent = 0; sent < 12; sent++) {
+    // Plays a slow client.
     await Bun.sleep(500);
     client.send("x");
   }

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 describe("one process", () => {
-  test("holds 3,000 streams open at once, and each gets its frames", async () => {
+  test("serves 3,000 concurrent streams, each of which gets its frames", async () => {
     backend.clear();
     const clients: RawClient[] = [];
     for (let opened = 0; opened < 3000; opened += 100) {

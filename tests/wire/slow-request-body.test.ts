@@ -15,7 +15,7 @@ afterAll(async () => {
   backend.stop();
 });
 
-/** Sends a head that promises more than comes. */
+/** Sends a head and only the beginning of its body. */
 async function begin(framing: string, begun: string, type = "application/json"): Promise<RawClient> {
   const client = await connectRaw(gate.url);
   client.send(
@@ -24,14 +24,14 @@ async function begin(framing: string, begun: string, type = "application/json"):
   return client;
 }
 
-/** Longer than the read timeout, which is the upstream's and must not run for a client that takes its time. */
+/** How long the slow client pauses: longer than the read timeout, which applies to the backend and not to the client. */
 const pauseMs = 900;
 
-describe("a client that sends a body slowly", () => {
+describe("a body that the client sends slowly", () => {
   test.each([
     ["of a known length", "Content-Length: 13", '{"model":', '"m"}'],
     ["in chunks", "Transfer-Encoding: chunked", '9\r\n{"model":\r\n', '4\r\n"m"}\r\n0\r\n\r\n'],
-  ])("%s is waited for, and the backend hears of it once it is whole", async (_, framing, first, rest) => {
+  ])("%s reaches the backend once it is complete, however long that takes", async (_, framing, first, rest) => {
     const client = await begin(framing, first);
     await Bun.sleep(pauseMs);
     expect(backend.requests()).toEqual([]);
@@ -41,7 +41,7 @@ describe("a client that sends a body slowly", () => {
     client.close();
   });
 
-  test("that is not held is waited for too, while the backend has the first half", async () => {
+  test("that is streamed reaches the backend as it arrives, however long that takes", async () => {
     const client = await begin("Content-Length: 10", "hello", "application/octet-stream");
     await backend.waitFor(({ type }) => type === "head");
     await Bun.sleep(pauseMs);
@@ -52,8 +52,8 @@ describe("a client that sends a body slowly", () => {
   });
 });
 
-describe("a backend that does not answer a body that was streamed to it", () => {
-  test("has its read timeout from the body's end on", async () => {
+describe("the read timeout of a streamed request body", () => {
+  test("begins at the end of the body", async () => {
     const client = await connectRaw(gate.url);
     const headers = { "x-api-key": gate.key, "Content-Type": "text/plain", "x-simulate": "slow-head=forever" };
     client.request("POST", "/v1/anything", headers, "hello");

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-const ask = (gate: Tollgate): Promise<Response> =>
+const post = (gate: Tollgate): Promise<Response> =>
   fetch(`${gate.url}/v1/chat/completions`, {
     method: "POST",
     headers: { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": "usage=3,4" },
@@ -21,7 +21,7 @@ const ask = (gate: Tollgate): Promise<Response> =>
   });
 
 describe("while another program holds the database", () => {
-  test("requests are served, counts wait and are seen to wait, and then they are written, each once", async () => {
+  test("requests are served, counts wait visibly, and each is written once later", async () => {
     using folder = createTempFolder();
     await using gate = await startTollgate(
       { PROXY_UPSTREAM_URL: backend.url, METRICS_TOKEN: "scrape" },
@@ -36,11 +36,11 @@ describe("while another program holds the database", () => {
     other.run("BEGIN IMMEDIATE");
 
     const begun = performance.now();
-    expect((await ask(gate)).status).toBe(200);
-    // The first one waits its second; nobody after it waits for a disk that is known to be sick.
+    expect((await post(gate)).status).toBe(200);
+    // The first request waits for the ledger's limit; later ones do not wait.
     expect(performance.now() - begun).toBeLessThan(5000);
     await gate.waitForLog(({ message }) => String(message).includes("wait in memory"));
-    for (const response of await Promise.all(Array.from({ length: 50 }, () => ask(gate)))) {
+    for (const response of await Promise.all(Array.from({ length: 50 }, () => post(gate)))) {
       expect(response.status).toBe(200);
       await response.text();
     }
@@ -61,15 +61,15 @@ describe("while another program holds the database", () => {
   });
 });
 
-describe("when the database is moved away from under the program", () => {
-  test("requests are served, keys are known, and /readyz says that counts have no home", async () => {
+describe("while the database file is moved away", () => {
+  test("requests are served, keys are checked, and /readyz is 503", async () => {
     using folder = createTempFolder();
     await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
     const readiness = async (): Promise<number> => (await fetch(`${gate.adminUrl}/readyz`)).status;
     expect(await readiness()).toBe(200);
     renameSync(folder.file("tollgate.db"), folder.file("moved.db"));
     await pollUntil(async () => (await readiness()) === 503);
-    expect((await ask(gate)).status).toBe(200);
+    expect((await post(gate)).status).toBe(200);
     expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
     renameSync(folder.file("moved.db"), folder.file("tollgate.db"));
     await pollUntil(async () => (await readiness()) === 200);
@@ -77,10 +77,10 @@ describe("when the database is moved away from under the program", () => {
   });
 });
 
-/** A database with one key and one count, closed again. */
+/** Creates a database with one key and one count, and closes it. */
 async function makeDatabase(path: string): Promise<string> {
   await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: path });
-  await (await ask(gate)).text();
+  await (await post(gate)).text();
   return gate.key;
 }
 
@@ -90,36 +90,36 @@ function overwrite(file: string, from: number, to: number): void {
   closeSync(descriptor);
 }
 
-const failureOfStart = (dataDir: string): Promise<string> =>
+const startError = (dataDir: string): Promise<string> =>
   startProgram({ DATA_DIR: dataDir }).then(
-    () => "It started.",
+    () => "The program started",
     (error: Error) => error.message,
   );
 
 describe("a start with a database that", () => {
   test.each<[string, (file: string) => void, string]>([
-    ["has lost its head", (file) => overwrite(file, 0, 100), "not a database of this program"],
-    ["has lost all its pages but the first", (file) => overwrite(file, 4096, statSync(file).size), "is damaged"],
-    ["is something else", (file) => writeFileSync(file, "notes\n".repeat(1000)), "not a database of this program"],
-  ])("%s ends with one line that says so", async (_, damage, words) => {
+    ["has lost its header", (file) => overwrite(file, 0, 100), "not a database of this program"],
+    ["has lost all pages but the first", (file) => overwrite(file, 4096, statSync(file).size), "is damaged"],
+    ["is another file", (file) => writeFileSync(file, "notes\n".repeat(1000)), "not a database of this program"],
+  ])("%s fails with one line that says so", async (_, damage, words) => {
     using folder = createTempFolder();
     await makeDatabase(folder.path);
     damage(folder.file("tollgate.db"));
-    const failure = await failureOfStart(folder.path);
+    const failure = await startError(folder.path);
     expect(failure).toContain("exited with 1");
     expect(failure).toContain(words);
     expect(failure.trimEnd().split("\n")).toHaveLength(2);
   });
 
-  test.each(["/proc/tollgate", "/dev/null/tollgate"])("can never be made (%s) ends with one line", async (dataDir) => {
-    const failure = await failureOfStart(dataDir);
+  test.each(["/proc/tollgate", "/dev/null/tollgate"])("cannot be created (%s) fails with one line", async (dataDir) => {
+    const failure = await startError(dataDir);
     expect(failure).toContain(`tollgate: DATA_DIR "${dataDir}"`);
     expect(failure).not.toContain("    at ");
   });
 });
 
-describe("a page that was damaged", () => {
-  test("in the counters stops neither keys nor answers, and the operator is told", async () => {
+describe("a damaged page", () => {
+  test("in the counters affects neither keys nor responses, and is logged", async () => {
     using folder = createTempFolder();
     const key = await makeDatabase(folder.path);
     const file = folder.file("tollgate.db");

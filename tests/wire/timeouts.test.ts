@@ -28,7 +28,7 @@ async function post(script: string, stream: boolean): Promise<RawClient> {
 }
 
 describe("the read timeout", () => {
-  test("of a request that is no stream bounds the wait for its head, with a 504 that must not be retried", async () => {
+  test("of a request that is not streamed limits the wait for the head; the 504 must not be retried", async () => {
     const client = await post("slow-head=forever", false);
     const head = await client.head();
     expect(head.status).toBe(504);
@@ -46,7 +46,7 @@ describe("the read timeout", () => {
     client.close();
   });
 
-  test("of a stream is the stream's, also for the first byte", async () => {
+  test("of a stream is the stream timeout, also for the first byte", async () => {
     const patient = await post("slow-head=800ms", true);
     expect((await patient.head()).status).toBe(200);
     expect(await patient.ended()).toBe("complete");
@@ -55,7 +55,7 @@ describe("the read timeout", () => {
     late.close();
   });
 
-  test("bounds every gap inside a stream, which then ends as broken", async () => {
+  test("limits every gap inside a stream, which then breaks", async () => {
     backend.clear();
     const client = await post("gap=forever@2", true);
     expect(await client.ended()).not.toBe("complete");
@@ -66,22 +66,23 @@ describe("the read timeout", () => {
     expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
   });
 
-  test("begins anew with every byte, so that a whole answer may take far longer", async () => {
+  test("restarts with every byte, so that a whole response may take far longer", async () => {
     const client = await post("gap=700ms@1; gap=700ms@2; gap=700ms@3; gap=700ms@4", true);
     expect(await client.ended()).toBe("complete");
     client.close();
   });
 
-  test("bounds a gap inside a body that is no stream", async () => {
+  test("limits a gap inside a body that is not a stream", async () => {
     const client = await connectRaw(gate.url);
     client.request("GET", "/v1/files/1", { "x-api-key": gate.key, "x-simulate": "body=3MB; split=1MB; gap=forever@1" });
     expect(await client.ended()).not.toBe("complete");
   });
 
-  test("does not run while the client is the slow one", async () => {
+  test("does not run while the client is slow to read", async () => {
     const client = await post("tokens=200000; rate=0", true);
     await client.nextEvent();
     client.pause();
+    // Plays a client that stalls for longer than the timeout.
     await Bun.sleep(2500);
     client.resume();
     expect(await client.ended()).toBe("complete");
@@ -91,7 +92,7 @@ describe("the read timeout", () => {
 });
 
 describe("the connect timeout", () => {
-  test("gives up a backend that neither takes nor refuses connections after ten seconds", async () => {
+  test("ends a request after ten seconds if the backend neither accepts nor refuses connections", async () => {
     using blackhole = await startBlackhole();
     await using lost = await startTollgate({ PROXY_UPSTREAM_URL: blackhole.url });
     const begun = performance.now();
@@ -101,7 +102,7 @@ describe("the connect timeout", () => {
     expect(performance.now() - begun).toBeWithin(9_500, 15_000);
   }, 40_000);
 
-  test("leaves a request alone whose backend takes the connection and thinks for longer", async () => {
+  test("does not apply once the backend has accepted the connection", async () => {
     await using patient = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
     const response = await fetch(`${patient.url}/v1/anything`, {
       headers: { "x-api-key": patient.key, "x-simulate": "slow-head=13s" },

@@ -58,7 +58,7 @@ describe("before its response", () => {
   });
 
   test.each(["http://127.0.0.1:1", "http://does-not-exist.invalid", "http://[::1]:1"])(
-    "a backend at %s, where there is none, gives 502",
+    "a missing backend at %s gives 502",
     async (url) => {
       await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
       const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
@@ -74,7 +74,7 @@ describe("before its response", () => {
     },
   );
 
-  test("a POST that finds its kept connection closed is sent once more", async () => {
+  test("a POST whose pooled connection turns out to be closed is sent once more", async () => {
     const headers = { "x-api-key": gate.key, "content-type": "application/json" };
     await (
       await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })
@@ -90,7 +90,7 @@ describe("before its response", () => {
     expect(backend.requests()).toHaveLength(2);
   });
 
-  test("an upload, which could not be sent once more, goes over a connection of its own", async () => {
+  test("an upload, which cannot be sent twice, uses its own connection", async () => {
     const headers = { "x-api-key": gate.key, "content-type": "application/json" };
     const connectionOf = async (method: string, path: string): Promise<number> => {
       backend.clear();
@@ -129,14 +129,14 @@ describe("inside its response", () => {
     );
   });
 
-  test("a body that is no event stream just breaks", async () => {
+  test("a body that is not an event stream breaks without an error event", async () => {
     const client = await post("/v1/files", "body=5MB; split=1MB; gap=50ms@1; reset@2");
     expect((await client.head()).status).toBe(200);
     expect(await client.ended()).not.toBe("complete");
     expect(await client.text()).not.toContain('"error"');
   });
 
-  test("the log tells what happened, with the key's id and never the key", async () => {
+  test("a failure is logged with the key's id and never the key", async () => {
     const client = await post("/v1/chat/completions?secret=1", "die@2", bodies["/v1/chat/completions"]);
     await client.ended();
     const entry = await gate.waitForLog(
@@ -147,7 +147,7 @@ describe("inside its response", () => {
     expect(JSON.stringify(gate.log)).not.toContain("secret=1");
   });
 
-  test("serves the next request as if nothing had been", async () => {
+  test("a failure does not affect the next request", async () => {
     for (const script of ["die@1", "reset-before-head", "garbage", "reset-mid-frame@2"]) {
       await (await post("/v1/chat/completions", script, bodies["/v1/chat/completions"])).ended();
       const client = await post("/v1/chat/completions", "", bodies["/v1/chat/completions"]);

@@ -1,29 +1,31 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** What a process holds of the machine. */
-export interface Holdings {
-  /** What is open and no socket: files, pipes, timers. */
+/** The descriptors of a process. */
+export interface OpenDescriptors {
+  /** Everything except sockets: files, pipes, timers. */
   files: readonly string[];
-  /** Live connections whose other end still lives too. */
+  /** Established TCP connections. */
   connections: number;
-  /** Connections that the other end has left, kept open all the same. */
-  leftBehind: number;
+  /** TCP connections that the peer has closed and the process has not. */
+  closeWait: number;
 }
 
 /** proc_pid_fd(5), proc_pid_net(5). */
-export function holdingsOf(pid: number): Holdings {
+export function openDescriptorsOf(pid: number): OpenDescriptors {
   const links = readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => findLink(`/proc/${pid}/fd/${descriptor}`) ?? []);
   const states = tcpStates(pid);
   const tcp = links.flatMap((link) => states.get(link) ?? []);
-  const connections = tcp.filter((state) => state === established).length;
-  const leftBehind = tcp.filter((state) => state === closeWait).length;
-  return { files: links.filter((link) => !link.startsWith("socket:")), connections, leftBehind };
+  return {
+    files: links.filter((link) => !link.startsWith("socket:")),
+    connections: tcp.filter((state) => state === established).length,
+    closeWait: tcp.filter((state) => state === closeWaitState).length,
+  };
 }
 
 const established = "01";
-const closeWait = "08";
+const closeWaitState = "08";
 
-/** A descriptor can be closed between the listing and the look. */
+/** A descriptor may be closed after it was listed. */
 function findLink(path: string): string | undefined {
   try {
     return readlinkSync(path);
@@ -32,7 +34,7 @@ function findLink(path: string): string | undefined {
   }
 }
 
-/** By what a descriptor's link says. */
+/** The state of each TCP socket by the target of its descriptor's link. */
 function tcpStates(pid: number): Map<string, string> {
   const states = new Map<string, string>();
   for (const line of readFileSync(`/proc/${pid}/net/tcp`, "utf8").split("\n").slice(1)) {
