@@ -1,24 +1,24 @@
 import type { Socket } from "bun";
-import { createAnswerReader } from "./answer-reader.ts";
+import { createResponseReader } from "./response-reader.ts";
 
 const lineFeed = 0x0a;
-/** Usage stands near the end of an answer, and takes less than this. */
+/** The usage is within this many bytes of the end of a response. */
 const tailLength = 400;
 
 export interface LoadEvents {
   firstByte(us: number): void;
-  /** Between two pieces of a stream. */
+  /** Between two parts of a stream. */
   gap(us: number): void;
-  /** @param status 0 where the connection broke */
+  /** @param status 0 if the connection broke */
   end(connection: LoadConnection, status: number, us: number): void;
 }
 
 /** One keep-alive connection with one request at a time. */
 export interface LoadConnection {
-  /** @param dueAt when the answer's clock begins, as `performance.now()` tells */
+  /** @param dueAt start of the latency, from `performance.now()` */
   send(message: Uint8Array, dueAt: number): void;
   close(): void;
-  /** Of the answer that has just ended: its last bytes, and how many line feeds it had, two for each event. */
+  /** Of the response that has just ended: its last bytes, and its number of line feeds, two for each event. */
   readonly tail: string;
   readonly lineFeeds: number;
 }
@@ -34,7 +34,7 @@ export async function openConnection(port: number, streams: boolean, events: Loa
     isBusy = false;
     events.end(connection, status, (performance.now() - dueAt) * 1000);
   };
-  const feed = createAnswerReader({
+  const feed = createResponseReader({
     body(bytes) {
       tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
       if (streams) lineFeeds += countLineFeeds(bytes);

@@ -4,7 +4,7 @@ import type { LoadResult, LoadSpec } from "./spec.ts";
 
 const tickMs = 1;
 
-/** Makes the requests of a run and counts what comes back, as a client that trusts nobody. */
+/** Sends the requests of a run, and counts the responses independently of the target. */
 export async function generateLoad(spec: LoadSpec): Promise<LoadResult> {
   const messages = spec.keys.map((key) => requestMessage(spec, key));
   const [latency, firstByte, gap] = [createHistogram(), createHistogram(), createHistogram()];
@@ -61,7 +61,7 @@ export async function generateLoad(spec: LoadSpec): Promise<LoadResult> {
           idle.push(connection);
           return;
         }
-        // Due in this tick: sent on time. Due before: it had to wait for a connection, which counts.
+        // A request that is due in this tick is on time. An earlier one had to wait for a connection, which is latency.
         const dueAt = begunAt + ((sent + 1) * 1000) / spec.perSecond;
         send(connection, now - dueAt > 2 * tickMs ? dueAt : now);
       }

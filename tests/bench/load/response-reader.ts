@@ -1,21 +1,21 @@
 const lineFeed = 0x0a;
 
-export interface AnswerEvents {
-  /** Bytes of the body, and how many there are of them so far. */
+export interface ResponseEvents {
+  /** Called with each part of a body. */
   body(bytes: Buffer): void;
   end(status: number): void;
 }
 
 /**
- * Reads one HTTP/1.1 answer after the other off a connection. As cheap as can be, since it shares its core with the
- * backend: it knows `Content-Length` and chunks, and trusts that a head comes in few pieces.
+ * Reads a sequence of HTTP/1.1 responses from a connection. It is as cheap as possible, because it shares its core with the
+ * backend: it supports `Content-Length` and chunks and expects a head in few pieces.
  */
-export function createAnswerReader(events: AnswerEvents): (bytes: Buffer) => void {
-  let held: Buffer | undefined;
+export function createResponseReader(events: ResponseEvents): (bytes: Buffer) => void {
+  let incomplete: Buffer | undefined;
   let status = 0;
   let chunked = false;
   let isBody = false;
-  /** Bytes of the body or of the chunk, with the line end behind it, that are still to come; -1: a chunk's size is next. */
+  /** Bytes left of the body, or of the chunk and its line end; -1: a chunk's size is next. */
   let remaining = 0;
 
   function end(): void {
@@ -40,7 +40,7 @@ export function createAnswerReader(events: AnswerEvents): (bytes: Buffer) => voi
     const lineEnd = bytes.indexOf(lineFeed, at);
     if (lineEnd === -1) return -1;
     const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
-    // The empty line behind the last chunk has to be there too.
+    // The empty line after the last chunk must have arrived too.
     if (size === 0) {
       if (bytes.length < lineEnd + 3) return -1;
       end();
@@ -52,7 +52,7 @@ export function createAnswerReader(events: AnswerEvents): (bytes: Buffer) => voi
 
   function readBody(bytes: Buffer, at: number): number {
     const to = Math.min(bytes.length, at + remaining);
-    // Without the line end of a chunk, which may come apart from it.
+    // Without the line end of a chunk, which may arrive separately.
     const bodyEnd = chunked ? Math.min(to, at + remaining - 2) : to;
     if (bodyEnd > at) events.body(bytes.subarray(at, bodyEnd));
     remaining -= to - at;
@@ -63,13 +63,13 @@ export function createAnswerReader(events: AnswerEvents): (bytes: Buffer) => voi
   }
 
   return (arrived) => {
-    const bytes = held === undefined ? arrived : Buffer.concat([held, arrived]);
-    held = undefined;
+    const bytes = incomplete === undefined ? arrived : Buffer.concat([incomplete, arrived]);
+    incomplete = undefined;
     let at = 0;
     while (at < bytes.length) {
       const next = isBody ? (remaining < 0 ? readChunkSize(bytes, at) : readBody(bytes, at)) : readHead(bytes, at);
       if (next < 0) {
-        held = Buffer.from(bytes.subarray(at));
+        incomplete = Buffer.from(bytes.subarray(at));
         return;
       }
       at = next;

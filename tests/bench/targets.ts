@@ -3,39 +3,39 @@ import { join } from "node:path";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { nginxConfiguration } from "./nginx.ts";
-import { loadCore, type PinnedProcess, proxyCore, startPinned, untilAnswers } from "./processes.ts";
+import { loadCore, type PinnedProcess, proxyCore, startPinned, untilResponds } from "./processes.ts";
 
-/** Something that answers `/v1` in front of the backend, or the backend itself. */
-export interface Contestant {
+/** A measured program: a proxy in front of the backend, or the backend itself. */
+export interface Target {
   name: string;
   port: number;
-  /** Header lines that it needs of each request. */
+  /** Header lines that it needs in each request. */
   headers: readonly string[];
   process: PinnedProcess;
-  /** The console's side, where there is one. */
+  /** A console session, for Tollgate. */
   admin?: AdminClient;
 }
 
-export interface Stage {
-  /** For everything that is written. */
+export interface Bench {
+  /** Temporary folder for all files. */
   folder: string;
-  /** What the load presents. */
+  /** The API key of the load generator. */
   key: string;
   backendPort: number;
 }
 
-export const here = import.meta.dir;
-const root = join(here, "../..");
+export const benchFolder = import.meta.dir;
+const root = join(benchFolder, "../..");
 const password = "correct horse battery staple";
 
-export type Start = (stage: Stage) => Promise<Contestant>;
+export type StartTarget = (bench: Bench) => Promise<Target>;
 
-export async function startBackend(folder: string, rate: number): Promise<Contestant> {
+export async function startBackend(folder: string, rate: number): Promise<Target> {
   const port = findFreePort();
   const process = startPinned(
     [
       globalThis.process.execPath,
-      join(here, "simulator.ts"),
+      join(benchFolder, "simulator.ts"),
       "--port",
       String(port),
       "--rate",
@@ -45,12 +45,12 @@ export async function startBackend(folder: string, rate: number): Promise<Contes
     ],
     { core: loadCore, logFile: join(folder, `backend-${port}.log`) },
   );
-  await untilAnswers(`http://127.0.0.1:${port}/v1/models`);
+  await untilResponds(`http://127.0.0.1:${port}/v1/models`);
   return { name: "direct", port, headers: [], process };
 }
 
-/** The program as it is run in earnest, built from this tree, and one active key. */
-export const startTollgate: Start = async ({ folder, key, backendPort }) => {
+/** The compiled program, built from this tree, with one key. */
+export const startTollgate: StartTarget = async ({ folder, key, backendPort }) => {
   const port = findFreePort();
   const pinned = startPinned([process.env["TOLLGATE_BINARY"] ?? build(), "serve"], {
     core: proxyCore,
@@ -62,7 +62,7 @@ export const startTollgate: Start = async ({ folder, key, backendPort }) => {
       ADMIN_PASSWORD: password,
     },
   });
-  await untilAnswers(`http://127.0.0.1:${port}/healthz`);
+  await untilResponds(`http://127.0.0.1:${port}/healthz`);
   const admin = await logIn(`http://127.0.0.1:${port}`, "admin", password);
   await admin.createKey("bench", key);
   return { name: "Tollgate", port, headers: [], process: pinned, admin };
@@ -70,28 +70,28 @@ export const startTollgate: Start = async ({ folder, key, backendPort }) => {
 
 function build(): string {
   const built = Bun.spawnSync([join(root, ".ci/build")], { cwd: root, stdout: "ignore", stderr: "pipe" });
-  if (!built.success) throw new Error(`The program could not be built: ${built.stderr.toString()}`);
+  if (!built.success) throw new Error(`The build failed: ${built.stderr.toString()}`);
   return join(root, "dist/tollgate");
 }
 
-/** nginx, with everything off that costs: what a proxy costs that does nothing else. */
-export const startNginx: Start = (stage) => startNginxAs("nginx", stage, false);
+/** nginx without an access log: the cost of a plain proxy. */
+export const startNginx: StartTarget = (bench) => startNginxAs("nginx", bench, false);
 
-/** nginx that lets in whom a map of keys names, and writes an access log. */
-export const startNginxWithKeys: Start = (stage) => startNginxAs("nginx, key map", stage, true);
+/** nginx that checks keys against a map and writes an access log. */
+export const startNginxWithKeys: StartTarget = (bench) => startNginxAs("nginx, key map", bench, true);
 
-async function startNginxAs(name: string, { folder, key, backendPort }: Stage, governed: boolean): Promise<Contestant> {
+async function startNginxAs(name: string, { folder, key, backendPort }: Bench, hasKeys: boolean): Promise<Target> {
   const port = findFreePort();
   const prefix = join(folder, `nginx-${port}`);
   mkdirSync(prefix);
   chmodSync(prefix, 0o755);
   const file = join(prefix, "nginx.conf");
-  writeFileSync(file, nginxConfiguration({ prefix, port, backendPort, keys: governed ? [key] : undefined }));
+  writeFileSync(file, nginxConfiguration({ prefix, port, backendPort, keys: hasKeys ? [key] : undefined }));
   const pinned = startPinned([nginxProgram, "-p", prefix, "-c", file, "-e", join(prefix, "error.log")], {
     core: proxyCore,
     logFile: join(folder, `nginx-${port}.log`),
   });
-  await untilAnswers(`http://127.0.0.1:${port}/v1/models`);
+  await untilResponds(`http://127.0.0.1:${port}/v1/models`);
   return { name, port, headers: [], process: pinned };
 }
 
@@ -99,29 +99,35 @@ export const nginxProgram = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/b
 
 /** @param entry its `build/start-server.js` */
 export const startPortkey =
-  (entry: string): Start =>
+  (entry: string): StartTarget =>
   async ({ folder, backendPort }) => {
     const port = findFreePort();
     const pinned = startPinned(["node", entry, `--port=${port}`, "--headless"], {
       core: proxyCore,
       logFile: join(folder, `portkey-${port}.log`),
     });
-    await untilAnswers(`http://127.0.0.1:${port}/`);
+    await untilResponds(`http://127.0.0.1:${port}/`);
     const headers = ["x-portkey-provider: openai", `x-portkey-custom-host: http://127.0.0.1:${backendPort}/v1`];
     return { name: "Portkey", port, headers, process: pinned };
   };
 
-/** What Bun itself costs: `hello` without a backend, `passthrough` with one and nothing more, `transform` between streams. */
-export const startFloor =
-  (kind: "hello" | "passthrough" | "transform"): Start =>
+/** The cost of Bun itself; see `bare-server.ts`. */
+export const startBareServer =
+  (kind: "hello" | "passthrough" | "transform"): StartTarget =>
   async ({ folder, backendPort }) => {
     const port = findFreePort();
-    const command = [process.execPath, join(here, "floor.ts"), kind, String(port), `http://127.0.0.1:${backendPort}`];
+    const command = [
+      process.execPath,
+      join(benchFolder, "bare-server.ts"),
+      kind,
+      String(port),
+      `http://127.0.0.1:${backendPort}`,
+    ];
     const pinned = startPinned(command, {
       core: proxyCore,
-      logFile: join(folder, `floor-${port}.log`),
+      logFile: join(folder, `bun-${port}.log`),
       env: { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" },
     });
-    await untilAnswers(`http://127.0.0.1:${port}/v1/models`);
+    await untilResponds(`http://127.0.0.1:${port}/v1/models`);
     return { name: `Bun ${kind}`, port, headers: [], process: pinned };
   };

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import type { AdminClient } from "../support/admin-client.ts";
-import { measureOnce, WrongCount } from "./measure.ts";
-import type { Measure } from "./measures.ts";
+import { runWorkload, WrongCount } from "./run-workload.ts";
+import type { Workload } from "./workloads.ts";
 
 const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], max_tokens: 4 });
-const measure: Measure = {
+const workload: Workload = {
   name: "few",
   title: "few",
   quick: true,
@@ -13,7 +13,7 @@ const measure: Measure = {
   figures: [],
 };
 
-/** The backend itself, with somebody beside it who says what was counted. */
+/** Runs the workload against the backend, with a fake admin client that reports the counts. */
 async function measured(requestsCounted: number, status = 200) {
   using backend = startSimulator({ defaultOutputTokens: 4 });
   let asked = 0;
@@ -30,23 +30,23 @@ async function measured(requestsCounted: number, status = 200) {
       ];
     },
   } as unknown as AdminClient;
-  const contestant = {
+  const target = {
     name: "it",
     port: Number(new URL(backend.url).port),
     headers: [],
     process: { pid: process.pid, exited: Promise.resolve(0), stop: async () => {} },
     admin,
   };
-  return await measureOnce({ ...measure, status }, contestant, ["key"]);
+  return await runWorkload({ ...workload, status }, target, ["key"]);
 }
 
-test("a run whose counters agree with what the client read is taken", async () => {
+test("a run whose counters equal what the client read is accepted", async () => {
   const run = await measured(20);
   expect(run.result.usage.requests).toBe(20);
   expect(run.residentMb).toBeGreaterThan(1);
 });
 
-test("a run is thrown away whose counters are off by one, or whose answers are others than were meant", async () => {
+test("a run with a count that is off by one or with unexpected statuses is rejected", async () => {
   await expect(measured(19)).rejects.toBeInstanceOf(WrongCount);
-  await expect(measured(20, 401)).rejects.toThrow("20 answers with 401 were due");
+  await expect(measured(20, 401)).rejects.toThrow("expected 20 responses with 401");
 });

@@ -1,10 +1,10 @@
-import type { Contestant } from "./contestants.ts";
+import type { Target } from "./targets.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
 
-/** What one run of one contestant came to. */
+/** The result of one run with one target. */
 export interface Run {
   result: LoadResult;
-  /** Of the contestant's processes while the load ran. */
+  /** CPU time of the target's processes during the load. */
   cpuUs: number;
   residentMb: number;
 }
@@ -12,25 +12,25 @@ export interface Run {
 export interface Figure {
   name: string;
   unit: "µs" | "ms" | "MB" | "1/s" | "";
-  /** More is worse, save for rates. */
+  /** Lower is better, except for rates. */
   of: (run: Run) => number;
 }
 
-export interface Measure {
+export interface Workload {
   name: string;
   title: string;
-  /** Of contestants' names; undefined: all that proxy, and the direct connection. */
+  /** Names of targets; undefined: all that forward requests. */
   only?: readonly string[];
-  /** Of those, the ones that cannot do it. */
+  /** Targets that do not support the workload. */
   except?: readonly string[];
-  /** Part of `--quick`. */
+  /** Whether `--quick` includes it. */
   quick: boolean;
   load: Partial<LoadSpec>;
-  /** As many keys, used in turn. */
+  /** Number of keys, used in turn. */
   keys?: number;
-  /** Asks the console's heaviest questions all the while. */
+  /** Sends the console's slowest requests meanwhile. */
   console?: boolean;
-  /** The only statuses that may come. */
+  /** The expected status of every response, by default 200. */
   status?: number;
   figures: readonly Figure[];
 }
@@ -51,42 +51,42 @@ const streamBody = (tokens: number): string =>
     stream_options: { include_usage: true },
   });
 
-/** Events of a simulated stream beside its tokens: the role, the finish reason, the usage and `[DONE]`. */
+/** Events of a simulated stream in addition to its tokens: the role, the finish reason, the usage and `[DONE]`. */
 const framesBesideTokens = 4;
 
 const cpuPerRequest: Figure = {
   name: "CPU per request",
   unit: "µs",
-  of: ({ cpuUs, result }) => cpuUs / answers(result),
+  of: ({ cpuUs, result }) => cpuUs / responseCount(result),
 };
 const requestsPerSecond: Figure = {
   name: "requests per second",
   unit: "1/s",
-  of: ({ result }) => answers(result) / result.seconds,
+  of: ({ result }) => responseCount(result) / result.seconds,
 };
 const latency: readonly Figure[] = [
   { name: "latency p50", unit: "ms", of: ({ result }) => result.latency.p50 / 1000 },
   { name: "latency p99", unit: "ms", of: ({ result }) => result.latency.p99 / 1000 },
 ];
 
-export const measures: readonly Measure[] = [
+export const workloads: readonly Workload[] = [
   {
     name: "one",
-    title: "one connection",
+    title: "small completions, 1 connection",
     quick: true,
     load: { body: smallBody, connections: 1, requests: 2000 },
     figures: latency,
   },
   {
     name: "rate",
-    title: "400 requests/s",
+    title: "small completions, 400 requests/s",
     quick: true,
     load: { body: smallBody, connections: 64, requests: 1600, perSecond: 400 },
     figures: [...latency, cpuPerRequest],
   },
-  ...[8, 32, 128, 512].map((connections): Measure => ({
+  ...[8, 32, 128, 512].map((connections): Workload => ({
     name: `small-${connections}`,
-    title: `${connections} connections`,
+    title: `small completions, ${connections} connections`,
     quick: connections === 32,
     load: { body: smallBody, connections, requests: 10_000 },
     figures: [cpuPerRequest, requestsPerSecond],
@@ -100,7 +100,7 @@ export const measures: readonly Measure[] = [
   },
   {
     name: "keys",
-    title: "10,000 keys",
+    title: "small completions, 10,000 keys",
     quick: false,
     only: ["Tollgate"],
     keys: 10_000,
@@ -109,14 +109,14 @@ export const measures: readonly Measure[] = [
   },
   {
     name: "wrong-keys",
-    title: "a flood of wrong keys",
+    title: "wrong keys",
     quick: true,
     only: ["nginx, key map", "Tollgate"],
     load: { body: smallBody, connections: 32, requests: 5000, keys: ["wrong"] },
     status: 401,
     figures: [cpuPerRequest],
   },
-  // Together no more frames than the core that simulates and reads them can take.
+  // Each of these sends no more frames in total than the core of the backend and the load generator can handle.
   streams({ count: 100, perSecond: 50, tokens: 100, quick: true }),
   streams({ count: 500, perSecond: 40, tokens: 80, quick: false }),
   streams({ count: 1000, perSecond: 15, tokens: 40, quick: false }),
@@ -124,7 +124,7 @@ export const measures: readonly Measure[] = [
   {
     ...streams({ count: 500, perSecond: 20, tokens: 60, quick: false }),
     name: "console",
-    title: "500 streams beside the console's heaviest questions",
+    title: "500 streams during the console's slowest requests",
     only: ["Tollgate"],
     console: true,
   },
@@ -137,13 +137,13 @@ interface StreamOptions {
   quick: boolean;
 }
 
-function streams({ count, perSecond, tokens, quick }: StreamOptions): Measure {
+function streams({ count, perSecond, tokens, quick }: StreamOptions): Workload {
   const frames = count * (tokens + framesBesideTokens);
   return {
     name: `streams-${count}`,
     title: `${count} streams, ${perSecond} frames/s each`,
     quick,
-    // It answers 500 to an event stream whose type names its charset, as those of vLLM do (1.15.2).
+    // It responds with 500 to an event stream whose type names its charset, like those of vLLM (1.15.2).
     except: ["Portkey"],
     load: {
       body: streamBody(tokens),
@@ -156,21 +156,25 @@ function streams({ count, perSecond, tokens, quick }: StreamOptions): Measure {
       { name: "CPU per frame", unit: "µs", of: ({ cpuUs, result }) => cpuUs / result.frames },
       { name: "frames lost", unit: "", of: ({ result }) => frames - result.frames },
       { name: "stalls over 200 ms", unit: "", of: ({ result }) => result.stalls },
-      { name: "late by, p99", unit: "ms", of: ({ result }) => Math.max(0, result.gap.p99 / 1000 - 1000 / perSecond) },
+      {
+        name: "frame delay p99",
+        unit: "ms",
+        of: ({ result }) => Math.max(0, result.gap.p99 / 1000 - 1000 / perSecond),
+      },
       { name: "first byte p50", unit: "ms", of: ({ result }) => result.firstByte.p50 / 1000 },
       { name: "memory", unit: "MB", of: ({ residentMb }) => residentMb },
     ],
   };
 }
 
-/** It differs from the plain passthrough in streams alone. */
-const streamsAlone = "Bun transform";
+/** It differs from the plain passthrough only for streams. */
+const streamsOnly = "Bun transform";
 
-export function isMeasuredBy({ only, except = [], load }: Measure, { name }: Contestant): boolean {
-  if (name === streamsAlone && load.stallMs === undefined) return false;
+export function appliesTo({ only, except = [], load }: Workload, { name }: Target): boolean {
+  if (name === streamsOnly && load.stallMs === undefined) return false;
   return (only === undefined || only.includes(name)) && !except.includes(name);
 }
 
-function answers({ statuses }: LoadResult): number {
+function responseCount({ statuses }: LoadResult): number {
   return Object.values(statuses).reduce((sum, count) => sum + count, 0);
 }
