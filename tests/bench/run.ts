@@ -176,7 +176,7 @@ const today = (): string => new Date().toISOString().slice(0, 10);
 
 const machine = (): string => `${cpus().length} cores of ${cpus()[0]?.model ?? "unknown"}`;
 
-// Started programs are killed when this process exits, which a signal alone would not do.
+// Started programs are killed when this process exits, which does not happen on a signal by itself.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 await main().catch((error: unknown) => {

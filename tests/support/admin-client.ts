@@ -29,15 +29,15 @@ export interface ListedKey {
 
 /** @throws Error if the login is refused */
 export async function logIn(adminUrl: string, username: string, password: string): Promise<AdminClient> {
-  const answer = await fetch(`${adminUrl}/api/login`, {
+  const login = await fetch(`${adminUrl}/api/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ username, password }),
   });
-  if (!answer.ok) throw new Error(`Login: ${answer.status} ${await answer.text()}`);
-  const { csrf_token: csrfToken } = (await answer.json()) as { csrf_token: string };
+  if (!login.ok) throw new Error(`Login: ${login.status} ${await login.text()}`);
+  const { csrf_token: csrfToken } = (await login.json()) as { csrf_token: string };
   // By hand, because the cookie is restricted to HTTPS and tests use plain HTTP on loopback.
-  const setCookie = answer.headers.getSetCookie().find((line) => line.startsWith("session="));
+  const setCookie = login.headers.getSetCookie().find((line) => line.startsWith("session="));
   const cookie = setCookie?.split(";", 1)[0] ?? "";
 
   const request = (method: string, path: string, body?: unknown): Promise<Response> => {

@@ -52,30 +52,12 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
   const asOwner = await ownedByUnprivileged([folder.path, data]);
   const port = findFreePort();
   const urlOf = (database: string): string => `postgres://tollgate@127.0.0.1:${port}/${database}`;
-  await runToEnd([
-    ...asOwner,
-    `${bin}/initdb`,
-    "-D",
-    data,
-    "-A",
-    "trust",
-    "-U",
-    "tollgate",
-    "-N",
-    "-E",
-    "UTF8",
-    "--locale=C",
-  ]);
+  const initOptions = "-A trust -U tollgate -N -E UTF8 --locale=C".split(" ");
+  await runToEnd([...asOwner, `${bin}/initdb`, "-D", data, ...initOptions]);
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings];
 
   const warden = startWarden(folder.path, [...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"]);
   const pgCtl = (...args: string[]) => runToEnd([...asOwner, `${bin}/pg_ctl`, "-D", data, "-w", ...args]);
-  /** Signals the server and its child processes, one of which serves each connection. */
-  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
-    const server = Number((await Bun.file(`${data}/postmaster.pid`).text()).split("\n", 1)[0]);
-    const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
-    for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
-  };
   const start = () =>
     pgCtl(
       "-l",
@@ -105,13 +87,20 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
     },
     stop: () => pgCtl("-m", "fast", "stop"),
     start,
-    freeze: () => signalAll("SIGSTOP"),
-    thaw: () => signalAll("SIGCONT"),
+    freeze: () => signalAll(data, "SIGSTOP"),
+    thaw: () => signalAll(data, "SIGCONT"),
     async [Symbol.asyncDispose]() {
       await warden.stdin.end();
       await warden.exited;
     },
   };
+}
+
+/** Signals the server and its child processes, one of which serves each connection. */
+async function signalAll(dataFolder: string, signal: NodeJS.Signals): Promise<void> {
+  const server = Number((await Bun.file(`${dataFolder}/postmaster.pid`).text()).split("\n", 1)[0]);
+  const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
+  for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
 }
 
 /** Ends the server and removes its folder when its standard input closes, which happens however the test process ends. */

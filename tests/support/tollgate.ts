@@ -5,6 +5,7 @@ import type { WallClock } from "../../src/time/clock.ts";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { startServer } from "../../src/server.ts";
+import { createChangeNotifier } from "./change-notifier.ts";
 import { databaseUrlForTest } from "./postgres.ts";
 import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
 
@@ -40,13 +41,7 @@ const logDeadlineMs = 20_000;
 export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
   const { clock = Date.now } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "tollgate-test-")));
-  const log: LogEntry[] = [];
-  const watchers = new Set<(entry: LogEntry) => void>();
-  const write = (line: string): void => {
-    const entry: LogEntry = JSON.parse(line);
-    log.push(entry);
-    for (const watch of watchers) watch(entry);
-  };
+  const { log, write, waitForLog } = createLogRecorder();
   const config = readConfig(
     {
       PORT: "0",
@@ -80,28 +75,24 @@ export async function startTollgate(environment: Environment = {}, options: Toll
       return row;
     },
     log,
-    waitForLog: (matches) =>
-      new Promise((resolve, reject) => {
-        const finish = (entry: LogEntry): void => {
-          clearTimeout(timer);
-          watchers.delete(watch);
-          resolve(entry);
-        };
-        const watch = (entry: LogEntry): void => {
-          if (matches(entry)) finish(entry);
-        };
-        const timer = setTimeout(() => {
-          watchers.delete(watch);
-          reject(new Error(`No such log entry within ${logDeadlineMs} ms`));
-        }, logDeadlineMs);
-        watchers.add(watch);
-        const earlier = log.find(matches);
-        if (earlier !== undefined) finish(earlier);
-      }),
+    waitForLog,
     stop,
     async [Symbol.asyncDispose]() {
       await stop();
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+function createLogRecorder(): Pick<Tollgate, "log" | "waitForLog"> & { write: (line: string) => void } {
+  const log: LogEntry[] = [];
+  const { notify, waitFor } = createChangeNotifier(logDeadlineMs, () => JSON.stringify(log.slice(-5)));
+  return {
+    log,
+    write(line) {
+      log.push(JSON.parse(line));
+      notify();
+    },
+    waitForLog: (matches) => waitFor("such log entry", () => log.find(matches)),
   };
 }

@@ -222,6 +222,21 @@ describe("a count", () => {
   });
 });
 
+interface Row {
+  key_id: number;
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+}
+/** The counts of one key in the rows of a report. */
+const sumOf = (rows: Row[], id: number): Counts =>
+  rows
+    .filter((row) => row.key_id === id)
+    .reduce<Counts>(
+      (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
+      [0, 0, 0],
+    );
+
 describe("after mixed traffic of several keys, with clients leaving and backends breaking,", () => {
   test("clients, simulator and counters agree key by key, by day and by minute", async () => {
     await using busy = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
@@ -257,19 +272,6 @@ describe("after mixed traffic of several keys, with clients leaving and backends
       await Promise.all(Array.from({ length: 20 }, (_, index) => sendNth(round * 20 + index)));
     }
 
-    interface Row {
-      key_id: number;
-      request_count: number;
-      input_tokens: number;
-      output_tokens: number;
-    }
-    const sumOf = (rows: Row[], id: number): Counts =>
-      rows
-        .filter((row) => row.key_id === id)
-        .reduce<Counts>(
-          (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
-          [0, 0, 0],
-        );
     const listed = await busy.admin.listKeys();
     const daily = await busy.admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
     const { points } = await busy.admin.expectOk<{ points: Row[] }>(

@@ -12,7 +12,7 @@ test("the README shows the PgBouncer setting that is tested here", () => {
   expect(readme).toContain(`\`${ignored}\``);
 });
 
-describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("behind PgBouncer", () => {
+describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("with PgBouncer", () => {
   let backend: Simulator;
   beforeAll(() => {
     backend = startSimulator();

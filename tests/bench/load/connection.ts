@@ -27,20 +27,13 @@ export async function openConnection(port: number, streams: boolean, events: Loa
   let [dueAt, lastAt] = [0, 0];
   let [isBusy, isClosed] = [false, false];
   let unsent: Uint8Array | undefined;
-  let tail = "";
-  let lineFeeds = 0;
+  const body = createBodyReader(streams);
 
   const end = (status: number): void => {
     isBusy = false;
     events.end(connection, status, (performance.now() - dueAt) * 1000);
   };
-  const feed = createResponseReader({
-    body(bytes) {
-      tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
-      if (streams) lineFeeds += countLineFeeds(bytes);
-    },
-    end,
-  });
+  const feed = createResponseReader({ body: body.read, end });
   const flush = (socket: Socket): void => {
     if (unsent === undefined) return;
     const taken = socket.write(unsent);
@@ -72,20 +65,45 @@ export async function openConnection(port: number, streams: boolean, events: Loa
   });
   const connection: LoadConnection = {
     send(message, at) {
-      [dueAt, lastAt, isBusy, tail, lineFeeds] = [at, 0, true, "", 0];
+      [dueAt, lastAt, isBusy] = [at, 0, true];
+      body.reset();
       unsent = message;
       if (isClosed) end(0);
       else flush(socket);
     },
     close: () => socket.end(),
     get tail() {
-      return tail;
+      return body.tail();
     },
     get lineFeeds() {
-      return lineFeeds;
+      return body.lineFeeds();
     },
   };
   return connection;
+}
+
+interface BodyReader {
+  reset(): void;
+  read(bytes: Buffer): void;
+  tail(): string;
+  lineFeeds(): number;
+}
+
+/** Keeps the end of a body and, for streams, counts its line feeds. */
+function createBodyReader(streams: boolean): BodyReader {
+  let tail = "";
+  let lineFeeds = 0;
+  return {
+    reset() {
+      [tail, lineFeeds] = ["", 0];
+    },
+    read(bytes) {
+      tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
+      if (streams) lineFeeds += countLineFeeds(bytes);
+    },
+    tail: () => tail,
+    lineFeeds: () => lineFeeds,
+  };
 }
 
 const latin1Tail = (bytes: Buffer): string =>

@@ -13,24 +13,19 @@ export interface ResponseEvents {
 export function createResponseReader(events: ResponseEvents): (bytes: Buffer) => void {
   let incomplete: Buffer | undefined;
   let status = 0;
-  let chunked = false;
-  let isBody = false;
+  let [chunked, isBody] = [false, false];
   /** Bytes left of the body, or of the chunk and its line end; -1: a chunk's size is next. */
   let remaining = 0;
 
-  function end(): void {
+  const end = (): void => {
     isBody = false;
     events.end(status);
-  }
+  };
 
   function readHead(bytes: Buffer, at: number): number {
     const headEnd = bytes.indexOf("\r\n\r\n", at);
     if (headEnd === -1) return -1;
-    const head = bytes.toString("latin1", at, headEnd);
-    status = Number(head.slice(9, 12));
-    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-    chunked = length === undefined && status !== 204 && status !== 304;
-    remaining = chunked ? -1 : Number(length ?? 0);
+    ({ status, chunked, length: remaining } = parseHead(bytes.toString("latin1", at, headEnd)));
     isBody = true;
     if (remaining === 0) end();
     return headEnd + 4;
@@ -40,14 +35,14 @@ export function createResponseReader(events: ResponseEvents): (bytes: Buffer) =>
     const lineEnd = bytes.indexOf(lineFeed, at);
     if (lineEnd === -1) return -1;
     const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
-    // The empty line after the last chunk must have arrived too.
-    if (size === 0) {
-      if (bytes.length < lineEnd + 3) return -1;
-      end();
-      return lineEnd + 3;
+    if (size > 0) {
+      remaining = size + 2;
+      return lineEnd + 1;
     }
-    remaining = size + 2;
-    return lineEnd + 1;
+    // The empty line after the last chunk must have arrived too.
+    if (bytes.length < lineEnd + 3) return -1;
+    end();
+    return lineEnd + 3;
   }
 
   function readBody(bytes: Buffer, at: number): number {
@@ -56,9 +51,8 @@ export function createResponseReader(events: ResponseEvents): (bytes: Buffer) =>
     const bodyEnd = chunked ? Math.min(to, at + remaining - 2) : to;
     if (bodyEnd > at) events.body(bytes.subarray(at, bodyEnd));
     remaining -= to - at;
-    if (remaining > 0) return to;
-    if (chunked) remaining = -1;
-    else end();
+    if (remaining === 0 && chunked) remaining = -1;
+    else if (remaining === 0) end();
     return to;
   }
 
@@ -75,4 +69,12 @@ export function createResponseReader(events: ResponseEvents): (bytes: Buffer) =>
       at = next;
     }
   };
+}
+
+/** @returns length -1 for chunks */
+function parseHead(head: string): { status: number; chunked: boolean; length: number } {
+  const status = Number(head.slice(9, 12));
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+  const chunked = length === undefined && status !== 204 && status !== 304;
+  return { status, chunked, length: chunked ? -1 : Number(length ?? 0) };
 }
