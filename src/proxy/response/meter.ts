@@ -60,8 +60,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
   const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
-  /** The terminal event was sent: for the client the response is whole. */
-  let ended = false;
+  let ended = false; // The terminal event was sent: for the client the response is whole.
   let failed = false;
 
   function send(visible: Uint8Array): void {
