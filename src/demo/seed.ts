@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Log } from "../log/log.ts";
-import { openStore } from "../store/sqlite/open.ts";
+import { openStore } from "../store/open.ts";
 import type { Key, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";

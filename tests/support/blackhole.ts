@@ -15,6 +15,7 @@ const addressBytes = 16;
 /**
  * A listening socket with room for one queued connection, which is taken: Linux drops every further SYN.
  * Uses libc because neither Bun.listen nor Bun's node:net passes the backlog on (1.4.5).
+ * Remove the calls of libc when `backlog` of node:net reaches the kernel.
  */
 export async function startBlackhole(): Promise<Blackhole> {
   const libc = dlopen("libc.so.6", {

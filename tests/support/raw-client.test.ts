@@ -20,6 +20,7 @@ function serve(respond: (socket: Socket, request: string) => void) {
         respond(socket, bytes.toString());
       },
       // Without this handler Bun closes the other half too (1.4.5).
+      // Remove when `allowHalfOpen` is enough.
       end() {},
       close(_, error) {
         seen.isClosed = true;

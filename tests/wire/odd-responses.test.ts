@@ -116,7 +116,7 @@ const oddResponses: OddResponse[] = [
   {
     name: "an invalid chunk",
     pieces: [`${okHead}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n`],
-    status: 0,
+    status: 502,
   },
   {
     name: "no last chunk",

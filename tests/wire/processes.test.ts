@@ -323,5 +323,5 @@ describe("the parent", () => {
 test("serve-process run by hand is an error that refers to PROCESSES", async () => {
   const { status, stderr } = await runProgram(["serve-process"]);
   expect(status).toBe(2);
-  expect(stderr).toBe("tollgate: serve-process is started by serve; set PROCESSES instead\n");
+  expect(stderr).toBe("tollgate: serve-process cannot be started directly; set PROCESSES instead\n");
 });

@@ -1,5 +1,5 @@
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 import type { GpuReading } from "../../../src/domain.ts";
 import type { Store, UsageIncrement } from "../../../src/store/store.ts";
 
