@@ -91,6 +91,36 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await card.getByText("12%", { exact: true }).waitFor();
   });
 
+  test("a card keeps its height when its values arrive, and each number on the line of its unit", async () => {
+    await push([{ ...gpu(0), power_draw_w: 5321 }]);
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/gpu-stats", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.reload();
+    const heightOf = (selector: string): Promise<number> =>
+      page
+        .locator(selector)
+        .first()
+        .evaluate((card) => card.getBoundingClientRect().height);
+    const reserved = await heightOf(".gpu");
+    held.resolve();
+    const card = page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+    await card.getByText("5.32 kW", { exact: true }).waitFor();
+    expect(await heightOf("article.gpu")).toBe(reserved);
+    const lines = await card.locator("dd, .gauge-value").evaluateAll((values) =>
+      values.map((value) => {
+        const range = document.createRange();
+        range.selectNodeContents(value);
+        return range.getClientRects().length;
+      }),
+    );
+    expect(lines).toEqual([1, 1, 1, 1]);
+  });
+
   test("what a GPU does not tell is a dash, not a zero", async () => {
     await push([{ gpu_id: 3, name: "silent about itself" }]);
     await using visit = await console.visit("/gpus");

@@ -4,10 +4,10 @@ import { count, gibibytes, plural, watts } from "../data/format.ts";
 import { sumGpus } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";
 import { EnergyPanel } from "../parts/energy-panel.tsx";
-import { GpuCard } from "../parts/gpu-card.tsx";
+import { GpuCard, SkeletonGpuCard } from "../parts/gpu-card.tsx";
 import { GpuHostDialog, PusherCommands } from "../parts/gpu-host-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Empty, Figure, Page, Skeleton } from "../parts/page.tsx";
+import { Empty, Figure, Page } from "../parts/page.tsx";
 import { useGpus } from "../data/queries.ts";
 import { rememberCount, rememberedCount } from "../data/browser-settings.ts";
 
@@ -77,13 +77,7 @@ export function GpusPage(): JSX.Element {
 }
 
 const SkeletonCards = (): JSX.Element => (
-  <For each={Array.from({ length: rememberedCount("gpus", 4) })}>
-    {() => (
-      <div class="gpu" aria-hidden="true">
-        <Skeleton />
-      </div>
-    )}
-  </For>
+  <For each={Array.from({ length: rememberedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
 );
 
 /** What no GPU tells is a dash, not a zero. */

@@ -3,6 +3,7 @@ import { gibibytes, watts } from "../data/format.ts";
 import { isStale } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";
 import type { Gpu } from "../data/queries.ts";
+import { Skeleton } from "./page.tsx";
 import { Ago } from "./time.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
@@ -25,17 +26,43 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
         max={props.gpu.memory_total_mb ?? 0}
         text={`${gibibytes(props.gpu.memory_used_mb ?? 0)} of ${gibibytes(props.gpu.memory_total_mb ?? 0)} GiB`}
       />
-      <dl>
-        <div>
-          <dt>Power</dt>
-          <dd>{props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}</dd>
-        </div>
-        <div>
-          <dt>Temperature</dt>
-          <dd>{props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}</dd>
-        </div>
-      </dl>
+      <Readings
+        power={props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}
+        temperature={props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}
+      />
     </article>
+  );
+}
+
+/** The same rows as a card, so that both have the same height. */
+export function SkeletonGpuCard(): JSX.Element {
+  return (
+    <div class="gpu" aria-hidden="true">
+      <header>
+        <h3>GPU</h3>
+        <p>
+          <Skeleton />
+        </p>
+      </header>
+      <Gauge label="Utilisation" value={null} max={0} text="" />
+      <Gauge label="Memory" value={null} max={0} text="" />
+      <Readings power="–" temperature="–" />
+    </div>
+  );
+}
+
+function Readings(props: { power: string; temperature: string }): JSX.Element {
+  return (
+    <dl>
+      <div>
+        <dt>Power</dt>
+        <dd>{props.power}</dd>
+      </div>
+      <div>
+        <dt>Temperature</dt>
+        <dd>{props.temperature}</dd>
+      </div>
+    </dl>
   );
 }
 
