@@ -1,7 +1,7 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
-import { type Metric, metricOf, metrics, steps, sumsIn } from "../data/history.ts";
-import type { RankedKey } from "../data/ranking.ts";
+import { type Metric, metricOf, metrics, steps, sumsIn } from "../data/usage-history.ts";
+import type { RankedKey } from "../data/key-ranking.ts";
 import { minuteMs, spanLabel } from "../data/seoul-time.ts";
 import type { Span } from "../data/time-range.ts";
 import { Chart } from "./chart.tsx";

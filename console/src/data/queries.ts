@@ -1,7 +1,7 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { ApiError, api, bodyOf } from "../client.ts";
-import { rowsByDay } from "./daily.ts";
-import { historyFrom } from "./history.ts";
+import { rowsByDay } from "./daily-usage.ts";
+import { historyFrom } from "./usage-history.ts";
 import { serverNow } from "./server-clock.ts";
 import type { BucketQuery } from "./time-range.ts";
 

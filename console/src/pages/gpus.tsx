@@ -1,5 +1,5 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
-import { useEnergyView } from "../data/energy-view.ts";
+import { useEnergyView } from "../data/use-energy.ts";
 import { count, gibibytes, plural, watts } from "../data/format.ts";
 import { sumGpus } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";

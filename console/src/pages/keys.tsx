@@ -2,14 +2,14 @@ import { useSearchParams } from "@solidjs/router";
 import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { plural } from "../data/format.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { createGrowingSlice, MoreRows } from "../parts/growing-slice.tsx";
+import { createGrowingSlice, MoreRows } from "../parts/infinite-scroll.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { KeyRow } from "../parts/key-row.tsx";
 import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
 import { Empty, Page, SkeletonRows } from "../parts/page.tsx";
 import { type Key, useKeys } from "../data/queries.ts";
-import { nextSort, readSort, type Sort, type SortColumn, sortKeys, sortText } from "../data/sort.ts";
+import { nextSort, readSort, type Sort, type SortColumn, sortKeys, sortText } from "../data/key-sort.ts";
 
 const states = ["all", "active", "inactive"] as const;
 type State = (typeof states)[number];

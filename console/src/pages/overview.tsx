@@ -3,10 +3,10 @@ import { createMemo, For, type JSX, Show } from "solid-js";
 import { change, compact, count, plural, watts } from "../data/format.ts";
 import { now } from "../data/server-clock.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
-import { Ago } from "../parts/time.tsx";
+import { Ago } from "../parts/relative-time.tsx";
 import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
 import { UsageChart } from "../charts/usage-chart.tsx";
-import { type RankedKey, rankKeys } from "../data/ranking.ts";
+import { type RankedKey, rankKeys } from "../data/key-ranking.ts";
 import { type Overview, useHistory, useOverview } from "../data/queries.ts";
 import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../data/time-range.ts";
 

@@ -1,13 +1,13 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { type Metric, metrics } from "../data/history.ts";
+import { type Metric, metrics } from "../data/usage-history.ts";
 import { FilterField, Segmented } from "../parts/controls.tsx";
-import { DailyPanel, useDailyView } from "../parts/daily-panel.tsx";
-import { HistoryPanel } from "../parts/history-panel.tsx";
+import { DailyPanel, useDailyView } from "../parts/daily-usage-panel.tsx";
+import { HistoryPanel } from "../parts/usage-history-panel.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Figure, Page } from "../parts/page.tsx";
 import { useKeys, useSummary, useTotal } from "../data/queries.ts";
-import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/usage-view.ts";
+import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/use-usage-history.ts";
 import { rangeOptions } from "../data/time-range.ts";
 
 const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));

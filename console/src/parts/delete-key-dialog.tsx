@@ -1,6 +1,6 @@
 import { type JSX, onMount, Show } from "solid-js";
 import { plural } from "../data/format.ts";
-import { useKeyChange, useKeyDeletion } from "../data/key-changes.ts";
+import { useKeyChange, useKeyDeletion } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 

@@ -1,6 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import type { EnergyPerTokens } from "../data/energy.ts";
-import type { EnergyView } from "../data/energy-view.ts";
+import type { EnergyView } from "../data/use-energy.ts";
 import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../data/format.ts";
 import { minuteMs, spanLabel } from "../data/seoul-time.ts";
 import { rangeOptions } from "../data/time-range.ts";

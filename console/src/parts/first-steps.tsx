@@ -1,7 +1,7 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { curlLine } from "../data/curl-line.ts";
-import { CopyLine } from "./copy.tsx";
+import { curlLine } from "../data/curl-command.ts";
+import { CopyLine } from "./copy-button.tsx";
 import { Icon } from "./icon.tsx";
 import { Panel } from "./page.tsx";
 

@@ -4,7 +4,7 @@ import { isStale } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";
 import type { Gpu } from "../data/queries.ts";
 import { Skeleton } from "./page.tsx";
-import { Ago } from "./time.tsx";
+import { Ago } from "./relative-time.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   const stale = (): boolean => isStale(props.gpu, now());

@@ -1,6 +1,6 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { CopyLine } from "./copy.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
 /** Two ways to let a GPU host report here. */

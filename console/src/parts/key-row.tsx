@@ -1,12 +1,12 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { count } from "../data/format.ts";
-import { useKeyChange } from "../data/key-changes.ts";
+import { useKeyChange } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { dateTimeLabel } from "../data/seoul-time.ts";
 import { Switch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
-import { AgoOrNever } from "./time.tsx";
+import { AgoOrNever } from "./relative-time.tsx";
 
 /** A key with all that can be done to it in place; its name leads to its usage. */
 export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {

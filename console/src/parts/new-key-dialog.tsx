@@ -1,8 +1,8 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useKeyCreation } from "../data/key-changes.ts";
-import { curlLine } from "../data/curl-line.ts";
+import { useKeyCreation } from "../data/key-mutations.ts";
+import { curlLine } from "../data/curl-command.ts";
 import { type Key, useOverview } from "../data/queries.ts";
-import { CopyLine } from "./copy.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Field } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 

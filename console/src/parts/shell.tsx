@@ -4,11 +4,11 @@ import { ApiError, api, bodyOf } from "../client.ts";
 import { queryClient } from "../data/queries.ts";
 import { endSession, session } from "../data/session.ts";
 import { listenForShortcuts, type Shortcut, shortcuts } from "./shortcuts.ts";
-import { chooseTheme, theme, themes } from "./theme.ts";
+import { chooseTheme, theme, themes } from "../data/theme.ts";
 import { Segmented } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon, Logo } from "./icon.tsx";
-import { tell } from "./toast.tsx";
+import { tell } from "./toasts.tsx";
 
 const places = [
   { href: "/", label: "Overview", icon: "overview" },

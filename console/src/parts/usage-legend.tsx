@@ -1,11 +1,11 @@
 import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
-import { type Sums, sumsIn } from "../data/history.ts";
-import type { RankedKey } from "../data/ranking.ts";
+import { type Sums, sumsIn } from "../data/usage-history.ts";
+import type { RankedKey } from "../data/key-ranking.ts";
 import type { Span } from "../data/time-range.ts";
 import { rememberCount, rememberedCount } from "../data/browser-settings.ts";
-import { createGrowingSlice, MoreRows } from "../parts/growing-slice.tsx";
-import { SkeletonRows } from "../parts/page.tsx";
-import { SumCells } from "../parts/sum-cells.tsx";
+import { createGrowingSlice, MoreRows } from "./infinite-scroll.tsx";
+import { SkeletonRows } from "./page.tsx";
+import { SumCells } from "./usage-cells.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];

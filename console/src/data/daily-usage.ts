@@ -1,5 +1,5 @@
 import { csv } from "./csv.ts";
-import { addSums, type Sums } from "./history.ts";
+import { addSums, type Sums } from "./usage-history.ts";
 
 /** A row of `GET /api/usage/daily`. */
 export interface DailyRow {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Key } from "../../../console/src/data/queries.ts";
-import { nextSort, readSort, sortKeys, sortText } from "../../../console/src/data/sort.ts";
+import { nextSort, readSort, sortKeys, sortText } from "../../../console/src/data/key-sort.ts";
 
 const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => ({
   id,

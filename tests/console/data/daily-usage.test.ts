@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { dailyCsv, dailyLines, type DailyRow, rowsByDay } from "../../../console/src/data/daily.ts";
+import { dailyCsv, dailyLines, type DailyRow, rowsByDay } from "../../../console/src/data/daily-usage.ts";
 
 const row = (date: string, keyId: number, requests: number): DailyRow => ({
   date,

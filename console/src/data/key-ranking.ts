@@ -1,5 +1,5 @@
-import { type History, type KeyHistory, type Metric, metricOf, sumsIn } from "./history.ts";
-import { assignColours } from "../charts/palette.ts";
+import { type History, type KeyHistory, type Metric, metricOf, sumsIn } from "./usage-history.ts";
+import { assignColours } from "./key-colours.ts";
 import type { Span } from "./time-range.ts";
 
 /** One key of a legend. The colour is 0 where it is drawn as part of Other. */

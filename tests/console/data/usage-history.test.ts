@@ -7,7 +7,7 @@ import {
   steps,
   sumsIn,
   type UsagePoint,
-} from "../../../console/src/data/history.ts";
+} from "../../../console/src/data/usage-history.ts";
 import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
 
 const start = Date.parse("2026-11-21T10:00:00+09:00");

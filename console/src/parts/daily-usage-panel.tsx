@@ -1,15 +1,15 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
-import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../data/daily.ts";
+import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
-import { addSums, type Sums } from "../data/history.ts";
+import { addSums, type Sums } from "../data/usage-history.ts";
 import { useDaily } from "../data/queries.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel, SkeletonRows } from "./page.tsx";
-import { createGrowingSlice, MoreRows } from "./growing-slice.tsx";
-import { SumCells } from "./sum-cells.tsx";
+import { createGrowingSlice, MoreRows } from "./infinite-scroll.tsx";
+import { SumCells } from "./usage-cells.tsx";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];

@@ -1,5 +1,5 @@
 import { createSignal } from "solid-js";
-import { readSetting, writeSetting } from "../data/browser-settings.ts";
+import { readSetting, writeSetting } from "./browser-settings.ts";
 
 export const themes = ["auto", "light", "dark"] as const;
 export type Theme = (typeof themes)[number];

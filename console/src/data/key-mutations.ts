@@ -1,6 +1,6 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { api, bodyOf } from "../client.ts";
-import { tell } from "../parts/toast.tsx";
+import { tell } from "../parts/toasts.tsx";
 import type { Key } from "./queries.ts";
 
 export type KeyChange = Partial<Pick<Key, "name" | "is_active">>;

@@ -1,6 +1,6 @@
 import type { JSX } from "solid-js";
 import { count } from "../data/format.ts";
-import type { Sums } from "../data/history.ts";
+import type { Sums } from "../data/usage-history.ts";
 
 /** Requests, input and output, as every table of usage has them side by side. */
 export function SumCells(props: { sums: Sums }): JSX.Element {

@@ -1,14 +1,14 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
 import { bucketName, compact, count } from "../data/format.ts";
-import { metricOf, metrics } from "../data/history.ts";
+import { metricOf, metrics } from "../data/usage-history.ts";
 import { now } from "../data/server-clock.ts";
 import { dayMs, spanLabel } from "../data/seoul-time.ts";
-import type { UsageFilters, UsageView } from "../data/usage-view.ts";
+import type { UsageFilters, UsageView } from "../data/use-usage-history.ts";
 import { maxDays, type Span } from "../data/time-range.ts";
 import { Icon } from "./icon.tsx";
 import { Empty, Panel } from "./page.tsx";
 import { UsageChart } from "../charts/usage-chart.tsx";
-import { UsageLegend } from "../charts/usage-legend.tsx";
+import { UsageLegend } from "./usage-legend.tsx";
 
 interface HistoryPanelProps {
   filters: UsageFilters;
