@@ -1,7 +1,7 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 import type { App } from "../../src/app.ts";
 import { csrfToken, endSession } from "./data/session.ts";
-import { noteServerTime } from "./data/server-clock.ts";
+import { updateServerClock } from "./data/server-clock.ts";
 
 /** A refusal in the server's words. Status 0: no answer came. */
 export class ApiError extends Error {
@@ -21,11 +21,11 @@ export const api = treaty<App>(location.origin, {
   parseDate: false,
   fetch: { credentials: "same-origin" },
   headers: () => ({ "x-csrf-token": csrfToken() }),
-  onResponse: (response) => noteServerTime(response.headers.get("date")),
+  onResponse: (response) => updateServerClock(response.headers.get("date")),
 }).api;
 
 /** Eden (1.4.9) calls a request that got no answer a 503 without a response, whatever its types say. */
-type Answer<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
+type EdenResponse<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
   response: Response | undefined;
 };
 
@@ -33,8 +33,8 @@ type Answer<T> = ({ data: T; error: null } | { data: null; error: { status: unkn
  * The body of an answer.
  * @throws ApiError for everything that is not a 2xx; a 401 also ends the session, which leads to the login page
  */
-export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<NonNullable<T>> {
-  const { data, error, response } = await call.catch(() => noAnswer);
+export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<NonNullable<T>> {
+  const { data, error, response } = await call.catch(() => noResponse);
   if (response === undefined) throw new ApiError(0, "The server does not answer");
   if (error === null) return data as NonNullable<T>;
   if (response.status === 401) endSession();
@@ -42,11 +42,11 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<NonNullable<T
 }
 
 /** A body that breaks off is none. */
-const noAnswer = { data: null, error: { status: 0, value: undefined }, response: undefined };
+const noResponse = { data: null, error: { status: 0, value: undefined }, response: undefined };
 
 function messageOf(value: unknown, status: number): string {
-  const told = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
-  return typeof told === "string" ? told : `The server answered ${status}`;
+  const message = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
+  return typeof message === "string" ? message : `The server answered ${status}`;
 }
 
 function retryAfter(response: Response): number {

@@ -9,21 +9,21 @@ import { LoginPage } from "./pages/login.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
-import { Gate } from "./parts/require-session.tsx";
+import { RequireSession } from "./parts/require-session.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import { queryClient } from "./data/queries.ts";
-import { resumeIfThere } from "./data/resume-session.ts";
-import { followOtherTabs } from "./data/session.ts";
+import { tryResumeSession } from "./data/resume-session.ts";
+import { syncSessionAcrossTabs } from "./data/session.ts";
 import "./styles/index.css";
 
 function Console(): JSX.Element {
   tickWhileVisible();
-  followOtherTabs(resumeIfThere);
+  syncSessionAcrossTabs(tryResumeSession);
   return (
     <QueryClientProvider client={queryClient}>
       <Router>
         <Route path="/login" component={LoginPage} />
-        <Route path="/" component={Gate}>
+        <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
           <Route path="/usage" component={UsagePage} />

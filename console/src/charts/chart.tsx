@@ -1,5 +1,5 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 import { Axes } from "./axes.tsx";
 import { createCursor, type Cursor } from "./cursor.ts";
 import { createGeometry, type Geometry, gutter } from "./geometry.ts";
@@ -13,7 +13,7 @@ export interface ChartProps {
   label: string;
   /** The data in a sentence or two. */
   summary: string;
-  span: Span;
+  span: TimeSpan;
   bucketMs: number;
   kind: "bars" | "line";
   /** The series in steps of this many milliseconds from the span's start; a NaN is a gap. */
@@ -22,8 +22,8 @@ export interface ChartProps {
   /** Whether only whole values make sense on the axis. */
   whole: boolean;
   /** What the tooltip says of one step. */
-  rows: (at: Span, series: readonly Series[], step: number) => TooltipRow[];
-  onZoom: (zoom: Span | undefined) => void;
+  rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
+  onZoom: (zoom: TimeSpan | undefined) => void;
   zoomed: boolean;
   loading: boolean;
   /** Shown in place of bars where there is nothing to draw. */
@@ -69,12 +69,12 @@ export function Chart(props: ChartProps): JSX.Element {
       onPointerDown={cursor.onPointerDown}
       onPointerMove={cursor.onPointerMove}
       onPointerUp={cursor.onPointerUp}
-      onPointerCancel={cursor.leave}
+      onPointerCancel={cursor.clear}
       onPointerLeave={cursor.onPointerLeave}
-      onBlur={cursor.leave}
+      onBlur={cursor.clear}
       onKeyDown={cursor.onKeyDown}
     >
-      <Drawing {...props} geometry={geometry} cursor={cursor} />
+      <ChartDrawing {...props} geometry={geometry} cursor={cursor} />
       <p id={summaryId} class="visually-hidden">
         {props.summary} Arrow keys move along the chart; hold Shift to select, then Enter to zoom; Escape resets.
       </p>
@@ -86,12 +86,12 @@ export function Chart(props: ChartProps): JSX.Element {
   );
 }
 
-interface Drawn {
+interface ChartParts {
   geometry: Geometry;
   cursor: Cursor;
 }
 
-function Drawing(props: ChartProps & Drawn): JSX.Element {
+function ChartDrawing(props: ChartProps & ChartParts): JSX.Element {
   const width = (): number => props.geometry.plot().widthPx;
   return (
     <svg aria-hidden="true" width={props.geometry.width()} height={props.geometry.height()}>
@@ -126,8 +126,8 @@ function Drawing(props: ChartProps & Drawn): JSX.Element {
   );
 }
 
-function ChartTooltip(props: ChartProps & Drawn): JSX.Element {
-  const pointed = (): { step: number; span: Span } | undefined => {
+function ChartTooltip(props: ChartProps & ChartParts): JSX.Element {
+  const pointed = (): { step: number; span: TimeSpan } | undefined => {
     const step = props.cursor.step();
     return step === undefined ? undefined : { step, span: props.cursor.spanOf(step, step) };
   };

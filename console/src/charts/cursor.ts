@@ -1,8 +1,8 @@
 import { type Accessor, createSignal } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
 interface CursorOptions {
-  span: () => Span;
+  span: () => TimeSpan;
   stepMs: () => number;
   /** How many steps there are. */
   length: () => number;
@@ -10,22 +10,22 @@ interface CursorOptions {
   stepAt: (clientX: number) => number;
   hasData: () => boolean;
   zoomed: () => boolean;
-  onZoom: (zoom: Span | undefined) => void;
+  onZoom: (zoom: TimeSpan | undefined) => void;
 }
 
 export interface Cursor {
   /** The step that is pointed at. */
   step: Accessor<number | undefined>;
   /** What a release or Enter would zoom to. */
-  selection: () => Span | undefined;
+  selection: () => TimeSpan | undefined;
   isSelecting: () => boolean;
-  spanOf: (from: number, to: number) => Span;
+  spanOf: (from: number, to: number) => TimeSpan;
   onPointerDown: (event: PointerEvent & { currentTarget: HTMLElement }) => void;
   onPointerMove: (event: PointerEvent) => void;
   onPointerUp: (event: PointerEvent) => void;
   onPointerLeave: () => void;
   onKeyDown: (event: KeyboardEvent) => void;
-  leave: () => void;
+  clear: () => void;
 }
 
 /** A shorter drag is a click of an unsteady hand. */
@@ -37,15 +37,15 @@ export function createCursor(options: CursorOptions): Cursor {
   const [anchor, setAnchor] = createSignal<number>();
   let pressedX = 0;
 
-  const spanOf = (from: number, to: number): Span => ({
+  const spanOf = (from: number, to: number): TimeSpan => ({
     from: options.span().from + Math.min(from, to) * options.stepMs(),
     to: Math.min(options.span().from + (Math.max(from, to) + 1) * options.stepMs(), options.span().to),
   });
-  const selection = (): Span | undefined => {
+  const selection = (): TimeSpan | undefined => {
     const [from, to] = [anchor(), step()];
     return from === undefined || to === undefined || from === to ? undefined : spanOf(from, to);
   };
-  const leave = (): void => {
+  const clear = (): void => {
     setAnchor(undefined);
     setStep(undefined);
   };
@@ -56,7 +56,7 @@ export function createCursor(options: CursorOptions): Cursor {
     setStep(undefined);
     options.onZoom(selected);
   };
-  const moveTo = (target: number, selects: boolean): void => {
+  const moveToStep = (target: number, selects: boolean): void => {
     const at = step() ?? options.length() - 1;
     setAnchor(selects ? (anchor() ?? at) : undefined);
     setStep(Math.min(Math.max(target, 0), options.length() - 1));
@@ -66,7 +66,7 @@ export function createCursor(options: CursorOptions): Cursor {
     step,
     selection,
     spanOf,
-    leave,
+    clear,
     isSelecting: () => anchor() !== undefined,
     onPointerDown(event) {
       // Capturing the pointer would swallow the click on what an empty chart offers.
@@ -82,14 +82,14 @@ export function createCursor(options: CursorOptions): Cursor {
       zoomToSelection();
     },
     onPointerLeave() {
-      if (anchor() === undefined) leave();
+      if (anchor() === undefined) clear();
     },
     onKeyDown(event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const target = targetOf(event.key, step(), options.length());
-      if (target !== undefined) moveTo(target, event.shiftKey);
+      if (target !== undefined) moveToStep(target, event.shiftKey);
       else if (event.key === "Enter" && selection() !== undefined) zoomToSelection();
-      else if (event.key === "Escape" && step() !== undefined) leave();
+      else if (event.key === "Escape" && step() !== undefined) clear();
       else if (event.key === "Escape" && options.zoomed()) options.onZoom(undefined);
       else return;
       event.preventDefault();

@@ -1,5 +1,5 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 import { barStep, valueTicks } from "./scale.ts";
 import { type Plot, type Series, stepSums } from "./shapes.ts";
 
@@ -7,7 +7,7 @@ import { type Plot, type Series, stepSums } from "./shapes.ts";
 export const gutter = { left: 52, right: 8, top: 12, bottom: 26 };
 
 interface GeometryOptions {
-  span: () => Span;
+  span: () => TimeSpan;
   bucketMs: () => number;
   whole: () => boolean;
   /** The series in steps of this many milliseconds. */

@@ -1,11 +1,11 @@
 import { ceilToStep, clockLabel, dayLabel, dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
 /** Narrower bars are a blur, and slow: neighbours are added up instead. */
 const minBarPx = 3;
 
 /** A bar's width in time: as many whole buckets as it takes to be wide enough to see. */
-export function barStep(span: Span, bucketMs: number, widthPx: number): number {
+export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
   const buckets = (span.to - span.from) / bucketMs;
   const most = Math.max(1, Math.floor(widthPx / minBarPx));
   return Math.max(1, Math.ceil(buckets / most)) * bucketMs;
@@ -33,7 +33,7 @@ export interface TimeTick {
 }
 
 /** Round times of Seoul, no closer than `gapPx`. Midnight is labelled with its day. */
-export function timeTicks(span: Span, widthPx: number, gapPx = 80): TimeTick[] {
+export function timeTicks(span: TimeSpan, widthPx: number, gapPx = 80): TimeTick[] {
   const least = ((span.to - span.from) * gapPx) / Math.max(1, widthPx);
   const step = tickSteps.find((candidate) => candidate >= least) ?? 10 * dayMs;
   const ticks: TimeTick[] = [];
@@ -43,5 +43,5 @@ export function timeTicks(span: Span, widthPx: number, gapPx = 80): TimeTick[] {
   return ticks;
 }
 
-export const xOf = (at: number, span: Span, widthPx: number): number =>
+export const xOf = (at: number, span: TimeSpan, widthPx: number): number =>
   ((at - span.from) / (span.to - span.from)) * widthPx;

@@ -1,6 +1,6 @@
 import { For, type JSX, Show } from "solid-js";
 import { spanLabel } from "../data/seoul-time.ts";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
 export interface TooltipRow {
   label: string;
@@ -14,7 +14,7 @@ interface TooltipProps {
   x: number;
   chartWidth: number;
   /** Undefined: nothing is pointed at. */
-  span: Span | undefined;
+  span: TimeSpan | undefined;
   selecting: boolean;
   rows: TooltipRow[];
 }

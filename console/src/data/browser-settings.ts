@@ -28,9 +28,9 @@ export function watchSetting(name: string, run: (value: string | undefined) => v
 }
 
 /** How many there were the last time: what loads keeps their room, and moves nothing when it has come. */
-export function rememberedCount(name: string, otherwise: number): number {
+export function savedCount(name: string, fallback: number): number {
   const count = Number(readSetting(`count.${name}`));
-  return Number.isInteger(count) && count > 0 ? count : otherwise;
+  return Number.isInteger(count) && count > 0 ? count : fallback;
 }
 
-export const rememberCount = (name: string, count: number): void => writeSetting(`count.${name}`, String(count));
+export const saveCount = (name: string, count: number): void => writeSetting(`count.${name}`, String(count));

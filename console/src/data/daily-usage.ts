@@ -1,8 +1,8 @@
 import { csv } from "./csv.ts";
-import { addSums, type Sums } from "./usage-history.ts";
+import { addSums, type UsageSums } from "./usage-history.ts";
 
 /** A row of `GET /api/usage/daily`. */
-export interface DailyRow {
+export interface DailyUsageRow {
   date: string;
   key_id: number;
   key_name: string;
@@ -12,10 +12,10 @@ export interface DailyRow {
 }
 
 /** By day, in the order they came: a Map for the reason that `History` is one. */
-export type DailyUsage = ReadonlyMap<string, readonly DailyRow[]>;
+export type DailyUsage = ReadonlyMap<string, readonly DailyUsageRow[]>;
 
-export function rowsByDay(rows: readonly DailyRow[]): DailyUsage {
-  const byDay = new Map<string, DailyRow[]>();
+export function rowsByDay(rows: readonly DailyUsageRow[]): DailyUsage {
+  const byDay = new Map<string, DailyUsageRow[]>();
   for (const row of rows) {
     const day = byDay.get(row.date);
     if (day === undefined) byDay.set(row.date, [row]);
@@ -25,21 +25,25 @@ export function rowsByDay(rows: readonly DailyRow[]): DailyUsage {
 }
 
 /** A day's sums over some of the keys, or one key's row of a day. */
-export interface DailyLine extends Sums {
+export interface DailyUsageLine extends UsageSums {
   date: string;
   key: { id: number; name: string } | undefined;
 }
 
-export const sumsOfRow = (row: DailyRow): Sums => ({
+export const sumsOfRow = (row: DailyUsageRow): UsageSums => ({
   requests: row.request_count,
   input: row.input_tokens,
   output: row.output_tokens,
 });
 
 /** What the daily table shows: of the keys that `shows` lets through, a line per day, or per day and key. */
-export function dailyLines(usage: DailyUsage, perKey: boolean, shows: (row: DailyRow) => boolean): DailyLine[] {
-  return [...usage].flatMap(([date, rows]): DailyLine[] => {
-    const shown = rows.filter(shows);
+export function dailyUsageLines(
+  usage: DailyUsage,
+  perKey: boolean,
+  matches: (row: DailyUsageRow) => boolean,
+): DailyUsageLine[] {
+  return [...usage].flatMap(([date, rows]): DailyUsageLine[] => {
+    const shown = rows.filter(matches);
     if (perKey) {
       return shown.map((row) => ({ date, key: { id: row.key_id, name: row.key_name }, ...sumsOfRow(row) }));
     }
@@ -48,7 +52,7 @@ export function dailyLines(usage: DailyUsage, perKey: boolean, shows: (row: Dail
 }
 
 /** The lines as they are shown: with key columns where each is of one key. */
-export function dailyCsv(lines: readonly DailyLine[], perKey: boolean): string {
+export function dailyUsageCsv(lines: readonly DailyUsageLine[], perKey: boolean): string {
   const keyColumns = perKey ? ["key_id", "key_name"] : [];
   const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];
   const rows = lines.map(({ date, key, requests, input, output }) =>

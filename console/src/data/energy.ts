@@ -1,5 +1,5 @@
 import { floorToStep, minuteMs } from "./seoul-time.ts";
-import type { Span } from "./time-range.ts";
+import type { TimeSpan } from "./time-range.ts";
 
 /** Watts by the start of their bucket, epoch milliseconds. */
 export type PowerHistory = ReadonlyMap<number, number>;
@@ -20,18 +20,18 @@ export interface EnergyPerTokens {
 export function energyPerTokens(
   power: { watts: PowerHistory; bucketMinutes: number },
   output: { byBucket: ReadonlyMap<number, number>; bucketMinutes: number },
-  span: Span,
+  span: TimeSpan,
 ): EnergyPerTokens {
   const bucketMs = output.bucketMinutes * minuteMs;
-  const measured = new Set<number>();
+  const measuredBuckets = new Set<number>();
   let wattHours = 0;
   for (const [start, watts] of power.watts) {
     if (start < span.from || start >= span.to) continue;
     wattHours += (watts * power.bucketMinutes) / 60;
-    measured.add(floorToStep(start, bucketMs));
+    measuredBuckets.add(floorToStep(start, bucketMs));
   }
   let outputTokens = 0;
-  for (const start of measured) outputTokens += output.byBucket.get(start) ?? 0;
+  for (const start of measuredBuckets) outputTokens += output.byBucket.get(start) ?? 0;
   return {
     wattHours,
     outputTokens,
@@ -40,7 +40,7 @@ export function energyPerTokens(
 }
 
 /** Maxima in steps from the span's start; NaN where nothing was measured, so that a gap stays a gap. */
-export function powerSteps(power: PowerHistory, span: Span, stepMs: number): Float64Array {
+export function powerSteps(power: PowerHistory, span: TimeSpan, stepMs: number): Float64Array {
   const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs)).fill(Number.NaN);
   for (const [start, watts] of power) {
     if (start < span.from || start >= span.to) continue;

@@ -1,6 +1,6 @@
-import { type History, type KeyHistory, type Metric, metricOf, sumsIn } from "./usage-history.ts";
+import { type UsageHistory, type KeyHistory, type UsageMetric, metricOf, sumsIn } from "./usage-history.ts";
 import { assignColours } from "./key-colours.ts";
-import type { Span } from "./time-range.ts";
+import type { TimeSpan } from "./time-range.ts";
 
 /** One key of a legend. The colour is 0 where it is drawn as part of Other. */
 export interface RankedKey {
@@ -11,9 +11,9 @@ export interface RankedKey {
 
 /** Keys by what they used in a span, most first, with their colours. Keys without any are left out. */
 export function rankKeys(
-  history: History,
-  metric: Metric,
-  span: Span,
+  history: UsageHistory,
+  metric: UsageMetric,
+  span: TimeSpan,
   shows: (key: KeyHistory) => boolean,
   before: readonly RankedKey[],
 ): RankedKey[] {

@@ -1,7 +1,7 @@
 import type { Key } from "./queries.ts";
 
 /** The columns of the key table that can be sorted by, and which way the first click sorts. */
-export const sortColumns = {
+export const firstDirections = {
   name: "ascending",
   created: "descending",
   used: "descending",
@@ -10,17 +10,17 @@ export const sortColumns = {
   output: "descending",
 } as const;
 
-export type SortColumn = keyof typeof sortColumns;
+export type KeySortColumn = keyof typeof firstDirections;
 export type Direction = "ascending" | "descending";
 
-export interface Sort {
-  column: SortColumn;
+export interface KeySort {
+  column: KeySortColumn;
   direction: Direction;
 }
 
 const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-const compare: Record<SortColumn, (a: Key, b: Key) => number> = {
+const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
   name: (a, b) => byName.compare(a.name, b.name),
   created: (a, b) => a.id - b.id,
   // Timestamps of one form in one zone sort as text; never used is before all of them.
@@ -30,22 +30,24 @@ const compare: Record<SortColumn, (a: Key, b: Key) => number> = {
   output: (a, b) => a.total_output_tokens - b.total_output_tokens,
 };
 
-export function sortKeys(keys: readonly Key[], { column, direction }: Sort): Key[] {
+export function sortKeys(keys: readonly Key[], { column, direction }: KeySort): Key[] {
   const sign = direction === "ascending" ? 1 : -1;
   return keys.toSorted((a, b) => sign * compare[column](a, b) || a.id - b.id);
 }
 
 /** Reads `used` or `-used`, the minus for descending. */
-export function readSort(text: string | undefined): Sort {
+export function parseKeySort(text: string | undefined): KeySort {
   const column = text?.replace(/^-/, "") ?? "";
-  if (text === undefined || !Object.hasOwn(sortColumns, column)) return { column: "created", direction: "ascending" };
-  return { column: column as SortColumn, direction: text.startsWith("-") ? "descending" : "ascending" };
+  if (text === undefined || !Object.hasOwn(firstDirections, column))
+    return { column: "created", direction: "ascending" };
+  return { column: column as KeySortColumn, direction: text.startsWith("-") ? "descending" : "ascending" };
 }
 
-export const sortText = ({ column, direction }: Sort): string => (direction === "descending" ? `-${column}` : column);
+export const formatKeySort = ({ column, direction }: KeySort): string =>
+  direction === "descending" ? `-${column}` : column;
 
 /** What a click on a column's head leads to. */
-export function nextSort(current: Sort, column: SortColumn): Sort {
-  if (current.column !== column) return { column, direction: sortColumns[column] };
+export function nextKeySort(current: KeySort, column: KeySortColumn): KeySort {
+  if (current.column !== column) return { column, direction: firstDirections[column] };
   return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };
 }

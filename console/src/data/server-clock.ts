@@ -4,7 +4,7 @@ import { createSignal, onCleanup, onMount } from "solid-js";
 let skewMs = 0;
 
 /** @param date an HTTP Date header, exact to the second */
-export function noteServerTime(date: string | null): void {
+export function updateServerClock(date: string | null): void {
   const server = date === null ? Number.NaN : Date.parse(date);
   if (Number.isNaN(server)) return;
   const skew = server + 500 - Date.now();
@@ -16,9 +16,9 @@ export function noteServerTime(date: string | null): void {
 }
 
 /** The server's time when this machine's clock said `localMs`. */
-export const onServerClock = (localMs: number): number => localMs + skewMs;
+export const toServerTime = (localMs: number): number => localMs + skewMs;
 
-export const serverNow = (): number => onServerClock(Date.now());
+export const serverNow = (): number => toServerTime(Date.now());
 
 const [now, setNow] = createSignal(serverNow());
 

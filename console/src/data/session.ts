@@ -33,12 +33,12 @@ export function endSession(): void {
  * All tabs share one cookie: where another one logs out or in, this one's CSRF token is an old session's.
  * @param resume asks for the session that the cookie holds now
  */
-export function followOtherTabs(resume: () => void): void {
+export function syncSessionAcrossTabs(resume: () => void): void {
   watchSetting(markName, (mark) => (mark === undefined ? setSession(undefined) : resume()));
 }
 
 /** Where to go after login: an address of this console alone, whatever a link to the login page says. */
-export function safeDestination(next: unknown): string {
+export function safeRedirect(next: unknown): string {
   if (typeof next !== "string" || !next.startsWith("/") || /^\/[/\\]|^\/login|\p{Cc}/u.test(next)) return "/";
   return next;
 }

@@ -1,17 +1,18 @@
 import { csv } from "./csv.ts";
 import { seoulTimestamp } from "./seoul-time.ts";
-import type { Span } from "./time-range.ts";
+import type { TimeSpan } from "./time-range.ts";
 
-export const metrics = {
+export const usageMetrics = {
   output: { label: "Output tokens", short: "Output" },
   input: { label: "Input tokens", short: "Input" },
   total: { label: "Total tokens", short: "Total" },
   requests: { label: "Requests", short: "Requests" },
 } as const;
 
-export type Metric = keyof typeof metrics;
+export type UsageMetric = keyof typeof usageMetrics;
 
-export const isMetric = (text: unknown): text is Metric => typeof text === "string" && Object.hasOwn(metrics, text);
+export const isUsageMetric = (text: unknown): text is UsageMetric =>
+  typeof text === "string" && Object.hasOwn(usageMetrics, text);
 
 /** A point of `GET /api/usage/history`. */
 export interface UsagePoint {
@@ -23,7 +24,7 @@ export interface UsagePoint {
   output_tokens: number;
 }
 
-export interface Sums {
+export interface UsageSums {
   requests: number;
   input: number;
   output: number;
@@ -41,9 +42,9 @@ export interface KeyHistory {
 }
 
 /** By key id. A Map on purpose: the query library's store wraps plain objects in proxies, and there may be 200,000 points. */
-export type History = ReadonlyMap<number, KeyHistory>;
+export type UsageHistory = ReadonlyMap<number, KeyHistory>;
 
-export function historyFrom(points: readonly UsagePoint[]): History {
+export function usageHistoryFrom(points: readonly UsagePoint[]): UsageHistory {
   const history = new Map<number, KeyHistory>();
   // Points of one bucket stand together and share the text of its time: parsing it once is most of the work saved.
   let text = "";
@@ -71,7 +72,7 @@ function keyIn(history: Map<number, KeyHistory>, point: UsagePoint): KeyHistory 
 }
 
 /** The indexes of a key's buckets that begin inside the span: from (inclusive) to (exclusive). */
-function indexesIn(starts: readonly number[], span: Span): [from: number, to: number] {
+function indexesIn(starts: readonly number[], span: TimeSpan): [from: number, to: number] {
   return [firstAtOrAfter(starts, span.from), firstAtOrAfter(starts, span.to)];
 }
 
@@ -86,11 +87,11 @@ function firstAtOrAfter(sorted: readonly number[], value: number): number {
   return low;
 }
 
-const valueAt = (key: KeyHistory, metric: Metric, index: number): number =>
+const valueAt = (key: KeyHistory, metric: UsageMetric, index: number): number =>
   metric === "total" ? (key.input[index] ?? 0) + (key.output[index] ?? 0) : (key[metric][index] ?? 0);
 
 /** One key's values in steps of `stepMs` from the span's start. */
-export function steps(key: KeyHistory, metric: Metric, span: Span, stepMs: number): Float64Array {
+export function usageSteps(key: KeyHistory, metric: UsageMetric, span: TimeSpan, stepMs: number): Float64Array {
   const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs));
   const [from, to] = indexesIn(key.starts, span);
   for (let index = from; index < to; index++) {
@@ -100,8 +101,8 @@ export function steps(key: KeyHistory, metric: Metric, span: Span, stepMs: numbe
   return values;
 }
 
-export function sumsIn(key: KeyHistory, span: Span): Sums {
-  const sums: Sums = { requests: 0, input: 0, output: 0 };
+export function sumsIn(key: KeyHistory, span: TimeSpan): UsageSums {
+  const sums: UsageSums = { requests: 0, input: 0, output: 0 };
   const [from, to] = indexesIn(key.starts, span);
   for (let index = from; index < to; index++) {
     sums.requests += key.requests[index] ?? 0;
@@ -111,11 +112,11 @@ export function sumsIn(key: KeyHistory, span: Span): Sums {
   return sums;
 }
 
-export const metricOf = (sums: Sums, metric: Metric): number =>
+export const metricOf = (sums: UsageSums, metric: UsageMetric): number =>
   metric === "total" ? sums.input + sums.output : sums[metric];
 
-export function addSums(all: Iterable<Sums>): Sums {
-  const sums: Sums = { requests: 0, input: 0, output: 0 };
+export function addSums(all: Iterable<UsageSums>): UsageSums {
+  const sums: UsageSums = { requests: 0, input: 0, output: 0 };
   for (const one of all) {
     sums.requests += one.requests;
     sums.input += one.input;
@@ -125,7 +126,7 @@ export function addSums(all: Iterable<Sums>): Sums {
 }
 
 /** Each bucket of each key in the span, by time, then by key: the API's rows in the API's order. */
-export function historyCsv(keys: readonly KeyHistory[], span: Span): string {
+export function usageHistoryCsv(keys: readonly KeyHistory[], span: TimeSpan): string {
   const header = ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"];
   const rows = keys
     .flatMap((key) => {

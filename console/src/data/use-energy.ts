@@ -1,21 +1,21 @@
 import { createMemo } from "solid-js";
 import { type EnergyPerTokens, energyPerTokens, powerSteps } from "./energy.ts";
 import { now } from "./server-clock.ts";
-import { useView, type ViewControl } from "./use-time-range.ts";
-import { useHistory, usePower } from "./queries.ts";
+import { useTimeRange, type TimeRangeState } from "./use-time-range.ts";
+import { useUsageHistoryQuery, usePowerHistoryQuery } from "./queries.ts";
 import { minuteMs } from "./seoul-time.ts";
-import { bucketQuery, sameQuery, sameSpan, type Span, visibleSpan } from "./time-range.ts";
+import { bucketQuery, sameQuery, sameSpan, type TimeSpan, visibleSpan } from "./time-range.ts";
 
-export interface EnergyView extends ViewControl {
-  queries: readonly [ReturnType<typeof useHistory>, ReturnType<typeof usePower>];
-  span: () => Span;
-  bucketMinutes: () => number;
-  powerMinutes: () => number;
+export interface EnergyState extends TimeRangeState {
+  queries: readonly [ReturnType<typeof useUsageHistoryQuery>, ReturnType<typeof usePowerHistoryQuery>];
+  span: () => TimeSpan;
+  usageBucketMinutes: () => number;
+  powerBucketMinutes: () => number;
   isPowerLoading: () => boolean;
   isUsageLoading: () => boolean;
   /** Undefined while it loads. */
   energy: () => EnergyPerTokens | undefined;
-  energyIn: (span: Span) => EnergyPerTokens;
+  energyIn: (span: TimeSpan) => EnergyPerTokens;
   /** Watts; 0 where nothing was measured. */
   peakPower: () => number;
   powerIn: (stepMs: number) => Float64Array;
@@ -23,27 +23,27 @@ export interface EnergyView extends ViewControl {
 }
 
 /** Power and output tokens over the span that the address asks for. */
-export function useEnergyView(): EnergyView {
-  const control = useView("24h");
-  const { view } = control;
-  let keysSeen = 0;
-  const asked = createMemo(() => bucketQuery(view(), now(), keysSeen), undefined, { equals: sameQuery });
+export function useEnergy(): EnergyState {
+  const timeRangeState = useTimeRange("24h");
+  const { timeRange } = timeRangeState;
+  let keyCount = 0;
+  const usageQuery = createMemo(() => bucketQuery(timeRange(), now(), keyCount), undefined, { equals: sameQuery });
   // Each power point counts its bucket at its maximum: the finer the buckets, the closer the bound.
-  const finest = (): number => (asked().days <= 7 || view().zoom !== undefined ? 1 : 5);
-  const powerAsked = createMemo(() => ({ days: asked().days, bucketMinutes: finest() }), undefined, {
+  const finest = (): number => (usageQuery().days <= 7 || timeRange().zoom !== undefined ? 1 : 5);
+  const powerQuery = createMemo(() => ({ days: usageQuery().days, bucketMinutes: finest() }), undefined, {
     equals: sameQuery,
   });
-  const usage = useHistory(asked);
-  const power = usePower(powerAsked);
+  const usage = useUsageHistoryQuery(usageQuery);
+  const power = usePowerHistoryQuery(powerQuery);
 
-  const bucketMinutes = (): number => usage.data?.bucketMinutes ?? asked().bucketMinutes;
-  const powerMinutes = (): number => power.data?.bucketMinutes ?? powerAsked().bucketMinutes;
-  const span = createMemo(() => visibleSpan(view(), usage.data?.at ?? now(), bucketMinutes()), undefined, {
+  const usageBucketMinutes = (): number => usage.data?.bucketMinutes ?? usageQuery().bucketMinutes;
+  const powerBucketMinutes = (): number => power.data?.bucketMinutes ?? powerQuery().bucketMinutes;
+  const span = createMemo(() => visibleSpan(timeRange(), usage.data?.at ?? now(), usageBucketMinutes()), undefined, {
     equals: sameSpan,
   });
   const outputByBucket = createMemo(() => {
     const sums = new Map<number, number>();
-    keysSeen = usage.data?.history.size ?? 0;
+    keyCount = usage.data?.history.size ?? 0;
     for (const key of usage.data?.history.values() ?? []) {
       for (const [index, start] of key.starts.entries())
         sums.set(start, (sums.get(start) ?? 0) + (key.output[index] ?? 0));
@@ -51,10 +51,10 @@ export function useEnergyView(): EnergyView {
     return sums;
   });
   const watts = (): ReadonlyMap<number, number> => power.data?.watts ?? new Map();
-  const energyIn = (within: Span): EnergyPerTokens =>
+  const energyIn = (within: TimeSpan): EnergyPerTokens =>
     energyPerTokens(
-      { watts: watts(), bucketMinutes: powerMinutes() },
-      { byBucket: outputByBucket(), bucketMinutes: bucketMinutes() },
+      { watts: watts(), bucketMinutes: powerBucketMinutes() },
+      { byBucket: outputByBucket(), bucketMinutes: usageBucketMinutes() },
       within,
     );
   const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
@@ -62,22 +62,22 @@ export function useEnergyView(): EnergyView {
     usage.data === undefined || power.data === undefined ? undefined : energyIn(span()),
   );
   return {
-    ...control,
+    ...timeRangeState,
     queries: [usage, power],
     span,
-    bucketMinutes,
-    powerMinutes,
+    usageBucketMinutes,
+    powerBucketMinutes,
     isPowerLoading: () => power.isPlaceholderData || power.data === undefined,
     isUsageLoading: () => usage.isPlaceholderData || usage.data === undefined,
     energy,
     energyIn,
-    peakPower: () => powerIn(powerMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
+    peakPower: () => powerIn(powerBucketMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
     powerIn,
     outputIn: (stepMs) => outputSteps(outputByBucket(), span(), stepMs),
   };
 }
 
-function outputSteps(byBucket: ReadonlyMap<number, number>, span: Span, stepMs: number): Float64Array {
+function outputSteps(byBucket: ReadonlyMap<number, number>, span: TimeSpan, stepMs: number): Float64Array {
   const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs));
   for (const [start, tokens] of byBucket) {
     const step = Math.floor((start - span.from) / stepMs);

@@ -1,21 +1,21 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
-import { useEnergyView } from "../data/use-energy.ts";
+import { useEnergy } from "../data/use-energy.ts";
 import { count, gibibytes, plural, watts } from "../data/format.ts";
 import { sumGpus } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";
 import { EnergyPanel } from "../parts/energy-panel.tsx";
 import { GpuCard, SkeletonGpuCard } from "../parts/gpu-card.tsx";
-import { GpuHostDialog, PusherCommands } from "../parts/gpu-host-dialog.tsx";
+import { GpuHostDialog, GpuAgentCommands } from "../parts/gpu-host-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Empty, Figure, Page } from "../parts/page.tsx";
-import { useGpus } from "../data/queries.ts";
-import { rememberCount, rememberedCount } from "../data/browser-settings.ts";
+import { EmptyState, Figure, Page } from "../parts/page.tsx";
+import { useGpusQuery } from "../data/queries.ts";
+import { saveCount, savedCount } from "../data/browser-settings.ts";
 
 /** A card for each GPU that ever reported; the figures above are of those that report now. */
 export function GpusPage(): JSX.Element {
-  const gpus = useGpus();
-  const energy = useEnergyView();
-  createEffect(() => gpus.data && rememberCount("gpus", gpus.data.length));
+  const gpus = useGpusQuery();
+  const energy = useEnergy();
+  createEffect(() => gpus.data && saveCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
   const sums = createMemo(() => gpus.data && sumGpus(gpus.data, now()));
 
@@ -35,9 +35,9 @@ export function GpusPage(): JSX.Element {
         when={gpus.data?.length !== 0}
         fallback={
           <section class="panel" aria-label="GPUs">
-            <Empty title="No GPU has reported yet">
-              <PusherCommands />
-            </Empty>
+            <EmptyState title="No GPU has reported yet">
+              <GpuAgentCommands />
+            </EmptyState>
           </section>
         }
       >
@@ -67,7 +67,7 @@ export function GpusPage(): JSX.Element {
         </div>
       </Show>
       <Show when={gpus.data?.length !== 0}>
-        <EnergyPanel view={energy} />
+        <EnergyPanel state={energy} />
       </Show>
       <Show when={adding()}>
         <GpuHostDialog onClose={() => setAdding(false)} />
@@ -77,7 +77,7 @@ export function GpusPage(): JSX.Element {
 }
 
 const SkeletonCards = (): JSX.Element => (
-  <For each={Array.from({ length: rememberedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
+  <For each={Array.from({ length: savedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
 );
 
 /** What no GPU tells is a dash, not a zero. */

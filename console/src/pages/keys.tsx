@@ -1,15 +1,22 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { plural } from "../data/format.ts";
-import { FilterField, Segmented } from "../parts/controls.tsx";
-import { createGrowingSlice, MoreRows } from "../parts/infinite-scroll.tsx";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
+import { createInfiniteScroll, MoreRows } from "../parts/infinite-scroll.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { KeyRow } from "../parts/key-row.tsx";
 import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
-import { Empty, Page, SkeletonRows } from "../parts/page.tsx";
-import { type Key, useKeys } from "../data/queries.ts";
-import { nextSort, readSort, type Sort, type SortColumn, sortKeys, sortText } from "../data/key-sort.ts";
+import { EmptyState, Page, SkeletonRows } from "../parts/page.tsx";
+import { type Key, useKeysQuery } from "../data/queries.ts";
+import {
+  nextKeySort,
+  parseKeySort,
+  type KeySort,
+  type KeySortColumn,
+  sortKeys,
+  formatKeySort,
+} from "../data/key-sort.ts";
 
 const states = ["all", "active", "inactive"] as const;
 type State = (typeof states)[number];
@@ -24,12 +31,12 @@ type Filters = { q?: string; state?: string; sort?: string; new?: string };
 /** `?new=1` opens the dialog for a new key, so that other pages and `n` can lead to it. */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<Filters>();
-  const keys = useKeys();
+  const keys = useKeysQuery();
   const [deleting, setDeleting] = createSignal<Key>();
 
   const filter = (): string => parameters.q ?? "";
   const state = (): State => states.find((one) => one === parameters.state) ?? "all";
-  const sort = createMemo(() => readSort(parameters.sort));
+  const sort = createMemo(() => parseKeySort(parameters.sort));
   const isFiltered = (): boolean => filter().trim() !== "" || state() !== "all";
   const matching = createMemo(() =>
     sortKeys(
@@ -57,7 +64,7 @@ export function KeysPage(): JSX.Element {
             value={filter()}
             onInput={(text) => setParameters({ q: text }, { replace: true })}
           />
-          <Segmented
+          <SegmentedControl
             label="State"
             options={stateOptions}
             value={state()}
@@ -75,7 +82,7 @@ export function KeysPage(): JSX.Element {
           <Show
             when={keys.data === undefined || matching().length > 0}
             fallback={
-              <Empty title="No key matches.">
+              <EmptyState title="No key matches.">
                 <button
                   class="button"
                   type="button"
@@ -83,13 +90,13 @@ export function KeysPage(): JSX.Element {
                 >
                   Clear the filter
                 </button>
-              </Empty>
+              </EmptyState>
             }
           >
             <KeyTable
               keys={keys.data === undefined ? undefined : matching()}
               sort={sort()}
-              onSort={(next) => setParameters({ sort: sortText(next) }, { replace: true })}
+              onSort={(next) => setParameters({ sort: formatKeySort(next) }, { replace: true })}
               onDelete={setDeleting}
             />
           </Show>
@@ -113,13 +120,13 @@ const matches = (key: Key, filter: string, state: State): boolean =>
 interface KeyTableProps {
   /** Undefined while they load. */
   keys: Key[] | undefined;
-  sort: Sort;
-  onSort: (next: Sort) => void;
+  sort: KeySort;
+  onSort: (next: KeySort) => void;
   onDelete: (key: Key) => void;
 }
 
 function KeyTable(props: KeyTableProps): JSX.Element {
-  const slice = createGrowingSlice(() => props.keys ?? []);
+  const slice = createInfiniteScroll(() => props.keys ?? []);
   return (
     <>
       <div class="table-scroll">
@@ -133,19 +140,19 @@ function KeyTable(props: KeyTableProps): JSX.Element {
           </tbody>
         </table>
       </div>
-      <MoreRows slice={slice} />
+      <MoreRows scroll={slice} />
     </>
   );
 }
 
-function KeyTableHead(props: { sort: Sort; onSort: (next: Sort) => void }): JSX.Element {
-  const Head = (head: { column: SortColumn; label: string; number?: boolean }): JSX.Element => (
+function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void }): JSX.Element {
+  const Head = (head: { column: KeySortColumn; label: string; number?: boolean }): JSX.Element => (
     <th
       scope="col"
       classList={{ number: head.number ?? false }}
       aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
     >
-      <button class="sort" type="button" onClick={() => props.onSort(nextSort(props.sort, head.column))}>
+      <button class="sort" type="button" onClick={() => props.onSort(nextKeySort(props.sort, head.column))}>
         {head.label}
       </button>
     </th>
@@ -171,7 +178,7 @@ function KeyTableHead(props: { sort: Sort; onSort: (next: Sort) => void }): JSX.
 function NoKeys(props: { onCreate: () => void }): JSX.Element {
   return (
     <section class="panel" aria-label="API keys">
-      <Empty title="No API keys yet">
+      <EmptyState title="No API keys yet">
         <p>
           A client needs a key to reach the backend through Tollgate. Make one for each application or person, so that
           their use can be told apart.
@@ -180,7 +187,7 @@ function NoKeys(props: { onCreate: () => void }): JSX.Element {
           <Icon name="plus" />
           Create the first key
         </button>
-      </Empty>
+      </EmptyState>
     </section>
   );
 }

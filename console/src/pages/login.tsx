@@ -1,11 +1,11 @@
 import { useNavigate, useSearchParams } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
-import { ApiError, api, bodyOf } from "../client.ts";
+import { ApiError, api, responseBody } from "../client.ts";
 import { plural } from "../data/format.ts";
 import { now } from "../data/server-clock.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
-import { resumeIfThere } from "../data/resume-session.ts";
-import { beginSession, mayHaveSession, safeDestination, session } from "../data/session.ts";
+import { tryResumeSession } from "../data/resume-session.ts";
+import { beginSession, mayHaveSession, safeRedirect, session } from "../data/session.ts";
 
 /** Leads to `?next=` once there is a session. */
 export function LoginPage(): JSX.Element {
@@ -21,16 +21,18 @@ export function LoginPage(): JSX.Element {
   onMount(() => {
     document.title = "Log in · Tollgate";
     username?.focus();
-    if (mayHaveSession()) resumeIfThere();
+    if (mayHaveSession()) tryResumeSession();
   });
-  createEffect(() => session() !== undefined && navigate(safeDestination(parameters.next), { replace: true }));
+  createEffect(() => session() !== undefined && navigate(safeRedirect(parameters.next), { replace: true }));
 
   const logIn = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     setProblem(undefined);
     try {
-      const begun = await bodyOf(api.login.post({ username: username?.value ?? "", password: password?.value ?? "" }));
+      const begun = await responseBody(
+        api.login.post({ username: username?.value ?? "", password: password?.value ?? "" }),
+      );
       await expectCookie();
       beginSession({ username: begun.username, csrfToken: begun.csrf_token });
     } catch (error) {
@@ -106,7 +108,7 @@ function PlainHttpNotice(): JSX.Element {
 /** Some browsers drop a Secure cookie even from localhost: saying so beats a login that silently does nothing. */
 async function expectCookie(): Promise<void> {
   try {
-    await bodyOf(api.me.get());
+    await responseBody(api.me.get());
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) throw new ApiError(0, cookieDropped);
     throw error;

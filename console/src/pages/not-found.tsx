@@ -1,16 +1,16 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { Empty, Page } from "../parts/page.tsx";
+import { EmptyState, Page } from "../parts/page.tsx";
 
 export function NotFoundPage(): JSX.Element {
   return (
     <Page title="Not found" queries={[]}>
       <section class="panel">
-        <Empty title="There is no page at this address.">
+        <EmptyState title="There is no page at this address.">
           <A class="button" href="/">
             Go to the overview
           </A>
-        </Empty>
+        </EmptyState>
       </section>
     </Page>
   );

@@ -1,23 +1,23 @@
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
-import { change, compact, count, plural, watts } from "../data/format.ts";
+import { percentChange, compact, count, plural, watts } from "../data/format.ts";
 import { now } from "../data/server-clock.ts";
 import { FirstSteps } from "../parts/first-steps.tsx";
-import { Ago } from "../parts/relative-time.tsx";
-import { Empty, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
+import { RelativeTime } from "../parts/relative-time.tsx";
+import { EmptyState, Figure, Page, Panel, Skeleton } from "../parts/page.tsx";
 import { UsageChart } from "../charts/usage-chart.tsx";
 import { type RankedKey, rankKeys } from "../data/key-ranking.ts";
-import { type Overview, useHistory, useOverview } from "../data/queries.ts";
-import { bucketQuery, type Span, type View, visibleSpan, zoomParameters } from "../data/time-range.ts";
+import { type Overview, useUsageHistoryQuery, useOverviewQuery } from "../data/queries.ts";
+import { bucketQuery, type TimeSpan, type TimeRange, visibleSpan, zoomParameters } from "../data/time-range.ts";
 
-const lastDay: View = { range: "24h", zoom: undefined };
+const lastDay: TimeRange = { preset: "24h", zoom: undefined };
 const listedKeys = 6;
 
 /** What an operator wants to know first; a new installation is shown its first steps instead of an empty chart. */
 export function OverviewPage(): JSX.Element {
-  const overview = useOverview();
+  const overview = useOverviewQuery();
   const asked = bucketQuery(lastDay, now(), 0);
-  const history = useHistory(() => asked);
+  const history = useUsageHistoryQuery(() => asked);
   const navigate = useNavigate();
 
   const span = createMemo(() => visibleSpan(lastDay, history.data?.at ?? now(), asked.bucketMinutes), undefined, {
@@ -32,7 +32,7 @@ export function OverviewPage(): JSX.Element {
     history.data !== undefined &&
     history.data.history.size === 0 &&
     overview.data.today.request_count === 0;
-  const zoom = (to: Span | undefined): void => {
+  const zoom = (to: TimeSpan | undefined): void => {
     const { from, to: end } = zoomParameters(to);
     navigate(`/usage?from=${from}&to=${end}`);
   };
@@ -59,14 +59,14 @@ export function OverviewPage(): JSX.Element {
         >
           <UsageChart
             ranked={ranked()}
-            hidden={new Set()}
+            hiddenIds={new Set()}
             metric="output"
             span={span()}
             bucketMinutes={asked.bucketMinutes}
             zoomed={false}
             loading={history.data === undefined}
             onZoom={zoom}
-            empty={<Empty title="No output tokens in the last 24 hours." />}
+            empty={<EmptyState title="No output tokens in the last 24 hours." />}
           />
         </Panel>
       </Show>
@@ -137,7 +137,7 @@ function Today(props: {
       note={
         <Show when={props.overview}>
           <span title={`${count(before())} yesterday up to this minute`}>
-            <Show when={change(today() ?? 0, before())} fallback="None yesterday by now">
+            <Show when={percentChange(today() ?? 0, before())} fallback="None yesterday by now">
               {(percent) => (
                 <>
                   <b>{percent()}</b> on yesterday by now
@@ -158,7 +158,7 @@ function Backend(props: { overview: Overview | undefined }): JSX.Element {
         <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
           {overview().upstream.ok ? "Backend answers" : "Backend does not answer"}
           <span class="faint" aria-live="off">
-            <Ago at={Date.parse(overview().upstream.checked_at)} />
+            <RelativeTime at={Date.parse(overview().upstream.checked_at)} />
           </span>
         </p>
       )}
@@ -175,7 +175,7 @@ function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined }): JSX.E
   return (
     <Show when={props.ranked} fallback={<SkeletonList />}>
       <ol class="list">
-        <For each={ids()} fallback={<Empty title="No key was used." />}>
+        <For each={ids()} fallback={<EmptyState title="No key was used." />}>
           {(id) => <Show when={find(id)}>{(one) => <BusyKey one={one()} most={most()} />}</Show>}
         </For>
         <Show when={rest() > 0}>
@@ -210,11 +210,11 @@ function GpuList(props: { overview: Overview | undefined }): JSX.Element {
           <For
             each={overview().gpus.slice(0, listedKeys)}
             fallback={
-              <Empty title="No GPU has reported yet.">
+              <EmptyState title="No GPU has reported yet.">
                 <A class="button" href="/gpus">
                   Add a GPU host
                 </A>
-              </Empty>
+              </EmptyState>
             }
           >
             {(gpu) => (

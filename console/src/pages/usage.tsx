@@ -1,24 +1,32 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { type Metric, metrics } from "../data/usage-history.ts";
-import { FilterField, Segmented } from "../parts/controls.tsx";
-import { DailyPanel, useDailyView } from "../parts/daily-usage-panel.tsx";
-import { HistoryPanel } from "../parts/usage-history-panel.tsx";
+import { type UsageMetric, usageMetrics } from "../data/usage-history.ts";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
+import { DailyUsagePanel, useDailyUsage } from "../parts/daily-usage-panel.tsx";
+import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Figure, Page } from "../parts/page.tsx";
-import { useKeys, useSummary, useTotal } from "../data/queries.ts";
-import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/use-usage-history.ts";
-import { rangeOptions } from "../data/time-range.ts";
+import { useKeysQuery, useUsageSummaryQuery, useUsageTotalQuery } from "../data/queries.ts";
+import {
+  type UsageFilters,
+  type UsageHistoryState,
+  useUsageFilters,
+  useUsageHistory,
+} from "../data/use-usage-history.ts";
+import { presetOptions } from "../data/time-range.ts";
 
-const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));
+const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
+  value: value as UsageMetric,
+  label: short,
+}));
 
 /** Today and all time, the history by key, and the days: one filter for all of them. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const usage = useUsageView(filters);
-  const summary = useSummary();
-  const total = useTotal();
-  const daily = useDailyView();
+  const usage = useUsageHistory(filters);
+  const summary = useUsageSummaryQuery();
+  const total = useUsageTotalQuery();
+  const daily = useDailyUsage();
   return (
     <Page title="Usage" queries={[usage.query, summary, total]} slowQueries={[daily.query]}>
       <dl class="figures">
@@ -28,11 +36,11 @@ export function UsagePage(): JSX.Element {
         <SumFigure label="Total tokens today" today={summary.data?.total_tokens} all={total.data?.total_tokens} />
       </dl>
       <Toolbar filters={filters} usage={usage} />
-      <HistoryPanel filters={filters} usage={usage} />
-      <DailyPanel
-        view={daily}
-        isFiltered={filters.isFiltered() || filters.hidden().size > 0}
-        shows={(row) => filters.shows(row.key_id, row.key_name) && !filters.hidden().has(row.key_id)}
+      <UsageHistoryPanel filters={filters} history={usage} />
+      <DailyUsagePanel
+        state={daily}
+        isFiltered={filters.isFiltered() || filters.hiddenIds().size > 0}
+        matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
     </Page>
@@ -56,19 +64,19 @@ function SumFigure(props: { label: string; today: number | undefined; all: numbe
   );
 }
 
-function Toolbar(props: { filters: UsageFilters; usage: UsageView }): JSX.Element {
-  const keys = useKeys();
+function Toolbar(props: { filters: UsageFilters; usage: UsageHistoryState }): JSX.Element {
+  const keys = useKeysQuery();
   const nameOf = (id: number): string =>
     props.usage.query.data?.history.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
   return (
     <div class="toolbar">
-      <Segmented
+      <SegmentedControl
         label="Range"
-        options={rangeOptions}
-        value={props.usage.view().range}
-        onChange={(range) => props.usage.setRange(range)}
+        options={presetOptions}
+        value={props.usage.timeRange().preset}
+        onChange={(range) => props.usage.setPreset(range)}
       />
-      <Segmented
+      <SegmentedControl
         label="What to show"
         options={metricOptions}
         value={props.filters.metric()}
@@ -76,10 +84,10 @@ function Toolbar(props: { filters: UsageFilters; usage: UsageView }): JSX.Elemen
       />
       <FilterField
         label="Filter keys by name"
-        value={props.filters.text()}
-        onInput={(text) => props.filters.setText(text)}
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
       />
-      <Show when={props.filters.onlyKey()}>
+      <Show when={props.filters.keyId()}>
         {(id) => (
           <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
             {nameOf(id())}

@@ -9,7 +9,7 @@ interface SegmentedProps<T extends string> {
 }
 
 /** One of a few: radio buttons, so that the arrow keys work as everywhere. */
-export function Segmented<T extends string>(props: SegmentedProps<T>): JSX.Element {
+export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JSX.Element {
   const name = createUniqueId();
   return (
     <fieldset class="segmented">
@@ -63,7 +63,7 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
 }
 
 /** It says what is so, not what a click does: `alpha is active`. */
-export function Switch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
+export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
   return (
     <button
       class="switch"
@@ -82,7 +82,11 @@ interface FieldIds {
 }
 
 /** A text field with its label above and a hint below, which is no part of its name. */
-export function Field(props: { label: string; hint: string; children: (ids: FieldIds) => JSX.Element }): JSX.Element {
+export function TextField(props: {
+  label: string;
+  hint: string;
+  children: (ids: FieldIds) => JSX.Element;
+}): JSX.Element {
   const id = createUniqueId();
   return (
     <div class="field">

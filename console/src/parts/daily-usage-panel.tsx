@@ -1,54 +1,60 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
-import { dailyCsv, type DailyLine, type DailyRow, type DailyUsage, dailyLines } from "../data/daily-usage.ts";
+import {
+  dailyUsageCsv,
+  type DailyUsageLine,
+  type DailyUsageRow,
+  type DailyUsage,
+  dailyUsageLines,
+} from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
-import { addSums, type Sums } from "../data/usage-history.ts";
-import { useDaily } from "../data/queries.ts";
-import { Segmented } from "./controls.tsx";
+import { addSums, type UsageSums } from "../data/usage-history.ts";
+import { useDailyUsageQuery } from "../data/queries.ts";
+import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
-import { Empty, Panel, SkeletonRows } from "./page.tsx";
-import { createGrowingSlice, MoreRows } from "./infinite-scroll.tsx";
-import { SumCells } from "./usage-cells.tsx";
+import { EmptyState, Panel, SkeletonRows } from "./page.tsx";
+import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
+import { UsageCells } from "./usage-cells.tsx";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
 
 const dayOptions = dayChoices.map((value) => ({ value, label: `${value} d` }));
-const lineOptions = [
+const groupOptions = [
   { value: "day", label: "By day" },
   { value: "key", label: "By day and key" },
 ] as const;
 
-export interface DailyView {
+export interface DailyUsageState {
   days: () => DayChoice;
-  query: ReturnType<typeof useDaily>;
+  query: ReturnType<typeof useDailyUsageQuery>;
 }
 
 /** The days that the address asks for. */
-export function useDailyView(): DailyView {
+export function useDailyUsage(): DailyUsageState {
   const [parameters] = useSearchParams<{ days?: string }>();
   const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
-  return { days, query: useDaily(() => Number(days())) };
+  return { days, query: useDailyUsageQuery(() => Number(days())) };
 }
 
-interface DailyPanelProps {
-  view: DailyView;
+interface DailyUsagePanelProps {
+  state: DailyUsageState;
   isFiltered: boolean;
-  shows: (row: DailyRow) => boolean;
+  matches: (row: DailyUsageRow) => boolean;
   onClear: () => void;
 }
 
 /** Days back from today, one line each or one for each key. */
-export function DailyPanel(props: DailyPanelProps): JSX.Element {
+export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
-  const days = (): DayChoice => props.view.days();
-  const usage = (): DailyUsage | undefined => props.view.query.data?.byDay;
+  const days = (): DayChoice => props.state.days();
+  const usage = (): DailyUsage | undefined => props.state.query.data?.byDay;
   const perKey = (): boolean => parameters.daily === "key";
-  const lines = createMemo(() => dailyLines(usage() ?? new Map(), perKey(), props.shows));
+  const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), perKey(), props.matches));
 
   const exportCsv = (): void => {
-    downloadCsv(`usage-daily-${days()}-days.csv`, dailyCsv(lines(), perKey()));
+    downloadCsv(`usage-daily-${days()}-days.csv`, dailyUsageCsv(lines(), perKey()));
   };
 
   return (
@@ -57,13 +63,13 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
       hint="Days of Seoul"
       actions={
         <>
-          <Segmented
+          <SegmentedControl
             label="Lines"
-            options={lineOptions}
+            options={groupOptions}
             value={perKey() ? "key" : "day"}
             onChange={(lineKind) => setParameters({ daily: lineKind === "key" ? "key" : undefined }, { replace: true })}
           />
-          <Segmented
+          <SegmentedControl
             label="Days"
             options={dayOptions}
             value={days()}
@@ -79,24 +85,24 @@ export function DailyPanel(props: DailyPanelProps): JSX.Element {
       <Show
         when={usage() === undefined || lines().length > 0}
         fallback={
-          <Show when={props.isFiltered} fallback={<Empty title="No requests in these days." />}>
-            <Empty title="Nothing matches in these days.">
+          <Show when={props.isFiltered} fallback={<EmptyState title="No requests in these days." />}>
+            <EmptyState title="Nothing matches in these days.">
               <button class="button" type="button" onClick={() => props.onClear()}>
                 Clear the filter
               </button>
-            </Empty>
+            </EmptyState>
           </Show>
         }
       >
-        <DailyTable lines={usage() === undefined ? undefined : lines()} perKey={perKey()} />
+        <DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={perKey()} />
       </Show>
     </Panel>
   );
 }
 
 /** @param props.lines undefined while they load */
-function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }): JSX.Element {
-  const slice = createGrowingSlice(() => props.lines ?? []);
+function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: boolean }): JSX.Element {
+  const scroll = createInfiniteScroll(() => props.lines ?? []);
   return (
     <>
       <div class="table-scroll">
@@ -119,7 +125,7 @@ function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }):
           </thead>
           <tbody>
             <Show when={props.lines} fallback={<SkeletonRows columns={5} />}>
-              <For each={slice.shown()}>{(line) => <DailyTableRow line={line} />}</For>
+              <For each={scroll.shown()}>{(line) => <DailyUsageTableRow line={line} />}</For>
             </Show>
           </tbody>
           <tfoot>
@@ -127,32 +133,32 @@ function DailyTable(props: { lines: DailyLine[] | undefined; perKey: boolean }):
               <th scope="row" colspan={props.perKey ? 2 : 1}>
                 {plural(props.lines?.length ?? 0, "row")}
               </th>
-              <SumAndTotalCells sums={addSums(props.lines ?? [])} />
+              <UsageAndTotalCells sums={addSums(props.lines ?? [])} />
             </tr>
           </tfoot>
         </table>
       </div>
-      <MoreRows slice={slice} />
+      <MoreRows scroll={scroll} />
     </>
   );
 }
 
-function DailyTableRow(props: { line: DailyLine }): JSX.Element {
+function DailyUsageTableRow(props: { line: DailyUsageLine }): JSX.Element {
   return (
     <tr>
       <th scope="row" class="date">
         {props.line.date}
       </th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
-      <SumAndTotalCells sums={props.line} />
+      <UsageAndTotalCells sums={props.line} />
     </tr>
   );
 }
 
-function SumAndTotalCells(props: { sums: Sums }): JSX.Element {
+function UsageAndTotalCells(props: { sums: UsageSums }): JSX.Element {
   return (
     <>
-      <SumCells sums={props.sums} />
+      <UsageCells sums={props.sums} />
       <td class="number" data-label="Total">
         {count(props.sums.input + props.sums.output)}
       </td>

@@ -4,7 +4,7 @@ interface DialogProps {
   title: string;
   onClose: () => void;
   /** Escape and a click outside do nothing: what it holds is shown once. */
-  mustAnswer?: boolean;
+  persistent?: boolean;
   children: JSX.Element;
 }
 
@@ -19,10 +19,10 @@ export function Dialog(props: DialogProps): JSX.Element {
   });
 
   const refuseEscape = (event: KeyboardEvent | Event): void => {
-    if (props.mustAnswer && (!(event instanceof KeyboardEvent) || event.key === "Escape")) event.preventDefault();
+    if (props.persistent && (!(event instanceof KeyboardEvent) || event.key === "Escape")) event.preventDefault();
   };
   const closeFromOutside = (event: MouseEvent): void => {
-    if (event.target === dialog && !props.mustAnswer) dialog?.close();
+    if (event.target === dialog && !props.persistent) dialog?.close();
   };
 
   return (

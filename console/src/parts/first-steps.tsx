@@ -1,6 +1,6 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { curlLine } from "../data/curl-command.ts";
+import { curlCommand } from "../data/curl-command.ts";
 import { CopyLine } from "./copy-button.tsx";
 import { Icon } from "./icon.tsx";
 import { Panel } from "./page.tsx";
@@ -26,7 +26,7 @@ export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separate
               : "Point a client at this address in place of the backend’s. "}
             The first answer is counted here.
           </p>
-          <CopyLine text={curlLine("KEY", props.separatePorts)} what="the command" />
+          <CopyLine text={curlCommand("KEY", props.separatePorts)} what="the command" />
         </li>
         <li classList={{ done: props.hasGpus }}>
           <h3>Let a GPU host report</h3>

@@ -4,7 +4,7 @@ import { isStale } from "../data/gpu-state.ts";
 import { now } from "../data/server-clock.ts";
 import type { Gpu } from "../data/queries.ts";
 import { Skeleton } from "./page.tsx";
-import { Ago } from "./relative-time.tsx";
+import { RelativeTime } from "./relative-time.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   const stale = (): boolean => isStale(props.gpu, now());
@@ -15,7 +15,7 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
         <p title={props.gpu.name}>{props.gpu.name}</p>
         <Show when={stale()}>
           <p class="stale-note">
-            Stale · <Ago at={Date.parse(props.gpu.recorded_at)} />
+            Stale · <RelativeTime at={Date.parse(props.gpu.recorded_at)} />
           </p>
         </Show>
       </header>

@@ -7,7 +7,7 @@ import { Dialog } from "./dialog.tsx";
 export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   return (
     <Dialog title="Add a GPU host" onClose={() => props.onClose()}>
-      <PusherCommands onLeave={() => props.onClose()} />
+      <GpuAgentCommands onLeave={() => props.onClose()} />
       <div class="dialog-actions">
         <button class="button primary" type="button" onClick={() => props.onClose()}>
           Done
@@ -17,7 +17,7 @@ export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   );
 }
 
-export function PusherCommands(props: { onLeave?: () => void }): JSX.Element {
+export function GpuAgentCommands(props: { onLeave?: () => void }): JSX.Element {
   return (
     <div class="steps">
       <p>

@@ -1,23 +1,23 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { count } from "../data/format.ts";
-import { useKeyChange } from "../data/key-mutations.ts";
+import { useUpdateKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { dateTimeLabel } from "../data/seoul-time.ts";
-import { Switch } from "./controls.tsx";
+import { ToggleSwitch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
-import { AgoOrNever } from "./relative-time.tsx";
+import { RelativeTimeOrNever } from "./relative-time.tsx";
 
 /** A key with all that can be done to it in place; its name leads to its usage. */
 export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
-  const change = useKeyChange();
+  const change = useUpdateKey();
   const [renaming, setRenaming] = createSignal(false);
   let renameButton: HTMLButtonElement | undefined;
 
   const rename = (name: string): void => {
     setRenaming(false);
     renameButton?.focus();
-    if (name !== "" && name !== props.key.name) change.mutate({ key: props.key, change: { name } });
+    if (name !== "" && name !== props.key.name) change.mutate({ key: props.key, update: { name } });
   };
 
   return (
@@ -38,14 +38,14 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
         <code title={`Created ${dateTimeLabel(Date.parse(props.key.created_at))}`}>{props.key.key}</code>
       </td>
       <td class="key-state" data-label="Active">
-        <Switch
+        <ToggleSwitch
           label={`${props.key.name} is active`}
           on={props.key.is_active}
-          onChange={(is_active) => change.mutate({ key: props.key, change: { is_active } })}
+          onChange={(is_active) => change.mutate({ key: props.key, update: { is_active } })}
         />
       </td>
       <td class="key-used" data-label="Last used">
-        <AgoOrNever at={props.key.last_used_at} />
+        <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
       <td class="number" data-label="Requests">
         {count(props.key.total_request_count)}

@@ -1,9 +1,9 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useKeyCreation } from "../data/key-mutations.ts";
-import { curlLine } from "../data/curl-command.ts";
-import { type Key, useOverview } from "../data/queries.ts";
+import { useCreateKey } from "../data/key-mutations.ts";
+import { curlCommand } from "../data/curl-command.ts";
+import { type Key, useOverviewQuery } from "../data/queries.ts";
 import { CopyLine } from "./copy-button.tsx";
-import { Field } from "./controls.tsx";
+import { TextField } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 
 /** First asks for a name, then shows the secret, once. */
@@ -12,7 +12,7 @@ export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
-      mustAnswer={created() !== undefined}
+      persistent={created() !== undefined}
       onClose={() => props.onClose()}
     >
       <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={() => props.onClose()} />}>
@@ -23,7 +23,7 @@ export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
 }
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
-  const creation = useKeyCreation();
+  const creation = useCreateKey();
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
@@ -39,16 +39,16 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
   return (
     <form onSubmit={create}>
-      <Field label="Name" hint="Who or what will use it. It can be changed later.">
+      <TextField label="Name" hint="Who or what will use it. It can be changed later.">
         {(ids) => (
           <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
         )}
-      </Field>
+      </TextField>
       <details>
         <summary>Bring your own key</summary>
-        <Field label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+        <TextField label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
-        </Field>
+        </TextField>
       </details>
       <Show when={creation.error}>
         {(error) => (
@@ -71,7 +71,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   const [copied, setCopied] = createSignal(false);
-  const overview = useOverview();
+  const overview = useOverviewQuery();
   let heading: HTMLParagraphElement | undefined;
   onMount(() => heading?.focus());
   return (
@@ -82,7 +82,7 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>
         <summary>Try it</summary>
-        <CopyLine text={curlLine(props.key.key, overview.data?.separate_ports)} what="the command" />
+        <CopyLine text={curlCommand(props.key.key, overview.data?.separate_ports)} what="the command" />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>

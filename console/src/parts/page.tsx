@@ -1,10 +1,10 @@
 import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
-import { ago } from "../data/format.ts";
-import { now, onServerClock } from "../data/server-clock.ts";
+import { timeAgo } from "../data/format.ts";
+import { now, toServerTime } from "../data/server-clock.ts";
 import { Icon } from "./icon.tsx";
 
 /** What a page needs to know of the queries it shows. */
-export interface Loading {
+export interface PageQuery {
   readonly dataUpdatedAt: number;
   readonly isFetching: boolean;
   readonly isError: boolean;
@@ -15,9 +15,9 @@ export interface Loading {
 interface PageProps {
   title: string;
   /** The oldest of them is how fresh the page is. */
-  queries: readonly Loading[];
+  queries: readonly PageQuery[];
   /** What else the page loads, and less often: it may fail like the others, but its age says little. */
-  slowQueries?: readonly Loading[];
+  slowQueries?: readonly PageQuery[];
   actions?: JSX.Element;
   children: JSX.Element;
 }
@@ -25,8 +25,8 @@ interface PageProps {
 /** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
-  const all = (): readonly Loading[] => [...props.queries, ...(props.slowQueries ?? [])];
-  const failed = (): Loading | undefined => all().find((query) => query.isError);
+  const all = (): readonly PageQuery[] => [...props.queries, ...(props.slowQueries ?? [])];
+  const failed = (): PageQuery | undefined => all().find((query) => query.isError);
   const refetch = (): void => {
     for (const query of all()) query.refetch();
   };
@@ -61,8 +61,8 @@ export function Page(props: PageProps): JSX.Element {
 }
 
 /** As fresh as the oldest of what is shown. */
-function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
-  const oldest = (): Loading | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
+function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void }): JSX.Element {
+  const oldest = (): PageQuery | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);
   return (
     <div class="freshness">
@@ -82,7 +82,7 @@ function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }
   );
 }
 
-const sinceLoaded = ({ dataUpdatedAt }: Loading): string => ago(now() - onServerClock(dataUpdatedAt));
+const sinceLoaded = ({ dataUpdatedAt }: PageQuery): string => timeAgo(now() - toServerTime(dataUpdatedAt));
 
 export function Panel(props: {
   title: string;
@@ -106,7 +106,7 @@ export function Panel(props: {
 }
 
 /** Nothing here yet, and what to do about it. */
-export function Empty(props: { title: string; children?: JSX.Element }): JSX.Element {
+export function EmptyState(props: { title: string; children?: JSX.Element }): JSX.Element {
   return (
     <div class="empty">
       <p class="empty-title">{props.title}</p>

@@ -6,39 +6,39 @@ import { mayHaveSession, session } from "../data/session.ts";
 import { Shell } from "./shell.tsx";
 
 /** As pages do that show what they load. */
-const askAgainMs = 5000;
+const retryMs = 5000;
 
 /**
  * Lets through who has a session; sends everybody else to the login page, with the way back in the address. Who may have
  * one sees the page at once, which loads its data while the session is asked for.
  */
-export function Gate(props: RouteSectionProps): JSX.Element {
+export function RequireSession(props: RouteSectionProps): JSX.Element {
   const location = useLocation();
   const navigate = useNavigate();
-  const [asking, setAsking] = createSignal(session() === undefined && mayHaveSession());
+  const [resuming, setResuming] = createSignal(session() === undefined && mayHaveSession());
   const [problem, setProblem] = createSignal<string>();
 
-  let next: ReturnType<typeof setTimeout> | undefined;
-  onCleanup(() => clearTimeout(next));
-  const ask = async (): Promise<void> => {
-    clearTimeout(next);
+  let retryTimer: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(retryTimer));
+  const resume = async (): Promise<void> => {
+    clearTimeout(retryTimer);
     try {
       await resumeSession();
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 401)) {
         setProblem(error instanceof Error ? error.message : String(error));
-        next = setTimeout(() => void ask(), askAgainMs);
+        retryTimer = setTimeout(() => void resume(), retryMs);
         return;
       }
     }
     setProblem(undefined);
-    setAsking(false);
+    setResuming(false);
   };
   onMount(() => {
-    if (asking()) void ask();
+    if (resuming()) void resume();
   });
   createEffect(() => {
-    if (asking() || session() !== undefined) return;
+    if (resuming() || session() !== undefined) return;
     const here = location.pathname + location.search;
     navigate(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`, { replace: true });
   });
@@ -47,7 +47,7 @@ export function Gate(props: RouteSectionProps): JSX.Element {
     <Show
       when={problem()}
       fallback={
-        <Show when={asking() || session() !== undefined}>
+        <Show when={resuming() || session() !== undefined}>
           <Shell {...props} />
         </Show>
       }
@@ -56,7 +56,7 @@ export function Gate(props: RouteSectionProps): JSX.Element {
         <main class="login">
           <div class="notice" role="alert" data-tone="error">
             <p>{text()}.</p>
-            <button class="button" type="button" onClick={() => void ask()}>
+            <button class="button" type="button" onClick={() => void resume()}>
               Try again
             </button>
           </div>

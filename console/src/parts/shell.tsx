@@ -1,14 +1,14 @@
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
-import { ApiError, api, bodyOf } from "../client.ts";
+import { ApiError, api, responseBody } from "../client.ts";
 import { queryClient } from "../data/queries.ts";
 import { endSession, session } from "../data/session.ts";
 import { listenForShortcuts, type Shortcut, shortcuts } from "./shortcuts.ts";
 import { chooseTheme, theme, themes } from "../data/theme.ts";
-import { Segmented } from "./controls.tsx";
+import { SegmentedControl } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon, Logo } from "./icon.tsx";
-import { tell } from "./toasts.tsx";
+import { showToast } from "./toasts.tsx";
 
 const places = [
   { href: "/", label: "Overview", icon: "overview" },
@@ -60,7 +60,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
           </For>
         </nav>
         <div class="side-foot">
-          <Segmented label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
+          <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
           <button
             class="icon-button"
             type="button"
@@ -116,10 +116,10 @@ function HelpDialog(props: { onClose: () => void }): JSX.Element {
 
 async function logOut(): Promise<void> {
   try {
-    await bodyOf(api.logout.post());
+    await responseBody(api.logout.post());
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return;
-    tell(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
+    showToast(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
   endSession();

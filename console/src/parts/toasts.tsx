@@ -15,7 +15,7 @@ const [toasts, setToasts] = createSignal<Toast[]>([]);
 const dismiss = (toast: Toast): void => void setToasts((all) => all.filter((one) => one !== toast));
 
 /** A line at the foot of the page, read out by screen readers. */
-export function tell(text: string, tone: Tone = "info"): void {
+export function showToast(text: string, tone: Tone = "info"): void {
   const toast = { text, tone };
   setToasts((all) => [...all.slice(-2), toast]);
   setTimeout(() => dismiss(toast), shownMs[tone]);

@@ -1,9 +1,9 @@
 import type { JSX } from "solid-js";
 import { count } from "../data/format.ts";
-import type { Sums } from "../data/usage-history.ts";
+import type { UsageSums } from "../data/usage-history.ts";
 
 /** Requests, input and output, as every table of usage has them side by side. */
-export function SumCells(props: { sums: Sums }): JSX.Element {
+export function UsageCells(props: { sums: UsageSums }): JSX.Element {
   return (
     <>
       <td class="number" data-label="Requests">

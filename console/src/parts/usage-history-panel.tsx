@@ -1,70 +1,70 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
 import { bucketName, compact, count } from "../data/format.ts";
-import { metricOf, metrics } from "../data/usage-history.ts";
+import { metricOf, usageMetrics } from "../data/usage-history.ts";
 import { now } from "../data/server-clock.ts";
 import { dayMs, spanLabel } from "../data/seoul-time.ts";
-import type { UsageFilters, UsageView } from "../data/use-usage-history.ts";
-import { maxDays, type Span } from "../data/time-range.ts";
+import type { UsageFilters, UsageHistoryState } from "../data/use-usage-history.ts";
+import { maxDays, type TimeSpan } from "../data/time-range.ts";
 import { Icon } from "./icon.tsx";
-import { Empty, Panel } from "./page.tsx";
+import { EmptyState, Panel } from "./page.tsx";
 import { UsageChart } from "../charts/usage-chart.tsx";
 import { UsageLegend } from "./usage-legend.tsx";
 
-interface HistoryPanelProps {
+interface UsageHistoryPanelProps {
   filters: UsageFilters;
-  usage: UsageView;
+  history: UsageHistoryState;
 }
 
 /** The chart by key, its sums, and the keys that it is made of. */
-export function HistoryPanel(props: HistoryPanelProps): JSX.Element {
-  const span = (): Span => props.usage.span();
+export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
+  const span = (): TimeSpan => props.history.span();
   return (
     <Panel
-      title={metrics[props.filters.metric()].label}
-      hint={`${spanLabel(span().from, span().to)} · ${bucketName(props.usage.bucketMinutes())} buckets`}
-      actions={<HistoryActions usage={props.usage} />}
+      title={usageMetrics[props.filters.metric()].label}
+      hint={`${spanLabel(span().from, span().to)} · ${bucketName(props.history.bucketMinutes())} buckets`}
+      actions={<PanelActions history={props.history} />}
     >
       <p class="chart-total">
-        <strong>{compact(metricOf(props.usage.sums(), props.filters.metric()))}</strong>
-        <span>{count(props.usage.sums().requests)} requests</span>
-        <span>{count(props.usage.sums().input)} in</span>
-        <span>{count(props.usage.sums().output)} out</span>
+        <strong>{compact(metricOf(props.history.sums(), props.filters.metric()))}</strong>
+        <span>{count(props.history.sums().requests)} requests</span>
+        <span>{count(props.history.sums().input)} in</span>
+        <span>{count(props.history.sums().output)} out</span>
       </p>
       <UsageChart
-        ranked={props.usage.ranked()}
-        hidden={props.filters.hidden()}
+        ranked={props.history.ranked()}
+        hiddenIds={props.filters.hiddenIds()}
         metric={props.filters.metric()}
         span={span()}
-        bucketMinutes={props.usage.bucketMinutes()}
-        zoomed={props.usage.view().zoom !== undefined}
-        loading={props.usage.isLoading()}
-        onZoom={(zoom) => props.usage.setZoom(zoom)}
-        empty={<NothingDrawn {...props} />}
+        bucketMinutes={props.history.bucketMinutes()}
+        zoomed={props.history.timeRange().zoom !== undefined}
+        loading={props.history.isLoading()}
+        onZoom={(zoom) => props.history.setZoom(zoom)}
+        empty={<EmptyChart {...props} />}
       />
       <UsageLegend
-        ranked={props.usage.ranked()}
-        hidden={props.filters.hidden()}
+        ranked={props.history.ranked()}
+        hiddenIds={props.filters.hiddenIds()}
         span={span()}
-        loading={props.usage.isLoading()}
-        onHide={(ids) => props.filters.setHidden(ids)}
+        loading={props.history.isLoading()}
+        onHide={(ids) => props.filters.setHiddenIds(ids)}
       />
     </Panel>
   );
 }
 
-function HistoryActions(props: { usage: UsageView }): JSX.Element {
+function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
   return (
     <>
-      <Show when={props.usage.view().zoom}>
-        <button class="button" type="button" onClick={() => props.usage.setZoom(undefined)}>
+      <Show when={props.history.timeRange().zoom}>
+        <button class="button" type="button" onClick={() => props.history.setZoom(undefined)}>
           Reset zoom
         </button>
       </Show>
       <button
         class="button"
         type="button"
-        disabled={props.usage.sums().requests === 0}
-        onClick={() => props.usage.exportCsv()}
+        disabled={props.history.sums().requests === 0}
+        onClick={() => props.history.exportCsv()}
       >
         <Icon name="download" />
         CSV
@@ -74,43 +74,43 @@ function HistoryActions(props: { usage: UsageView }): JSX.Element {
 }
 
 /** Why there is no bar, and the way to some. */
-function NothingDrawn(props: HistoryPanelProps): JSX.Element {
+function EmptyChart(props: UsageHistoryPanelProps): JSX.Element {
   return (
-    <Switch fallback={<NothingUsed filters={props.filters} />}>
-      <Match when={props.usage.sums().requests > 0}>
-        <Empty title={`No ${metrics[props.filters.metric()].label.toLowerCase()} in this time.`} />
+    <Switch fallback={<NoUsage filters={props.filters} />}>
+      <Match when={props.history.sums().requests > 0}>
+        <EmptyState title={`No ${usageMetrics[props.filters.metric()].label.toLowerCase()} in this time.`} />
       </Match>
-      <Match when={props.usage.span().to < now() - maxDays * dayMs}>
-        <Empty title="Only days are kept from so long ago.">
+      <Match when={props.history.span().to < now() - maxDays * dayMs}>
+        <EmptyState title="Only days are kept from so long ago.">
           <p>Use by the minute is kept for {maxDays} days; days are kept for ever.</p>
-        </Empty>
+        </EmptyState>
       </Match>
-      <Match when={props.usage.ranked().length > 0}>
-        <Empty title="All keys of this time are hidden.">
-          <button class="button" type="button" onClick={() => props.filters.setHidden(new Set())}>
+      <Match when={props.history.ranked().length > 0}>
+        <EmptyState title="All keys of this time are hidden.">
+          <button class="button" type="button" onClick={() => props.filters.setHiddenIds(new Set())}>
             Show all keys
           </button>
-        </Empty>
+        </EmptyState>
       </Match>
     </Switch>
   );
 }
 
-function NothingUsed(props: { filters: UsageFilters }): JSX.Element {
+function NoUsage(props: { filters: UsageFilters }): JSX.Element {
   return (
     <Show
       when={props.filters.isFiltered()}
       fallback={
-        <Empty title="No requests in this time.">
+        <EmptyState title="No requests in this time.">
           <p>Choose a longer range, or send a request with one of the API keys.</p>
-        </Empty>
+        </EmptyState>
       }
     >
-      <Empty title="No key that matches was used in this time.">
+      <EmptyState title="No key that matches was used in this time.">
         <button class="button" type="button" onClick={() => props.filters.clear()}>
           Clear the filter
         </button>
-      </Empty>
+      </EmptyState>
     </Show>
   );
 }

@@ -1,16 +1,16 @@
 import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
-import { type Sums, sumsIn } from "../data/usage-history.ts";
+import { type UsageSums, sumsIn } from "../data/usage-history.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import type { Span } from "../data/time-range.ts";
-import { rememberCount, rememberedCount } from "../data/browser-settings.ts";
-import { createGrowingSlice, MoreRows } from "./infinite-scroll.tsx";
+import type { TimeSpan } from "../data/time-range.ts";
+import { saveCount, savedCount } from "../data/browser-settings.ts";
+import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { SkeletonRows } from "./page.tsx";
-import { SumCells } from "./usage-cells.tsx";
+import { UsageCells } from "./usage-cells.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
-  hidden: ReadonlySet<number>;
-  span: Span;
+  hiddenIds: ReadonlySet<number>;
+  span: TimeSpan;
   loading: boolean;
   onHide: (ids: ReadonlySet<number>) => void;
 }
@@ -20,12 +20,12 @@ const visibleRows = 8;
 
 /** The chart's keys with their sums; each can be taken out of the chart, the figures and the CSV. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
-  const byId = createMemo(() => new Map(props.ranked.map((one) => [one.key.id, one])));
+  const byId = createMemo(() => new Map(props.ranked.map((ranked) => [ranked.key.id, ranked])));
   // Rows go by id: a refresh brings new objects, and rows made anew would take the focus away.
-  const slice = createGrowingSlice(() => props.ranked.map(({ key }) => key.id));
-  createEffect(() => props.ranked.length > 0 && rememberCount("legend", props.ranked.length));
+  const scroll = createInfiniteScroll(() => props.ranked.map(({ key }) => key.id));
+  createEffect(() => props.ranked.length > 0 && saveCount("legend", props.ranked.length));
   const toggle = (id: number): void => {
-    const ids = new Set(props.hidden);
+    const ids = new Set(props.hiddenIds);
     if (!ids.delete(id)) ids.add(id);
     props.onHide(ids);
   };
@@ -50,16 +50,16 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
           </thead>
           <tbody>
             <Show when={props.loading && props.ranked.length === 0}>
-              <SkeletonRows columns={4} rows={Math.min(visibleRows, rememberedCount("legend", visibleRows))} />
+              <SkeletonRows columns={4} rows={Math.min(visibleRows, savedCount("legend", visibleRows))} />
             </Show>
-            <For each={slice.shown()}>
+            <For each={scroll.shown()}>
               {(id) => (
                 <Show when={byId().get(id)}>
-                  {(one) => (
+                  {(ranked) => (
                     <LegendRow
-                      one={one()}
-                      shown={!props.hidden.has(id)}
-                      sums={sumsIn(one().key, props.span)}
+                      ranked={ranked()}
+                      shown={!props.hiddenIds.has(id)}
+                      sums={sumsIn(ranked().key, props.span)}
                       onToggle={() => toggle(id)}
                     />
                   )}
@@ -68,11 +68,11 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
             </For>
           </tbody>
         </table>
-        <MoreRows slice={slice} />
+        <MoreRows scroll={scroll} />
       </div>
-      <Show when={props.hidden.size > 0}>
+      <Show when={props.hiddenIds.size > 0}>
         <p class="table-foot">
-          {props.hidden.size} hidden.{" "}
+          {props.hiddenIds.size} hidden.{" "}
           <button class="link" type="button" onClick={() => props.onHide(new Set())}>
             Show all
           </button>
@@ -83,9 +83,9 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
 }
 
 interface LegendRowProps {
-  one: RankedKey;
+  ranked: RankedKey;
   shown: boolean;
-  sums: Sums;
+  sums: UsageSums;
   onToggle: () => void;
 }
 
@@ -96,14 +96,14 @@ function LegendRow(props: LegendRowProps): JSX.Element {
         <label class="legend-key">
           <input
             type="checkbox"
-            class={`series-${props.one.colour}`}
+            class={`series-${props.ranked.colour}`}
             checked={props.shown}
             onChange={() => props.onToggle()}
           />
-          <span>{props.one.key.name}</span>
+          <span>{props.ranked.key.name}</span>
         </label>
       </th>
-      <SumCells sums={props.sums} />
+      <UsageCells sums={props.sums} />
     </tr>
   );
 }

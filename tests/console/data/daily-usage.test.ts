@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test";
-import { dailyCsv, dailyLines, type DailyRow, rowsByDay } from "../../../console/src/data/daily-usage.ts";
+import {
+  dailyUsageCsv,
+  dailyUsageLines,
+  type DailyUsageRow,
+  rowsByDay,
+} from "../../../console/src/data/daily-usage.ts";
 
-const row = (date: string, keyId: number, requests: number): DailyRow => ({
+const row = (date: string, keyId: number, requests: number): DailyUsageRow => ({
   date,
   key_id: keyId,
   key_name: `key ${keyId}`,
@@ -13,23 +18,23 @@ const usage = rowsByDay([row("2026-11-21", 1, 1), row("2026-11-21", 2, 2), row("
 const everyKey = (): boolean => true;
 
 test("by day, the keys of a day are summed", () => {
-  expect(dailyLines(usage, false, everyKey)).toEqual([
+  expect(dailyUsageLines(usage, false, everyKey)).toEqual([
     { date: "2026-11-21", key: undefined, requests: 3, input: 30, output: 300 },
     { date: "2026-11-20", key: undefined, requests: 4, input: 40, output: 400 },
   ]);
 });
 
 test("a day on which no shown key was used has no line", () => {
-  expect(dailyLines(usage, false, ({ key_id }) => key_id === 1).map(({ date }) => date)).toEqual(["2026-11-21"]);
+  expect(dailyUsageLines(usage, false, ({ key_id }) => key_id === 1).map(({ date }) => date)).toEqual(["2026-11-21"]);
 });
 
 test("the CSV has the lines and the columns of the table", () => {
-  expect(dailyCsv(dailyLines(usage, false, everyKey), false)).toBe(
+  expect(dailyUsageCsv(dailyUsageLines(usage, false, everyKey), false)).toBe(
     "date,request_count,input_tokens,output_tokens\r\n2026-11-21,3,30,300\r\n2026-11-20,4,40,400\r\n",
   );
   expect(
-    dailyCsv(
-      dailyLines(usage, true, ({ key_id }) => key_id === 2),
+    dailyUsageCsv(
+      dailyUsageLines(usage, true, ({ key_id }) => key_id === 2),
       true,
     ),
   ).toBe(

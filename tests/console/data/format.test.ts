@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import {
-  ago,
+  timeAgo,
   bucketName,
-  change,
+  percentChange,
   compact,
   count,
   gibibytes,
@@ -32,9 +32,9 @@ test.each([
   [1001, 1000, "±0%"],
   [5000, 1, "+499,900%"],
   [0, 10, "−100%"],
-])("%p after %p is a change of %s", (now, before, text) => expect(change(now, before)).toBe(text));
+])("%p after %p is a change of %s", (now, before, text) => expect(percentChange(now, before)).toBe(text));
 
-test("against nothing there is no change to tell", () => expect(change(10, 0)).toBeUndefined());
+test("against nothing there is no change to tell", () => expect(percentChange(10, 0)).toBeUndefined());
 
 test.each([
   [-3000, "just now"],
@@ -45,7 +45,7 @@ test.each([
   [3_600_000, "1 h ago"],
   [47 * 3_600_000, "47 h ago"],
   [72 * 3_600_000, "3 d ago"],
-])("%p ms is %s", (ms, text) => expect(ago(ms)).toBe(text));
+])("%p ms is %s", (ms, text) => expect(timeAgo(ms)).toBe(text));
 
 test("power, energy and memory keep their units readable", () => {
   expect([watts(412.4), watts(5321)]).toEqual(["412 W", "5.32 kW"]);

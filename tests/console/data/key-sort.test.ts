@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Key } from "../../../console/src/data/queries.ts";
-import { nextSort, readSort, sortKeys, sortText } from "../../../console/src/data/key-sort.ts";
+import { nextKeySort, parseKeySort, sortKeys, formatKeySort } from "../../../console/src/data/key-sort.ts";
 
 const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => ({
   id,
@@ -18,7 +18,7 @@ const keys = [
   key(2, "Beta 9", null, 5),
   key(3, "alpha", "2026-11-21T10:00:00.000+09:00", 7),
 ];
-const idsBy = (text: string | undefined): number[] => sortKeys(keys, readSort(text)).map(({ id }) => id);
+const idsBy = (text: string | undefined): number[] => sortKeys(keys, parseKeySort(text)).map(({ id }) => id);
 
 test("names sort as people count, whatever their case", () => {
   expect(idsBy("name")).toEqual([3, 2, 1]);
@@ -39,8 +39,8 @@ test.each([undefined, "", "nothing", "-", "toString"])("%p sorts as keys were cr
 });
 
 test("a column's first click sorts figures from the top and names from A, the second turns it round", () => {
-  const unsorted = readSort(undefined);
-  expect(sortText(nextSort(unsorted, "output"))).toBe("-output");
-  expect(sortText(nextSort(unsorted, "name"))).toBe("name");
-  expect(sortText(nextSort(readSort("-output"), "output"))).toBe("output");
+  const unsorted = parseKeySort(undefined);
+  expect(formatKeySort(nextKeySort(unsorted, "output"))).toBe("-output");
+  expect(formatKeySort(nextKeySort(unsorted, "name"))).toBe("name");
+  expect(formatKeySort(nextKeySort(parseKeySort("-output"), "output"))).toBe("output");
 });

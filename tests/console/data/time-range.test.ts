@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { dayMs, minuteMs, parseSeoulMinute } from "../../../console/src/data/seoul-time.ts";
 import {
   bucketQuery,
-  ranges,
-  type Range,
-  readView,
+  rangePresets,
+  type RangePreset,
+  readTimeRange,
   visibleSpan,
   zoomParameters,
 } from "../../../console/src/data/time-range.ts";
@@ -15,7 +15,7 @@ const minute = (text: string): number => parseSeoulMinute(text) ?? Number.NaN;
 describe("an address", () => {
   test("is read back as the zoom that wrote it", () => {
     const zoom = { from: minute("2026-11-21T10:00"), to: minute("2026-11-21T11:30") };
-    expect(readView({ range: "7d", ...zoomParameters(zoom) }, "24h")).toEqual({ range: "7d", zoom });
+    expect(readTimeRange({ range: "7d", ...zoomParameters(zoom) }, "24h")).toEqual({ preset: "7d", zoom });
   });
 
   test.each([
@@ -27,25 +27,25 @@ describe("an address", () => {
     ["with half a zoom", { from: "2026-11-21T10:00" }],
     ["with words for times", { from: "yesterday", to: "today" }],
   ])("%s shows what is usual", (_, parameters) => {
-    expect(readView(parameters, "24h")).toEqual({ range: "24h", zoom: undefined });
+    expect(readTimeRange(parameters, "24h")).toEqual({ preset: "24h", zoom: undefined });
   });
 });
 
 describe("a query", () => {
-  test.each(Object.keys(ranges) as Range[])("for %s asks for 720 buckets at most", (range) => {
-    const { bucketMinutes } = bucketQuery({ range, zoom: undefined }, now, 500);
-    const { from, to } = visibleSpan({ range, zoom: undefined }, now, bucketMinutes);
+  test.each(Object.keys(rangePresets) as RangePreset[])("for %s asks for 720 buckets at most", (preset) => {
+    const { bucketMinutes } = bucketQuery({ preset, zoom: undefined }, now, 500);
+    const { from, to } = visibleSpan({ preset, zoom: undefined }, now, bucketMinutes);
     expect((to - from) / minuteMs / bucketMinutes).toBeLessThanOrEqual(721);
   });
 
   test("for a zoom asks for finer buckets, back to its beginning", () => {
     const zoom = { from: minute("2026-11-19T10:00"), to: minute("2026-11-19T12:00") };
-    expect(bucketQuery({ range: "7d", zoom }, now, 5)).toEqual({ days: 3, bucketMinutes: 1 });
+    expect(bucketQuery({ preset: "7d", zoom }, now, 5)).toEqual({ days: 3, bucketMinutes: 1 });
   });
 
   test("for a distant zoom on many keys is no finer than what can be answered at once", () => {
     const from = now - 29 * dayMs;
-    const { days, bucketMinutes } = bucketQuery({ range: "30d", zoom: { from, to: from + 3_600_000 } }, now, 50);
+    const { days, bucketMinutes } = bucketQuery({ preset: "30d", zoom: { from, to: from + 3_600_000 } }, now, 50);
     expect(days).toBe(29);
     expect((days * 1440 * 50) / bucketMinutes).toBeLessThanOrEqual(200_000);
     expect(bucketMinutes).toBeLessThan(60);
@@ -53,15 +53,15 @@ describe("a query", () => {
 
   test("never asks for coarser buckets than the range has, nor for more days than the API gives", () => {
     const zoom = { from: now - 90 * dayMs, to: now };
-    expect(bucketQuery({ range: "30d", zoom }, now, 500)).toEqual({ days: 30, bucketMinutes: 60 });
+    expect(bucketQuery({ preset: "30d", zoom }, now, 500)).toEqual({ days: 30, bucketMinutes: 60 });
   });
 });
 
 test("what is shown spans whole buckets, with the one that is still filling", () => {
-  const span = visibleSpan({ range: "1h", zoom: undefined }, now, 1);
+  const span = visibleSpan({ preset: "1h", zoom: undefined }, now, 1);
   expect(span).toEqual({ from: minute("2026-11-21T12:05"), to: minute("2026-11-21T13:06") });
   const zoomed = visibleSpan(
-    { range: "7d", zoom: { from: minute("2026-11-21T10:07"), to: minute("2026-11-21T10:31") } },
+    { preset: "7d", zoom: { from: minute("2026-11-21T10:07"), to: minute("2026-11-21T10:31") } },
     now,
     15,
   );

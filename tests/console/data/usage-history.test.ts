@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import {
-  historyCsv,
-  historyFrom,
+  usageHistoryCsv,
+  usageHistoryFrom,
   type KeyHistory,
   metricOf,
-  steps,
+  usageSteps,
   sumsIn,
   type UsagePoint,
 } from "../../../console/src/data/usage-history.ts";
@@ -21,7 +21,7 @@ const point = (minute: number, keyId: number, requests: number, input: number, o
   output_tokens: output,
 });
 
-const history = historyFrom([
+const history = usageHistoryFrom([
   point(0, 1, 1, 10, 100),
   point(0, 2, 2, 20, 200),
   point(3, 1, 3, 30, 300),
@@ -41,8 +41,8 @@ test("points become columns by key, in order of time", () => {
 });
 
 test("a step holds the sum of its buckets, and a bucket that nobody used stays zero", () => {
-  expect([...steps(key(1), "output", span, minuteMs)]).toEqual([100, 0, 0, 300, 0]);
-  expect([...steps(key(1), "total", span, 2 * minuteMs)]).toEqual([110, 330, 0]);
+  expect([...usageSteps(key(1), "output", span, minuteMs)]).toEqual([100, 0, 0, 300, 0]);
+  expect([...usageSteps(key(1), "total", span, 2 * minuteMs)]).toEqual([110, 330, 0]);
 });
 
 test("a span's end is exclusive", () => {
@@ -52,13 +52,13 @@ test("a span's end is exclusive", () => {
 
 test("merging buckets into wider bars loses no token", () => {
   for (const stepMs of [1, 2, 3, 7].map((minutes) => minutes * minuteMs)) {
-    const sum = steps(key(1), "input", span, stepMs).reduce((total, value) => total + value, 0);
+    const sum = usageSteps(key(1), "input", span, stepMs).reduce((total, value) => total + value, 0);
     expect(sum).toBe(metricOf(sumsIn(key(1), span), "input"));
   }
 });
 
 test("the CSV holds the API's rows of the span and of the keys that are shown, by time, then by key", () => {
-  expect(historyCsv([key(2), key(1)], span)).toBe(
+  expect(usageHistoryCsv([key(2), key(1)], span)).toBe(
     [
       "bucket_start,key_id,key_name,request_count,input_tokens,output_tokens",
       "2026-11-21T10:00:00.000+09:00,1,key 1,1,10,100",
