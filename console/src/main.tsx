@@ -2,7 +2,10 @@ import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import type { JSX } from "solid-js";
 import { render } from "solid-js/web";
+import { queryClient } from "./data/queries.ts";
+import { tryResumeSession } from "./data/resume-session.ts";
 import { tickWhileVisible } from "./data/server-clock.ts";
+import { syncSessionAcrossTabs } from "./data/session.ts";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -11,9 +14,6 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
 import { Toasts } from "./parts/toasts.tsx";
-import { queryClient } from "./data/queries.ts";
-import { tryResumeSession } from "./data/resume-session.ts";
-import { syncSessionAcrossTabs } from "./data/session.ts";
 import "./styles/index.css";
 
 function Console(): JSX.Element {

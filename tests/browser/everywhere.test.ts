@@ -248,7 +248,7 @@ describe.skipIf(!hasBrowser)("every page", () => {
         }),
       );
     await page.getByRole("button", { name: "Refresh" }).click();
-    await page.getByRole("alert").getByText("The server does not answer.").waitFor();
+    await page.getByRole("alert").getByText("The server does not respond.").waitFor();
     expect((await spoken()).filter((text) => /just now|ago/.test(text))).toEqual([]);
   });
 

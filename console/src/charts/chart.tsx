@@ -9,28 +9,28 @@ import type { Series } from "./shapes.ts";
 import { Tooltip, type TooltipRow } from "./tooltip.tsx";
 
 export interface ChartProps {
-  /** What it shows, for who cannot see it. */
+  /** What the chart shows, for screen readers. */
   label: string;
   /** The data in a sentence or two. */
   summary: string;
   span: TimeSpan;
   bucketMs: number;
   kind: "bars" | "line";
-  /** The series in steps of this many milliseconds from the span's start; a NaN is a gap. */
+  /** The series in steps of `stepMs` from the span's start; NaN is a gap. */
   series: (stepMs: number) => Series[];
   format: (value: number) => string;
-  /** Whether only whole values make sense on the axis. */
+  /** Whether the axis has only whole values. */
   whole: boolean;
-  /** What the tooltip says of one step. */
+  /** The tooltip's rows for one step. */
   rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
   onZoom: (zoom: TimeSpan | undefined) => void;
   zoomed: boolean;
   loading: boolean;
-  /** Shown in place of bars where there is nothing to draw. */
+  /** Shown if there is nothing to draw. */
   empty?: JSX.Element;
 }
 
-/** Bars or a line over time. Drag, or Shift and the arrow keys, to look closer. */
+/** Bars or a line over time. Dragging, or Shift with the arrow keys and Enter, zooms. */
 export function Chart(props: ChartProps): JSX.Element {
   const summaryId = createUniqueId();
   let frame: HTMLDivElement | undefined;
@@ -39,7 +39,7 @@ export function Chart(props: ChartProps): JSX.Element {
     bucketMs: () => props.bucketMs,
     whole: () => props.whole,
     seriesIn: (stepMs) => props.series(stepMs),
-    // GPUs that draw nothing are a line along the ground; keys that use nothing are an empty chart.
+    // A power of 0 W is data, drawn as a line; a usage of 0 is not.
     isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
     frame: () => frame,
   });

@@ -4,7 +4,7 @@ import type { TimeSpan } from "../data/time-range.ts";
 
 export interface TooltipRow {
   label: string;
-  /** As in `Series`; -1 sets a sum apart, without a swatch. */
+  /** As in `Series`; -1 is a sum, without a swatch. */
   colour: number;
   value: string;
 }
@@ -13,7 +13,7 @@ interface TooltipProps {
   /** Pixels from the chart's left edge. */
   x: number;
   chartWidth: number;
-  /** Undefined: nothing is pointed at. */
+  /** Undefined: hidden. */
   span: TimeSpan | undefined;
   selecting: boolean;
   rows: TooltipRow[];

@@ -1,12 +1,12 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
-import { type UsageMetric, metricOf, usageMetrics, usageSteps, sumsIn } from "../data/usage-history.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
 import { minuteMs, spanLabel } from "../data/seoul-time.ts";
 import type { TimeSpan } from "../data/time-range.ts";
+import { metricOf, sumsIn, type UsageMetric, usageMetrics, usageSteps } from "../data/usage-history.ts";
 import { Chart } from "./chart.tsx";
-import type { TooltipRow } from "./tooltip.tsx";
 import type { Series } from "./shapes.ts";
+import type { TooltipRow } from "./tooltip.tsx";
 
 interface UsageChartProps {
   ranked: readonly RankedKey[];
@@ -22,7 +22,7 @@ interface UsageChartProps {
 
 const tooltipRows = 8;
 
-/** Stacked bars by key: those with a colour of their own, and Other on top. */
+/** Stacked bars by key, with Other on top. */
 export function UsageChart(props: UsageChartProps): JSX.Element {
   const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hiddenIds.has(key.id)));
 

@@ -11,7 +11,7 @@ export interface DailyUsageRow {
   output_tokens: number;
 }
 
-/** By day, in the order they came: a Map for the reason that `History` is one. */
+/** Rows by day, in the API's order. A Map for the same reason as `UsageHistory`. */
 export type DailyUsage = ReadonlyMap<string, readonly DailyUsageRow[]>;
 
 export function rowsByDay(rows: readonly DailyUsageRow[]): DailyUsage {
@@ -24,9 +24,10 @@ export function rowsByDay(rows: readonly DailyUsageRow[]): DailyUsage {
   return byDay;
 }
 
-/** A day's sums over some of the keys, or one key's row of a day. */
+/** One day, summed over keys or for a single key. */
 export interface DailyUsageLine extends UsageSums {
   date: string;
+  /** Undefined: summed over keys. */
   key: { id: number; name: string } | undefined;
 }
 
@@ -36,22 +37,22 @@ export const sumsOfRow = (row: DailyUsageRow): UsageSums => ({
   output: row.output_tokens,
 });
 
-/** What the daily table shows: of the keys that `shows` lets through, a line per day, or per day and key. */
+/** The lines of the daily table over the rows that match: one per day, or one per day and key. */
 export function dailyUsageLines(
   usage: DailyUsage,
   perKey: boolean,
   matches: (row: DailyUsageRow) => boolean,
 ): DailyUsageLine[] {
   return [...usage].flatMap(([date, rows]): DailyUsageLine[] => {
-    const shown = rows.filter(matches);
+    const matching = rows.filter(matches);
     if (perKey) {
-      return shown.map((row) => ({ date, key: { id: row.key_id, name: row.key_name }, ...sumsOfRow(row) }));
+      return matching.map((row) => ({ date, key: { id: row.key_id, name: row.key_name }, ...sumsOfRow(row) }));
     }
-    return shown.length === 0 ? [] : [{ date, key: undefined, ...addSums(shown.map(sumsOfRow)) }];
+    return matching.length === 0 ? [] : [{ date, key: undefined, ...addSums(matching.map(sumsOfRow)) }];
   });
 }
 
-/** The lines as they are shown: with key columns where each is of one key. */
+/** @param perKey adds the key columns */
 export function dailyUsageCsv(lines: readonly DailyUsageLine[], perKey: boolean): string {
   const keyColumns = perKey ? ["key_id", "key_name"] : [];
   const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];

@@ -7,12 +7,12 @@ const oneDecimalFormat = new Intl.NumberFormat("en-US", { maximumFractionDigits:
 /** `1,234,567` */
 export const count = (value: number): string => groupedFormat.format(value);
 
-/** `1.23M`; below 10,000 every digit, since those still fit. */
+/** `1.23M`; below 10,000 all digits, which still fit. */
 export const compact = (value: number): string =>
   Math.abs(value) < 10_000 ? oneDecimalFormat.format(value) : compactFormat.format(value);
 
-export const plural = (value: number, one: string, many = `${one}s`): string =>
-  `${count(value)} ${value === 1 ? one : many}`;
+export const plural = (value: number, singular: string, pluralForm = `${singular}s`): string =>
+  `${count(value)} ${value === 1 ? singular : pluralForm}`;
 
 /** `412 W`, `5.32 kW` */
 export const watts = (value: number): string =>
@@ -27,10 +27,10 @@ export function wattHours(value: number): string {
 export const threeDigits = (value: number): string =>
   new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 }).format(value);
 
-/** Mebibytes, as GPU tools report them, in the gibibytes that people compare. */
+/** Gibibytes of a value in mebibytes, the unit GPU tools report. */
 export const gibibytes = (mebibytes: number): string => oneDecimalFormat.format(mebibytes / 1024);
 
-/** How a value stands against an earlier one: `+12%`. Undefined where there is nothing to compare with. */
+/** `+12%`; undefined if the earlier value is 0. */
 export function percentChange(now: number, before: number): string | undefined {
   if (before === 0) return undefined;
   const percent = Math.round(((now - before) / before) * 100);
@@ -44,7 +44,7 @@ export function timeAgo(ms: number): string {
   return `${duration(ms)} ago`;
 }
 
-/** The largest unit alone: `12 s`, `5 min`, `3 h`, `12 d`. */
+/** Only the largest unit: `12 s`, `5 min`, `3 h`, `12 d`. */
 export function duration(ms: number): string {
   if (ms < minuteMs) return `${Math.floor(ms / 1000)} s`;
   if (ms < hourMs) return `${Math.floor(ms / minuteMs)} min`;
@@ -52,7 +52,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / dayMs)} d`;
 }
 
-/** `1-minute`, `2-hour`, `1-day`: a bucket's width as an adjective. */
+/** `1-minute`, `2-hour`, `1-day` */
 export function bucketName(minutes: number): string {
   if (minutes % 1440 === 0) return `${minutes / 1440}-day`;
   return minutes % 60 === 0 ? `${minutes / 60}-hour` : `${minutes}-minute`;

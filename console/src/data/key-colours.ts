@@ -1,9 +1,10 @@
-/** How many keys get a colour of their own; the rest fold into Other. */
+/** How many keys get their own colour; the chart draws the rest as Other. */
 export const colourCount = 8;
 
 /**
- * Gives each id a colour number from 1. An id keeps the one it had, so that bars do not change colour when a refresh changes their order.
- * @param before what this returned the last time
+ * Colour numbers from 1 for the first `colourCount` ids. An id keeps its previous colour, so that bars do not change
+ * colour when a refresh changes their order.
+ * @param before the previous return value
  */
 export function assignColours(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
   const colours = new Map<number, number>();

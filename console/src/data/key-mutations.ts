@@ -1,11 +1,11 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
-import { showToast } from "../parts/toasts.tsx";
 import type { Key } from "./queries.ts";
+import { showToast } from "./toasts.ts";
 
 export type KeyUpdate = Partial<Pick<Key, "name" | "is_active">>;
 
-/** Changes a key: the table shows it at once, and takes it back with the reason where the server refuses. */
+/** Updates a key. The table shows the change at once and reverts it with a message if the server refuses. */
 export function useUpdateKey(): UseMutationResult<Key, Error, { key: Key; update: KeyUpdate }, KeyUpdate> {
   const queries = useQueryClient();
   const replace = (id: number, update: KeyUpdate): void => {
@@ -15,7 +15,7 @@ export function useUpdateKey(): UseMutationResult<Key, Error, { key: Key; update
     mutationFn: ({ key, update }: { key: Key; update: KeyUpdate }) =>
       responseBody(api.keys({ id: key.id }).patch(update)),
     onMutate: async ({ key, update }) => {
-      // A list that is on its way was read before the change and would undo it on the screen.
+      // A list already requested was read before the change and would undo it on the screen.
       await queries.cancelQueries({ queryKey: ["keys"] });
       const before: KeyUpdate = { name: key.name, is_active: key.is_active };
       replace(key.id, update);
@@ -23,7 +23,7 @@ export function useUpdateKey(): UseMutationResult<Key, Error, { key: Key; update
     },
     onError: (error, { key }, before) => {
       if (before !== undefined) replace(key.id, before);
-      // Not the key's own name, which is still the refused one.
+      // `key` already has the new name, which the server refused.
       showToast(`“${before?.name ?? key.name}” was not changed: ${error.message}`, "error");
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["keys"] }),
@@ -38,7 +38,7 @@ export function useCreateKey(): UseMutationResult<Key, Error, { name: string; ke
   }));
 }
 
-/** Deletes a key: gone from the table at once, and back with the reason where the server refuses. */
+/** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
 export function useDeleteKey(): UseMutationResult<unknown, Error, Key, Key[] | undefined> {
   const queries = useQueryClient();
   return useMutation(() => ({

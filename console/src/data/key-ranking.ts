@@ -1,26 +1,30 @@
-import { type UsageHistory, type KeyHistory, type UsageMetric, metricOf, sumsIn } from "./usage-history.ts";
 import { assignColours } from "./key-colours.ts";
 import type { TimeSpan } from "./time-range.ts";
+import { type KeyHistory, metricOf, sumsIn, type UsageHistory, type UsageMetric } from "./usage-history.ts";
 
-/** One key of a legend. The colour is 0 where it is drawn as part of Other. */
+/** A key with its total in a span. Colour 0: drawn as part of Other. */
 export interface RankedKey {
   key: KeyHistory;
   total: number;
   colour: number;
 }
 
-/** Keys by what they used in a span, most first, with their colours. Keys without any are left out. */
+/**
+ * The matching keys with requests in a span, highest total first.
+ * @param before the previous return value, whose colours are kept
+ */
 export function rankKeys(
   history: UsageHistory,
   metric: UsageMetric,
   span: TimeSpan,
-  shows: (key: KeyHistory) => boolean,
+  matches: (key: KeyHistory) => boolean,
   before: readonly RankedKey[],
 ): RankedKey[] {
   const ranked = [...history.values()]
-    .filter(shows)
-    .map((key) => ({ key, total: metricOf(sumsIn(key, span), metric), sums: sumsIn(key, span) }))
+    .filter(matches)
+    .map((key) => ({ key, sums: sumsIn(key, span) }))
     .filter(({ sums }) => sums.requests > 0)
+    .map(({ key, sums }) => ({ key, total: metricOf(sums, metric) }))
     .toSorted((a, b) => b.total - a.total || a.key.id - b.key.id);
   const colours = assignColours(
     ranked.map(({ key }) => key.id),

@@ -1,6 +1,6 @@
 import type { Key } from "./queries.ts";
 
-/** The columns of the key table that can be sorted by, and which way the first click sorts. */
+/** The sortable columns of the key table, and the direction of the first click. */
 export const firstDirections = {
   name: "ascending",
   created: "descending",
@@ -23,7 +23,7 @@ const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
   name: (a, b) => byName.compare(a.name, b.name),
   created: (a, b) => a.id - b.id,
-  // Timestamps of one form in one zone sort as text; never used is before all of them.
+  // The timestamps share one format and zone, so they sort as text; a key never used sorts before all of them.
   used: (a, b) => ((a.last_used_at ?? "") < (b.last_used_at ?? "") ? -1 : a.last_used_at === b.last_used_at ? 0 : 1),
   requests: (a, b) => a.total_request_count - b.total_request_count,
   input: (a, b) => a.total_input_tokens - b.total_input_tokens,
@@ -35,7 +35,7 @@ export function sortKeys(keys: readonly Key[], { column, direction }: KeySort): 
   return keys.toSorted((a, b) => sign * compare[column](a, b) || a.id - b.id);
 }
 
-/** Reads `used` or `-used`, the minus for descending. */
+/** @param text `used` for ascending, `-used` for descending; anything unknown sorts by creation */
 export function parseKeySort(text: string | undefined): KeySort {
   const column = text?.replace(/^-/, "") ?? "";
   if (text === undefined || !Object.hasOwn(firstDirections, column))
@@ -46,7 +46,7 @@ export function parseKeySort(text: string | undefined): KeySort {
 export const formatKeySort = ({ column, direction }: KeySort): string =>
   direction === "descending" ? `-${column}` : column;
 
-/** What a click on a column's head leads to. */
+/** The sort after a click on a column header. */
 export function nextKeySort(current: KeySort, column: KeySortColumn): KeySort {
   if (current.column !== column) return { column, direction: firstDirections[column] };
   return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };

@@ -1,18 +1,18 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
-import { ApiError, api, responseBody } from "../client.ts";
+import { api, ApiError, responseBody } from "../client.ts";
 import { rowsByDay } from "./daily-usage.ts";
-import { usageHistoryFrom } from "./usage-history.ts";
 import { serverNow } from "./server-clock.ts";
 import type { BucketQuery } from "./time-range.ts";
+import { usageHistoryFrom } from "./usage-history.ts";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // A refusal stays one however often it is asked; a lost answer is worth one more try before a bar says so.
+      // An error response does not change on a retry. Without a response, try once more before the page reports it.
       retry: (failures, error) => failures < 1 && error instanceof ApiError && error.status === 0,
       retryDelay: 500,
       staleTime: 5000,
-      // On a loopback or an office LAN the browser's idea of being online means nothing.
+      // On loopback or a LAN, the browser's online state says nothing about the server.
       networkMode: "always",
     },
     mutations: { networkMode: "always" },
@@ -37,7 +37,7 @@ async function getDailyUsage(days: number) {
 
 async function getUsageHistory({ days, bucketMinutes }: BucketQuery) {
   const { points } = await responseBody(api.usage.history.get({ query: { days, bucket_minutes: bucketMinutes } }));
-  return { history: usageHistoryFrom(points), bucketMinutes, at: serverNow() };
+  return { history: usageHistoryFrom(points), bucketMinutes, fetchedAt: serverNow() };
 }
 
 async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
@@ -45,11 +45,11 @@ async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
     api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }),
   );
   const watts = new Map(body.points.map((point) => [Date.parse(point.recorded_at), point.power_draw_w]));
-  return { watts, bucketMinutes, at: serverNow() };
+  return { watts, bucketMinutes, fetchedAt: serverNow() };
 }
 
-// Polling stops by itself in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did
-// not change, so that a refresh neither takes the focus nor closes what is open.
+// Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
+// so that a refresh does not move the focus or close an open dialog.
 
 export const useOverviewQuery = (): QueryResult<typeof getOverview> =>
   useQuery(() => ({ queryKey: ["overview"], queryFn: getOverview, refetchInterval: 5000, reconcile: "gpu_id" }));
@@ -90,10 +90,10 @@ export const usePowerHistoryQuery = (query: () => BucketQuery): QueryResult<type
     placeholderData: keepPreviousData,
   }));
 
-/** What is shown stays until what was asked for has come. */
+/** Keeps the old data on the screen until the new data arrives. */
 const keepPreviousData = <T>(previous: T | undefined): T | undefined => previous;
 
-/** What failed is asked for again sooner: until it comes, the page says that something is wrong. */
+/** The page shows an error until a query succeeds again, so a failed one is retried sooner. */
 const refetchSoonerAfterError =
   (everyMs: number) =>
   ({ state }: { state: { status: string } }): number =>

@@ -8,7 +8,7 @@ const stored = readSetting("theme");
 const [theme, setTheme] = createSignal<Theme>(stored === "light" || stored === "dark" ? stored : "auto");
 export { theme };
 
-/** `theme.js` reads the same setting before the first paint of the next visit. */
+/** `public/theme.js` reads the same setting before the first paint of the next visit. */
 export function chooseTheme(chosen: Theme): void {
   setTheme(chosen);
   writeSetting("theme", chosen === "auto" ? undefined : chosen);

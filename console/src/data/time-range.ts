@@ -1,6 +1,6 @@
 import { ceilToStep, dayMs, floorToStep, hourMs, minuteMs, parseSeoulMinute, seoulMinute } from "./seoul-time.ts";
 
-/** How far a chart reaches back, and the buckets that show about 720 bars of it at most. */
+/** How far back a chart reaches, and the bucket width that gives at most about 720 bars. */
 export const rangePresets = {
   "1h": { label: "1 h", spanMs: hourMs, bucketMinutes: 1 },
   "6h": { label: "6 h", spanMs: 6 * hourMs, bucketMinutes: 1 },
@@ -11,18 +11,19 @@ export const rangePresets = {
 
 export type RangePreset = keyof typeof rangePresets;
 
-/** Epoch milliseconds, the end exclusive. */
+/** Epoch milliseconds; `to` is exclusive. */
 export interface TimeSpan {
   from: number;
   to: number;
 }
 
+/** What the URL selects: a preset, and possibly a zoom into it. */
 export interface TimeRange {
   preset: RangePreset;
   zoom: TimeSpan | undefined;
 }
 
-/** What the API is asked for. */
+/** The parameters of the API's histories. */
 export interface BucketQuery {
   days: number;
   bucketMinutes: number;
@@ -32,7 +33,7 @@ type SearchParameters = Readonly<Record<string, string | string[] | undefined>>;
 
 const isPreset = (text: unknown): text is RangePreset => typeof text === "string" && Object.hasOwn(rangePresets, text);
 
-/** Reads the address; what is not understood is left out. */
+/** Reads a time range from the URL; invalid parameters are ignored. */
 export function readTimeRange(parameters: SearchParameters, defaultPreset: RangePreset): TimeRange {
   const from = parseSeoulMinute(String(parameters["from"]));
   const to = parseSeoulMinute(String(parameters["to"]));
@@ -47,16 +48,19 @@ export const zoomParameters = (zoom: TimeSpan | undefined): { from: string | und
   to: zoom && seoulMinute(zoom.to),
 });
 
-/** How far back the API's histories reach. */
+/** How many days the API's histories cover. */
 export const maxDays = 30;
 
 const finerBuckets = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440];
 
-/** The API reaches back from now, so looking closely at a distant hour fetches all since: this many points are still answered and parsed without a wait. */
+/**
+ * The API's histories end now, so a zoom into a distant hour fetches everything since. The server sends and the browser
+ * parses this many points without a noticeable delay.
+ */
 const maxPoints = 200_000;
 const maxBars = 720;
 
-/** @param keyCount how many series a bucket may hold */
+/** @param keyCount how many points a bucket may have */
 export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number): BucketQuery {
   const { spanMs, bucketMinutes } = rangePresets[timeRange.preset];
   if (timeRange.zoom === undefined) return { days: Math.ceil(spanMs / dayMs), bucketMinutes };
@@ -67,7 +71,7 @@ export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number)
   return { days, bucketMinutes: Math.min(finer, bucketMinutes) };
 }
 
-/** What the chart spans: whole buckets, up to and with the one that is still filling. */
+/** The span of a chart: whole buckets, including the current one, which is incomplete. */
 export function visibleSpan(timeRange: TimeRange, now: number, bucketMinutes: number): TimeSpan {
   const bucketMs = bucketMinutes * minuteMs;
   if (timeRange.zoom !== undefined) {
@@ -84,7 +88,7 @@ export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>
 
 export const sameSpan = (a: TimeSpan, b: TimeSpan): boolean => a.from === b.from && a.to === b.to;
 
-/** For a choice of ranges. */
+/** For a control that selects a preset. */
 export const presetOptions = Object.entries(rangePresets).map(([value, { label }]) => ({
   value: value as RangePreset,
   label,

@@ -30,7 +30,7 @@ export interface UsageSums {
   output: number;
 }
 
-/** One key's buckets as columns, in order of time. */
+/** One key's buckets as columns, oldest first. */
 export interface KeyHistory {
   id: number;
   name: string;
@@ -41,18 +41,18 @@ export interface KeyHistory {
   output: number[];
 }
 
-/** By key id. A Map on purpose: the query library's store wraps plain objects in proxies, and there may be 200,000 points. */
+/** By key id. A Map because the query library's store wraps plain objects in proxies, and there may be 200,000 points. */
 export type UsageHistory = ReadonlyMap<number, KeyHistory>;
 
 export function usageHistoryFrom(points: readonly UsagePoint[]): UsageHistory {
   const history = new Map<number, KeyHistory>();
-  // Points of one bucket stand together and share the text of its time: parsing it once is most of the work saved.
-  let text = "";
+  // The points of a bucket are adjacent and share its timestamp. Parsing it once saves most of the work.
+  let timestamp = "";
   let start = 0;
   for (const point of points) {
-    if (point.bucket_start !== text) {
-      text = point.bucket_start;
-      start = Date.parse(text);
+    if (point.bucket_start !== timestamp) {
+      timestamp = point.bucket_start;
+      start = Date.parse(timestamp);
     }
     const key = keyIn(history, point);
     key.starts.push(start);
@@ -64,14 +64,14 @@ export function usageHistoryFrom(points: readonly UsagePoint[]): UsageHistory {
 }
 
 function keyIn(history: Map<number, KeyHistory>, point: UsagePoint): KeyHistory {
-  const known = history.get(point.key_id);
-  if (known !== undefined) return known;
+  const existing = history.get(point.key_id);
+  if (existing !== undefined) return existing;
   const key = { id: point.key_id, name: point.key_name, starts: [], requests: [], input: [], output: [] };
   history.set(point.key_id, key);
   return key;
 }
 
-/** The indexes of a key's buckets that begin inside the span: from (inclusive) to (exclusive). */
+/** The indexes of the buckets that start inside the span: from (inclusive) to (exclusive). */
 function indexesIn(starts: readonly number[], span: TimeSpan): [from: number, to: number] {
   return [firstAtOrAfter(starts, span.from), firstAtOrAfter(starts, span.to)];
 }
@@ -90,7 +90,7 @@ function firstAtOrAfter(sorted: readonly number[], value: number): number {
 const valueAt = (key: KeyHistory, metric: UsageMetric, index: number): number =>
   metric === "total" ? (key.input[index] ?? 0) + (key.output[index] ?? 0) : (key[metric][index] ?? 0);
 
-/** One key's values in steps of `stepMs` from the span's start. */
+/** A key's values in steps of `stepMs` from the span's start. */
 export function usageSteps(key: KeyHistory, metric: UsageMetric, span: TimeSpan, stepMs: number): Float64Array {
   const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs));
   const [from, to] = indexesIn(key.starts, span);
@@ -125,7 +125,7 @@ export function addSums(all: Iterable<UsageSums>): UsageSums {
   return sums;
 }
 
-/** Each bucket of each key in the span, by time, then by key: the API's rows in the API's order. */
+/** The API's rows for these keys and this span, in the API's order. */
 export function usageHistoryCsv(keys: readonly KeyHistory[], span: TimeSpan): string {
   const header = ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"];
   const rows = keys

@@ -1,5 +1,5 @@
 import { useSearchParams } from "@solidjs/router";
-import { type RangePreset, readTimeRange, type TimeSpan, type TimeRange, zoomParameters } from "./time-range.ts";
+import { type RangePreset, readTimeRange, type TimeRange, type TimeSpan, zoomParameters } from "./time-range.ts";
 
 export interface TimeRangeState {
   timeRange: () => TimeRange;
@@ -7,14 +7,14 @@ export interface TimeRangeState {
   setZoom: (zoom: TimeSpan | undefined) => void;
 }
 
-/** Range and zoom live in the address: a reload, the back button and a link to a colleague show the same. */
+/** The time range is part of the URL, so reload, Back and a shared link show the same data. */
 export function useTimeRange(defaultPreset: RangePreset): TimeRangeState {
   const [parameters, setParameters] = useSearchParams();
   return {
     timeRange: () => readTimeRange(parameters, defaultPreset),
     setPreset: (preset) =>
       setParameters({ range: preset === defaultPreset ? undefined : preset, ...zoomParameters(undefined) }),
-    // A step of its own in the history, so that Back leads out of a zoom.
+    // Adds a history entry, so that Back leaves the zoom.
     setZoom: (zoom) => setParameters(zoomParameters(zoom)),
   };
 }

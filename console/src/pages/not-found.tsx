@@ -1,6 +1,7 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { EmptyState, Page } from "../parts/page.tsx";
+import { Page } from "../parts/page.tsx";
+import { EmptyState } from "../parts/panel.tsx";
 
 export function NotFoundPage(): JSX.Element {
   return (

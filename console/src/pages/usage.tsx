@@ -1,42 +1,44 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { type UsageMetric, usageMetrics } from "../data/usage-history.ts";
-import { FilterField, SegmentedControl } from "../parts/controls.tsx";
-import { DailyUsagePanel, useDailyUsage } from "../parts/daily-usage-panel.tsx";
-import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
-import { Icon } from "../parts/icon.tsx";
-import { Figure, Page } from "../parts/page.tsx";
 import { useKeysQuery, useUsageSummaryQuery, useUsageTotalQuery } from "../data/queries.ts";
-import {
-  type UsageFilters,
-  type UsageHistoryState,
-  useUsageFilters,
-  useUsageHistory,
-} from "../data/use-usage-history.ts";
 import { presetOptions } from "../data/time-range.ts";
+import { type UsageMetric, usageMetrics } from "../data/usage-history.ts";
+import { useDailyUsage } from "../data/use-daily-usage.ts";
+import { type UsageFilters, useUsageFilters } from "../data/use-usage-filters.ts";
+import { type UsageHistoryState, useUsageHistory } from "../data/use-usage-history.ts";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
+import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
+import { Figure } from "../parts/figure.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { Page } from "../parts/page.tsx";
+import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,
   label: short,
 }));
 
-/** Today and all time, the history by key, and the days: one filter for all of them. */
+/** Usage today and in total, the history by key, and the days. The filters apply to history and days. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const usage = useUsageHistory(filters);
+  const history = useUsageHistory(filters);
   const summary = useUsageSummaryQuery();
   const total = useUsageTotalQuery();
   const daily = useDailyUsage();
   return (
-    <Page title="Usage" queries={[usage.query, summary, total]} slowQueries={[daily.query]}>
+    <Page title="Usage" queries={[history.query, summary, total]} slowQueries={[daily.query]}>
       <dl class="figures">
-        <SumFigure label="Requests today" today={summary.data?.request_count} all={total.data?.request_count} />
-        <SumFigure label="Input tokens today" today={summary.data?.input_tokens} all={total.data?.input_tokens} />
-        <SumFigure label="Output tokens today" today={summary.data?.output_tokens} all={total.data?.output_tokens} />
-        <SumFigure label="Total tokens today" today={summary.data?.total_tokens} all={total.data?.total_tokens} />
+        <TotalFigure label="Requests today" today={summary.data?.request_count} total={total.data?.request_count} />
+        <TotalFigure label="Input tokens today" today={summary.data?.input_tokens} total={total.data?.input_tokens} />
+        <TotalFigure
+          label="Output tokens today"
+          today={summary.data?.output_tokens}
+          total={total.data?.output_tokens}
+        />
+        <TotalFigure label="Total tokens today" today={summary.data?.total_tokens} total={total.data?.total_tokens} />
       </dl>
-      <Toolbar filters={filters} usage={usage} />
-      <UsageHistoryPanel filters={filters} history={usage} />
+      <Toolbar filters={filters} history={history} />
+      <UsageHistoryPanel filters={filters} history={history} />
       <DailyUsagePanel
         state={daily}
         isFiltered={filters.isFiltered() || filters.hiddenIds().size > 0}
@@ -47,16 +49,16 @@ export function UsagePage(): JSX.Element {
   );
 }
 
-function SumFigure(props: { label: string; today: number | undefined; all: number | undefined }): JSX.Element {
+function TotalFigure(props: { label: string; today: number | undefined; total: number | undefined }): JSX.Element {
   return (
     <Figure
       label={props.label}
       value={props.today === undefined ? undefined : compact(props.today)}
       exact={props.today === undefined ? undefined : count(props.today)}
       note={
-        <Show when={props.all !== undefined}>
-          <span title={`${count(props.all ?? 0)} by the keys that exist, since each was created`}>
-            {compact(props.all ?? 0)} all time
+        <Show when={props.total !== undefined}>
+          <span title={`${count(props.total ?? 0)} by the keys that exist, since each was created`}>
+            {compact(props.total ?? 0)} all time
           </span>
         </Show>
       }
@@ -64,17 +66,17 @@ function SumFigure(props: { label: string; today: number | undefined; all: numbe
   );
 }
 
-function Toolbar(props: { filters: UsageFilters; usage: UsageHistoryState }): JSX.Element {
+function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
   const keys = useKeysQuery();
   const nameOf = (id: number): string =>
-    props.usage.query.data?.history.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
+    props.history.history()?.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
   return (
     <div class="toolbar">
       <SegmentedControl
         label="Range"
         options={presetOptions}
-        value={props.usage.timeRange().preset}
-        onChange={(range) => props.usage.setPreset(range)}
+        value={props.history.timeRange().preset}
+        onChange={(preset) => props.history.setPreset(preset)}
       />
       <SegmentedControl
         label="What to show"

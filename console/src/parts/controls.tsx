@@ -8,7 +8,7 @@ interface SegmentedProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** One of a few: radio buttons, so that the arrow keys work as everywhere. */
+/** A choice of a few options. Radio buttons, so that the arrow keys work as usual. */
 export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JSX.Element {
   const name = createUniqueId();
   return (
@@ -39,7 +39,7 @@ export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JS
   );
 }
 
-/** The field that `/` leads to. */
+/** A search field; the shortcut `/` focuses it. */
 export function FilterField(props: { label: string; value: string; onInput: (text: string) => void }): JSX.Element {
   return (
     <label class="filter">
@@ -62,7 +62,7 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
   );
 }
 
-/** It says what is so, not what a click does: `alpha is active`. */
+/** @param props.label the state, not the effect of a click: `alpha is active` */
 export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
   return (
     <button
@@ -81,7 +81,7 @@ interface FieldIds {
   "aria-describedby": string;
 }
 
-/** A text field with its label above and a hint below, which is no part of its name. */
+/** A text field with a label above and a hint below; the hint is not part of its accessible name. */
 export function TextField(props: {
   label: string;
   hint: string;

@@ -3,13 +3,13 @@ import { Icon } from "./icon.tsx";
 
 interface CopyProps {
   text: string;
-  /** What is copied, for who cannot see it: `the key`. */
+  /** What is copied, for screen readers: `the key`. */
   what: string;
   primary?: boolean;
   onCopied?: () => void;
 }
 
-/** A button that copies, and says so only once it has. */
+/** Copies a text, and confirms only after the copy succeeded. */
 export function CopyButton(props: CopyProps): JSX.Element {
   const [outcome, setOutcome] = createSignal<"copied" | "failed">();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,7 +41,7 @@ export function CopyButton(props: CopyProps): JSX.Element {
   );
 }
 
-/** Over plain HTTP on a LAN name there is no `navigator.clipboard`: a selected text field and the old command do it there. */
+/** Over plain HTTP on a LAN name there is no `navigator.clipboard`; `execCommand` still works there. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -55,7 +55,7 @@ function copyBySelection(text: string): boolean {
   const field = document.createElement("textarea");
   field.value = text;
   field.className = "visually-hidden";
-  // Inside an open dialog, since everything else is inert then.
+  // While a dialog is open, everything outside it is inert.
   (document.querySelector("dialog[open]") ?? document.body).append(field);
   const focused = document.activeElement;
   field.select();
@@ -65,7 +65,7 @@ function copyBySelection(text: string): boolean {
   return copied;
 }
 
-/** One line of text to take along, with its copy button. */
+/** A line of text with its copy button. */
 export function CopyLine(props: CopyProps): JSX.Element {
   let code: HTMLElement | undefined;
   const selectAll = (): void => {

@@ -1,42 +1,26 @@
-import { useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
 import {
+  type DailyUsage,
   dailyUsageCsv,
   type DailyUsageLine,
-  type DailyUsageRow,
-  type DailyUsage,
   dailyUsageLines,
+  type DailyUsageRow,
 } from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
 import { addSums, type UsageSums } from "../data/usage-history.ts";
-import { useDailyUsageQuery } from "../data/queries.ts";
+import { type DailyUsageState, dayOptions } from "../data/use-daily-usage.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
-import { EmptyState, Panel, SkeletonRows } from "./page.tsx";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
+import { EmptyState, Panel } from "./panel.tsx";
+import { SkeletonRows } from "./skeleton.tsx";
 import { UsageCells } from "./usage-cells.tsx";
 
-const dayChoices = ["7", "30", "90", "365"] as const;
-type DayChoice = (typeof dayChoices)[number];
-
-const dayOptions = dayChoices.map((value) => ({ value, label: `${value} d` }));
 const groupOptions = [
   { value: "day", label: "By day" },
   { value: "key", label: "By day and key" },
 ] as const;
-
-export interface DailyUsageState {
-  days: () => DayChoice;
-  query: ReturnType<typeof useDailyUsageQuery>;
-}
-
-/** The days that the address asks for. */
-export function useDailyUsage(): DailyUsageState {
-  const [parameters] = useSearchParams<{ days?: string }>();
-  const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
-  return { days, query: useDailyUsageQuery(() => Number(days())) };
-}
 
 interface DailyUsagePanelProps {
   state: DailyUsageState;
@@ -45,43 +29,12 @@ interface DailyUsagePanelProps {
   onClear: () => void;
 }
 
-/** Days back from today, one line each or one for each key. */
+/** The last days, one line each or one per key. */
 export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
-  const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
-  const days = (): DayChoice => props.state.days();
   const usage = (): DailyUsage | undefined => props.state.query.data?.byDay;
-  const perKey = (): boolean => parameters.daily === "key";
-  const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), perKey(), props.matches));
-
-  const exportCsv = (): void => {
-    downloadCsv(`usage-daily-${days()}-days.csv`, dailyUsageCsv(lines(), perKey()));
-  };
-
+  const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), props.state.perKey(), props.matches));
   return (
-    <Panel
-      title="Daily"
-      hint="Days of Seoul"
-      actions={
-        <>
-          <SegmentedControl
-            label="Lines"
-            options={groupOptions}
-            value={perKey() ? "key" : "day"}
-            onChange={(lineKind) => setParameters({ daily: lineKind === "key" ? "key" : undefined }, { replace: true })}
-          />
-          <SegmentedControl
-            label="Days"
-            options={dayOptions}
-            value={days()}
-            onChange={(choice) => setParameters({ days: choice === "30" ? undefined : choice }, { replace: true })}
-          />
-          <button class="button" type="button" disabled={lines().length === 0} onClick={exportCsv}>
-            <Icon name="download" />
-            CSV
-          </button>
-        </>
-      }
-    >
+    <Panel title="Daily" hint="Days of Seoul" actions={<PanelActions state={props.state} lines={lines()} />}>
       <Show
         when={usage() === undefined || lines().length > 0}
         fallback={
@@ -94,9 +47,35 @@ export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
           </Show>
         }
       >
-        <DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={perKey()} />
+        <DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={props.state.perKey()} />
       </Show>
     </Panel>
+  );
+}
+
+function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsageLine[] }): JSX.Element {
+  const exportCsv = (): void => {
+    downloadCsv(`usage-daily-${props.state.days()}-days.csv`, dailyUsageCsv(props.lines, props.state.perKey()));
+  };
+  return (
+    <>
+      <SegmentedControl
+        label="Lines"
+        options={groupOptions}
+        value={props.state.perKey() ? "key" : "day"}
+        onChange={(group) => props.state.setPerKey(group === "key")}
+      />
+      <SegmentedControl
+        label="Days"
+        options={dayOptions}
+        value={props.state.days()}
+        onChange={(days) => props.state.setDays(days)}
+      />
+      <button class="button" type="button" disabled={props.lines.length === 0} onClick={exportCsv}>
+        <Icon name="download" />
+        CSV
+      </button>
+    </>
   );
 }
 

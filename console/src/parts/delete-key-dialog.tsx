@@ -1,13 +1,13 @@
 import { type JSX, onMount, Show } from "solid-js";
 import { plural } from "../data/format.ts";
-import { useUpdateKey, useDeleteKey } from "../data/key-mutations.ts";
+import { useDeleteKey, useUpdateKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 
-/** Says what is lost and offers what loses nothing; Cancel has the focus, so that Enter deletes nothing. */
+/** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
-  const change = useUpdateKey();
-  const deletion = useDeleteKey();
+  const updateKey = useUpdateKey();
+  const deleteKey = useDeleteKey();
   let cancel: HTMLButtonElement | undefined;
   onMount(() => cancel?.focus());
 
@@ -31,7 +31,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
             class="button"
             type="button"
             onClick={() => {
-              change.mutate({ key: props.key, update: { is_active: false } });
+              updateKey.mutate({ key: props.key, update: { is_active: false } });
               props.onClose();
             }}
           >
@@ -42,7 +42,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
           class="button danger"
           type="button"
           onClick={() => {
-            deletion.mutate(props.key);
+            deleteKey.mutate(props.key);
             props.onClose();
           }}
         >

@@ -1,53 +1,60 @@
 import { type JSX, Show } from "solid-js";
+import { Chart } from "../charts/chart.tsx";
 import type { EnergyPerTokens } from "../data/energy.ts";
-import type { EnergyState } from "../data/use-energy.ts";
 import { bucketName, compact, count, threeDigits, wattHours, watts } from "../data/format.ts";
 import { minuteMs, spanLabel } from "../data/seoul-time.ts";
-import { presetOptions } from "../data/time-range.ts";
-import { Chart } from "../charts/chart.tsx";
+import { presetOptions, type TimeSpan } from "../data/time-range.ts";
+import type { EnergyState } from "../data/use-energy.ts";
 import { SegmentedControl } from "./controls.tsx";
-import { EmptyState, Figure, Panel } from "./page.tsx";
+import { Figure } from "./figure.tsx";
+import { EmptyState, Panel } from "./panel.tsx";
 
 const powerColour = 3;
 const outputColour = 1;
 
-/** Power over output tokens, on one axis of time, and what a thousand tokens cost in energy. */
+/** Power and output tokens on one time axis, and the energy per thousand tokens. */
 export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
-  const state = (): EnergyState => props.state;
-  const upTo = (): string =>
-    state().powerBucketMinutes() === 1
-      ? "every minute counts at its"
-      : `every ${state().powerBucketMinutes()} minutes count at their`;
+  const span = (): TimeSpan => props.state.usage.span();
   return (
     <Panel
       title="Energy beside tokens"
-      hint={spanLabel(state().span().from, state().span().to)}
+      hint={spanLabel(span().from, span().to)}
       actions={
         <>
-          <Show when={state().timeRange().zoom}>
-            <button class="button" type="button" onClick={() => state().setZoom(undefined)}>
+          <Show when={props.state.timeRange().zoom}>
+            <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
               Reset zoom
             </button>
           </Show>
           <SegmentedControl
             label="Range"
             options={presetOptions}
-            value={state().timeRange().preset}
-            onChange={(range) => state().setPreset(range)}
+            value={props.state.timeRange().preset}
+            onChange={(preset) => props.state.setPreset(preset)}
           />
         </>
       }
     >
-      <EnergyFigures energy={state().energy()} />
+      <EnergyFigures energy={props.state.total()} />
       <h3 class="chart-title">Power of all GPUs</h3>
-      <PowerChart state={state()} />
+      <PowerChart state={props.state} />
       <h3 class="chart-title">Output tokens of all keys</h3>
-      <OutputChart state={state()} />
-      <p class="footnote">
-        Energy is an upper bound: {upTo()} highest reading, summed over the GPUs. Tokens count in{" "}
-        {bucketName(state().usageBucketMinutes())} buckets in which power was measured.
-      </p>
+      <OutputChart state={props.state} />
+      <BoundNote state={props.state} />
     </Panel>
+  );
+}
+
+function BoundNote(props: { state: EnergyState }): JSX.Element {
+  const upTo = (): string => {
+    const minutes = props.state.power.bucketMinutes();
+    return minutes === 1 ? "every minute counts at its" : `every ${minutes} minutes count at their`;
+  };
+  return (
+    <p class="footnote">
+      Energy is an upper bound: {upTo()} highest reading, summed over the GPUs. Tokens count in{" "}
+      {bucketName(props.state.usage.bucketMinutes())} buckets in which power was measured.
+    </p>
   );
 }
 
@@ -74,9 +81,9 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Power of all GPUs over time"
-      summary={`Highest ${watts(props.state.peakPower())}, ${spanLabel(props.state.span().from, props.state.span().to)}.`}
-      span={props.state.span()}
-      bucketMs={props.state.powerBucketMinutes() * minuteMs}
+      summary={`Highest ${watts(props.state.peakPower())}, ${spanLabel(props.state.usage.span().from, props.state.usage.span().to)}.`}
+      span={props.state.usage.span()}
+      bucketMs={props.state.power.bucketMinutes() * minuteMs}
       kind="line"
       series={(stepMs) => [{ id: 1, label: "Power", colour: powerColour, values: props.state.powerIn(stepMs) }]}
       format={watts}
@@ -87,7 +94,7 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
       }}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.timeRange().zoom !== undefined}
-      loading={props.state.isPowerLoading()}
+      loading={props.state.power.isLoading()}
       empty={<EmptyState title="No power was reported in this time." />}
     />
   );
@@ -97,21 +104,21 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Output tokens of all keys over time"
-      summary={`${count(props.state.energy()?.outputTokens ?? 0)} output tokens while power was measured.`}
-      span={props.state.span()}
-      bucketMs={props.state.usageBucketMinutes() * minuteMs}
+      summary={`${count(props.state.total()?.outputTokens ?? 0)} output tokens while power was measured.`}
+      span={props.state.usage.span()}
+      bucketMs={props.state.usage.bucketMinutes() * minuteMs}
       kind="bars"
       series={(stepMs) => [{ id: 1, label: "Output", colour: outputColour, values: props.state.outputIn(stepMs) }]}
       format={compact}
       whole
       rows={(at, [drawn], step) => [
         { label: "Output tokens", colour: outputColour, value: count(drawn?.values[step] ?? 0) },
-        { label: "Energy", colour: powerColour, value: wattHours(props.state.energyIn(at).wattHours) },
-        { label: "Wh per 1,000", colour: -1, value: perThousand(props.state.energyIn(at)) },
+        { label: "Energy", colour: powerColour, value: wattHours(props.state.totalIn(at).wattHours) },
+        { label: "Wh per 1,000", colour: -1, value: perThousand(props.state.totalIn(at)) },
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.timeRange().zoom !== undefined}
-      loading={props.state.isUsageLoading()}
+      loading={props.state.usage.isLoading()}
       empty={<EmptyState title="No output tokens in this time." />}
     />
   );

@@ -3,9 +3,9 @@ import type { JSX } from "solid-js";
 import { curlCommand } from "../data/curl-command.ts";
 import { CopyLine } from "./copy-button.tsx";
 import { Icon } from "./icon.tsx";
-import { Panel } from "./page.tsx";
+import { Panel } from "./panel.tsx";
 
-/** What a new installation shows in place of an empty chart. */
+/** Shown by a new installation instead of an empty chart. */
 export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separatePorts: boolean }): JSX.Element {
   return (
     <Panel title="First steps">

@@ -1,10 +1,10 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
 import { gibibytes, watts } from "../data/format.ts";
 import { isStale } from "../data/gpu-state.ts";
-import { now } from "../data/server-clock.ts";
 import type { Gpu } from "../data/queries.ts";
-import { Skeleton } from "./page.tsx";
+import { now } from "../data/server-clock.ts";
 import { RelativeTime } from "./relative-time.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   const stale = (): boolean => isStale(props.gpu, now());

@@ -3,11 +3,11 @@ import type { JSX } from "solid-js";
 import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** Two ways to let a GPU host report here. */
+/** Two ways to send GPU samples to this server. */
 export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   return (
     <Dialog title="Add a GPU host" onClose={() => props.onClose()}>
-      <GpuAgentCommands onLeave={() => props.onClose()} />
+      <GpuAgentCommands onNavigate={() => props.onClose()} />
       <div class="dialog-actions">
         <button class="button primary" type="button" onClick={() => props.onClose()}>
           Done
@@ -17,13 +17,13 @@ export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   );
 }
 
-export function GpuAgentCommands(props: { onLeave?: () => void }): JSX.Element {
+export function GpuAgentCommands(props: { onNavigate?: () => void }): JSX.Element {
   return (
     <div class="steps">
       <p>
         On the host that holds the GPUs, run Tollgate as a pusher. It posts a sample of each GPU about once a second,
         with any active{" "}
-        <A href="/keys" onClick={() => props.onLeave?.()}>
+        <A href="/keys" onClick={() => props.onNavigate?.()}>
           API key
         </A>{" "}
         in place of <code>KEY</code>.

@@ -27,7 +27,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Decoration beside words: whoever hears the page hears the words alone. */
+/** Decoration next to text: screen readers skip it. */
 export function Icon(props: { name: IconName }): JSX.Element {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">

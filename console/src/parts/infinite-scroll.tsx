@@ -7,11 +7,11 @@ export interface InfiniteScroll<T> {
   shown: () => T[];
   hiddenCount: () => number;
   showMore: () => void;
-  /** For the element after the last row: coming near it shows more. */
+  /** Shows more when the element after the last row comes near the viewport. */
   showMoreWhenSeen: (element: Element) => void;
 }
 
-/** The first rows of a long list, and more as the reader gets there: 18,000 table rows at once take seconds to lay out. */
+/** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
 export function createInfiniteScroll<T>(list: () => T[]): InfiniteScroll<T> {
   const [limit, setLimit] = createSignal(pageRows);
   const showMore = (): void => void setLimit((rows) => rows + pageRows);
@@ -34,7 +34,7 @@ export function createInfiniteScroll<T>(list: () => T[]): InfiniteScroll<T> {
   };
 }
 
-/** Below a table: how many rows are left, and the way to them for who does not scroll. */
+/** Below a table: how many rows are not shown, and a button for whoever does not scroll. */
 export function MoreRows(props: { scroll: InfiniteScroll<unknown> }): JSX.Element {
   return (
     <Show when={props.scroll.hiddenCount() > 0}>

@@ -1,12 +1,12 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useCreateKey } from "../data/key-mutations.ts";
 import { curlCommand } from "../data/curl-command.ts";
+import { useCreateKey } from "../data/key-mutations.ts";
 import { type Key, useOverviewQuery } from "../data/queries.ts";
-import { CopyLine } from "./copy-button.tsx";
 import { TextField } from "./controls.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** First asks for a name, then shows the secret, once. */
+/** A form for the new key, then its secret, which is shown only once. */
 export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
   return (
@@ -23,22 +23,22 @@ export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
 }
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
-  const creation = useCreateKey();
+  const createKey = useCreateKey();
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
 
-  const create = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const own = key?.value.trim() ?? "";
-    creation.mutate(
-      { name: name?.value ?? "", ...(own === "" ? {} : { key: own }) },
+    const ownKey = key?.value.trim() ?? "";
+    createKey.mutate(
+      { name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
       { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
     );
   };
 
   return (
-    <form onSubmit={create}>
+    <form onSubmit={submit}>
       <TextField label="Name" hint="Who or what will use it. It can be changed later.">
         {(ids) => (
           <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
@@ -50,7 +50,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
         </TextField>
       </details>
-      <Show when={creation.error}>
+      <Show when={createKey.error}>
         {(error) => (
           <p class="form-error" role="alert">
             {error().message}
@@ -61,7 +61,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         <button class="button" type="button" onClick={() => props.onCancel()}>
           Cancel
         </button>
-        <button class="button primary" type="submit" disabled={creation.isPending}>
+        <button class="button primary" type="submit" disabled={createKey.isPending}>
           Create key
         </button>
       </div>
@@ -72,11 +72,11 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   const [copied, setCopied] = createSignal(false);
   const overview = useOverviewQuery();
-  let heading: HTMLParagraphElement | undefined;
-  onMount(() => heading?.focus());
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
   return (
     <>
-      <p ref={heading} tabindex="-1" class="lead">
+      <p ref={lead} tabindex="-1" class="lead">
         Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
       </p>
       <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />

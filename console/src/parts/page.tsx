@@ -1,9 +1,9 @@
-import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
+import { createEffect, type JSX, Show } from "solid-js";
 import { timeAgo } from "../data/format.ts";
 import { now, toServerTime } from "../data/server-clock.ts";
 import { Icon } from "./icon.tsx";
 
-/** What a page needs to know of the queries it shows. */
+/** The part of a query that a page needs. */
 export interface PageQuery {
   readonly dataUpdatedAt: number;
   readonly isFetching: boolean;
@@ -14,15 +14,15 @@ export interface PageQuery {
 
 interface PageProps {
   title: string;
-  /** The oldest of them is how fresh the page is. */
+  /** The page is as fresh as the oldest of these. */
   queries: readonly PageQuery[];
-  /** What else the page loads, and less often: it may fail like the others, but its age says little. */
+  /** Queries that refresh less often: the page reports their errors, but not their age. */
   slowQueries?: readonly PageQuery[];
   actions?: JSX.Element;
   children: JSX.Element;
 }
 
-/** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
+/** A page with its heading, its freshness and, after a failed query, a notice. Data already loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
   const all = (): readonly PageQuery[] => [...props.queries, ...(props.slowQueries ?? [])];
@@ -60,7 +60,6 @@ export function Page(props: PageProps): JSX.Element {
   );
 }
 
-/** As fresh as the oldest of what is shown. */
 function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void }): JSX.Element {
   const oldest = (): PageQuery | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);
@@ -83,74 +82,3 @@ function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void
 }
 
 const sinceLoaded = ({ dataUpdatedAt }: PageQuery): string => timeAgo(now() - toServerTime(dataUpdatedAt));
-
-export function Panel(props: {
-  title: string;
-  hint?: JSX.Element;
-  actions?: JSX.Element;
-  children: JSX.Element;
-}): JSX.Element {
-  const id = createUniqueId();
-  return (
-    <section class="panel" aria-labelledby={id}>
-      <header class="panel-head">
-        <h2 id={id}>{props.title}</h2>
-        <Show when={props.hint}>
-          <p class="hint">{props.hint}</p>
-        </Show>
-        <div class="actions">{props.actions}</div>
-      </header>
-      {props.children}
-    </section>
-  );
-}
-
-/** Nothing here yet, and what to do about it. */
-export function EmptyState(props: { title: string; children?: JSX.Element }): JSX.Element {
-  return (
-    <div class="empty">
-      <p class="empty-title">{props.title}</p>
-      {props.children}
-    </div>
-  );
-}
-
-/** One figure with its name above and its context below. */
-export function Figure(props: {
-  label: string;
-  /** Undefined while it loads: its room is kept. */
-  value: string | undefined;
-  exact?: string | undefined;
-  note?: JSX.Element;
-}): JSX.Element {
-  return (
-    <div class="figure">
-      <dt>{props.label}</dt>
-      <dd class="value" title={props.exact}>
-        <Show when={props.value} fallback={<Skeleton />}>
-          {props.value}
-        </Show>
-      </dd>
-      <dd class="note">{props.note}</dd>
-    </div>
-  );
-}
-
-export const Skeleton = (): JSX.Element => <span class="skeleton" aria-hidden="true" />;
-
-/** Rows that hold a table's room while it loads. */
-export function SkeletonRows(props: { columns: number; rows?: number }): JSX.Element {
-  return (
-    <>
-      {Array.from({ length: props.rows ?? 6 }, () => (
-        <tr class="skeleton-row" aria-hidden="true">
-          {Array.from({ length: props.columns }, () => (
-            <td>
-              <Skeleton />
-            </td>
-          ))}
-        </tr>
-      ))}
-    </>
-  );
-}

@@ -1,9 +1,9 @@
 import { type JSX, Show } from "solid-js";
 import { timeAgo } from "../data/format.ts";
-import { now } from "../data/server-clock.ts";
 import { dateTimeLabel, seoulTimestamp } from "../data/seoul-time.ts";
+import { now } from "../data/server-clock.ts";
 
-/** How long ago, ticking; the exact time of Seoul on hover. */
+/** The time since `at`, updated every second; the exact Seoul time on hover. */
 export function RelativeTime(props: { at: number }): JSX.Element {
   return (
     <time datetime={seoulTimestamp(props.at)} title={dateTimeLabel(props.at)}>
@@ -12,7 +12,7 @@ export function RelativeTime(props: { at: number }): JSX.Element {
   );
 }
 
-/** @param props.at an ISO 8601 timestamp of the API */
+/** @param props.at an ISO 8601 timestamp */
 export function RelativeTimeOrNever(props: { at: string | null }): JSX.Element {
   return (
     <Show when={props.at} fallback={<span class="faint">Never</span>}>

@@ -5,12 +5,12 @@ import { resumeSession } from "../data/resume-session.ts";
 import { mayHaveSession, session } from "../data/session.ts";
 import { Shell } from "./shell.tsx";
 
-/** As pages do that show what they load. */
+/** The interval of the pages' own queries. */
 const retryMs = 5000;
 
 /**
- * Lets through who has a session; sends everybody else to the login page, with the way back in the address. Who may have
- * one sees the page at once, which loads its data while the session is asked for.
+ * Shows the page with a session, and opens the login page without one; the current address becomes `?next=`. If the
+ * browser may have a session, the page renders and loads its data while the session is resumed.
  */
 export function RequireSession(props: RouteSectionProps): JSX.Element {
   const location = useLocation();
@@ -52,16 +52,20 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
         </Show>
       }
     >
-      {(text) => (
-        <main class="login">
-          <div class="notice" role="alert" data-tone="error">
-            <p>{text()}.</p>
-            <button class="button" type="button" onClick={() => void resume()}>
-              Try again
-            </button>
-          </div>
-        </main>
-      )}
+      {(message) => <ResumeProblem message={message()} onRetry={() => void resume()} />}
     </Show>
+  );
+}
+
+function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Element {
+  return (
+    <main class="login">
+      <div class="notice" role="alert" data-tone="error">
+        <p>{props.message}.</p>
+        <button class="button" type="button" onClick={() => props.onRetry()}>
+          Try again
+        </button>
+      </div>
+    </main>
   );
 }

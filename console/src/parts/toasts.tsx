@@ -1,26 +1,8 @@
-import { createSignal, For, type JSX } from "solid-js";
+import { For, type JSX } from "solid-js";
+import { dismissToast, toasts } from "../data/toasts.ts";
 import { Icon } from "./icon.tsx";
 
-type Tone = "info" | "error";
-
-interface Toast {
-  text: string;
-  tone: Tone;
-}
-
-const shownMs: Record<Tone, number> = { info: 4000, error: 10_000 };
-
-const [toasts, setToasts] = createSignal<Toast[]>([]);
-
-const dismiss = (toast: Toast): void => void setToasts((all) => all.filter((one) => one !== toast));
-
-/** A line at the foot of the page, read out by screen readers. */
-export function showToast(text: string, tone: Tone = "info"): void {
-  const toast = { text, tone };
-  setToasts((all) => [...all.slice(-2), toast]);
-  setTimeout(() => dismiss(toast), shownMs[tone]);
-}
-
+/** The visible toasts. Screen readers announce them. */
 export function Toasts(): JSX.Element {
   return (
     <div class="toasts" role="status" aria-live="polite">
@@ -28,7 +10,7 @@ export function Toasts(): JSX.Element {
         {(toast) => (
           <div class="toast" data-tone={toast.tone}>
             <span>{toast.text}</span>
-            <button class="icon-button" type="button" aria-label="Dismiss" onClick={() => dismiss(toast)}>
+            <button class="icon-button" type="button" aria-label="Dismiss" onClick={() => dismissToast(toast)}>
               <Icon name="close" />
             </button>
           </div>

@@ -2,7 +2,7 @@ import type { JSX } from "solid-js";
 import { count } from "../data/format.ts";
 import type { UsageSums } from "../data/usage-history.ts";
 
-/** Requests, input and output, as every table of usage has them side by side. */
+/** The columns that all usage tables share. */
 export function UsageCells(props: { sums: UsageSums }): JSX.Element {
   return (
     <>

@@ -1,13 +1,14 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
-import { bucketName, compact, count } from "../data/format.ts";
-import { metricOf, usageMetrics } from "../data/usage-history.ts";
-import { now } from "../data/server-clock.ts";
-import { dayMs, spanLabel } from "../data/seoul-time.ts";
-import type { UsageFilters, UsageHistoryState } from "../data/use-usage-history.ts";
-import { maxDays, type TimeSpan } from "../data/time-range.ts";
-import { Icon } from "./icon.tsx";
-import { EmptyState, Panel } from "./page.tsx";
 import { UsageChart } from "../charts/usage-chart.tsx";
+import { bucketName, compact, count } from "../data/format.ts";
+import { dayMs, spanLabel } from "../data/seoul-time.ts";
+import { now } from "../data/server-clock.ts";
+import { maxDays, type TimeSpan } from "../data/time-range.ts";
+import { metricOf, usageMetrics } from "../data/usage-history.ts";
+import type { UsageFilters } from "../data/use-usage-filters.ts";
+import type { UsageHistoryState } from "../data/use-usage-history.ts";
+import { Icon } from "./icon.tsx";
+import { EmptyState, Panel } from "./panel.tsx";
 import { UsageLegend } from "./usage-legend.tsx";
 
 interface UsageHistoryPanelProps {
@@ -15,7 +16,7 @@ interface UsageHistoryPanelProps {
   history: UsageHistoryState;
 }
 
-/** The chart by key, its sums, and the keys that it is made of. */
+/** The usage chart by key, with its sums and its legend. */
 export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   const span = (): TimeSpan => props.history.span();
   return (
@@ -73,7 +74,7 @@ function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
   );
 }
 
-/** Why there is no bar, and the way to some. */
+/** Why the chart has no bars, and what to do about it. */
 function EmptyChart(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <Switch fallback={<NoUsage filters={props.filters} />}>

@@ -1,10 +1,10 @@
 import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
-import { type UsageSums, sumsIn } from "../data/usage-history.ts";
+import { saveCount, savedCount } from "../data/browser-settings.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
 import type { TimeSpan } from "../data/time-range.ts";
-import { saveCount, savedCount } from "../data/browser-settings.ts";
+import { sumsIn, type UsageSums } from "../data/usage-history.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
-import { SkeletonRows } from "./page.tsx";
+import { SkeletonRows } from "./skeleton.tsx";
 import { UsageCells } from "./usage-cells.tsx";
 
 interface UsageLegendProps {
@@ -15,57 +15,24 @@ interface UsageLegendProps {
   onHide: (ids: ReadonlySet<number>) => void;
 }
 
-/** More of them scroll. */
+/** The legend scrolls if it has more rows. */
 const visibleRows = 8;
 
-/** The chart's keys with their sums; each can be taken out of the chart, the figures and the CSV. */
+/** The keys of the chart with their sums. A key can be hidden from the chart, the figures and the CSV. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
-  const byId = createMemo(() => new Map(props.ranked.map((ranked) => [ranked.key.id, ranked])));
-  // Rows go by id: a refresh brings new objects, and rows made anew would take the focus away.
   const scroll = createInfiniteScroll(() => props.ranked.map(({ key }) => key.id));
   createEffect(() => props.ranked.length > 0 && saveCount("legend", props.ranked.length));
-  const toggle = (id: number): void => {
-    const ids = new Set(props.hiddenIds);
-    if (!ids.delete(id)) ids.add(id);
-    props.onHide(ids);
-  };
   return (
     <Show when={props.loading || props.ranked.length > 0}>
       <div class="table-scroll legend">
         <table class="cards-on-phone">
           <caption class="visually-hidden">Keys in the chart</caption>
-          <thead>
-            <tr>
-              <th scope="col">Key</th>
-              <th scope="col" class="number">
-                Requests
-              </th>
-              <th scope="col" class="number">
-                Input
-              </th>
-              <th scope="col" class="number">
-                Output
-              </th>
-            </tr>
-          </thead>
+          <LegendHead />
           <tbody>
             <Show when={props.loading && props.ranked.length === 0}>
               <SkeletonRows columns={4} rows={Math.min(visibleRows, savedCount("legend", visibleRows))} />
             </Show>
-            <For each={scroll.shown()}>
-              {(id) => (
-                <Show when={byId().get(id)}>
-                  {(ranked) => (
-                    <LegendRow
-                      ranked={ranked()}
-                      shown={!props.hiddenIds.has(id)}
-                      sums={sumsIn(ranked().key, props.span)}
-                      onToggle={() => toggle(id)}
-                    />
-                  )}
-                </Show>
-              )}
-            </For>
+            <LegendRows {...props} ids={scroll.shown()} />
           </tbody>
         </table>
         <MoreRows scroll={scroll} />
@@ -79,6 +46,47 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
         </p>
       </Show>
     </Show>
+  );
+}
+
+const LegendHead = (): JSX.Element => (
+  <thead>
+    <tr>
+      <th scope="col">Key</th>
+      <For each={["Requests", "Input", "Output"]}>
+        {(label) => (
+          <th scope="col" class="number">
+            {label}
+          </th>
+        )}
+      </For>
+    </tr>
+  </thead>
+);
+
+/** Rows follow ids: each refresh creates new objects, and new rows would lose the focus. */
+function LegendRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Element {
+  const byId = createMemo(() => new Map(props.ranked.map((ranked) => [ranked.key.id, ranked])));
+  const toggle = (id: number): void => {
+    const ids = new Set(props.hiddenIds);
+    if (!ids.delete(id)) ids.add(id);
+    props.onHide(ids);
+  };
+  return (
+    <For each={props.ids}>
+      {(id) => (
+        <Show when={byId().get(id)}>
+          {(ranked) => (
+            <LegendRow
+              ranked={ranked()}
+              shown={!props.hiddenIds.has(id)}
+              sums={sumsIn(ranked().key, props.span)}
+              onToggle={() => toggle(id)}
+            />
+          )}
+        </Show>
+      )}
+    </For>
   );
 }
 

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import {
-  timeAgo,
   bucketName,
-  percentChange,
   compact,
   count,
   gibibytes,
+  percentChange,
   plural,
+  timeAgo,
   wattHours,
   watts,
 } from "../../../console/src/data/format.ts";

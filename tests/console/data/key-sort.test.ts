@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { formatKeySort, nextKeySort, parseKeySort, sortKeys } from "../../../console/src/data/key-sort.ts";
 import type { Key } from "../../../console/src/data/queries.ts";
-import { nextKeySort, parseKeySort, sortKeys, formatKeySort } from "../../../console/src/data/key-sort.ts";
 
 const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => ({
   id,

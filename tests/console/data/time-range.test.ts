@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { dayMs, minuteMs, parseSeoulMinute } from "../../../console/src/data/seoul-time.ts";
 import {
   bucketQuery,
-  rangePresets,
   type RangePreset,
+  rangePresets,
   readTimeRange,
   visibleSpan,
   zoomParameters,

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
+import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
 import {
-  usageHistoryCsv,
-  usageHistoryFrom,
   type KeyHistory,
   metricOf,
-  usageSteps,
   sumsIn,
+  usageHistoryCsv,
+  usageHistoryFrom,
   type UsagePoint,
+  usageSteps,
 } from "../../../console/src/data/usage-history.ts";
-import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
 
 const start = Date.parse("2026-11-21T10:00:00+09:00");
 
