@@ -67,7 +67,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
   test("the login page says so, and lets in once the database is back", async () => {
     await using visit = await console.visit("/login", { anonymous: true, provokes });
     const { page } = visit;
-    await page.getByLabel("User name").fill("admin");
+    await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
     await away(async () => {
       await page.getByRole("button", { name: "Log in" }).click();

@@ -81,7 +81,7 @@ describe.skipIf(!hasBrowser)("every page", () => {
   test("a phone cuts no figure's note off, and a long name ends in an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
     const { page } = visit;
-    await page.getByText("on yesterday by now").or(page.getByText("None yesterday by now")).first().waitFor();
+    await page.getByText("vs. this time yesterday").or(page.getByText("None by this time yesterday")).first().waitFor();
     const cut = (selector: string): Promise<(string | null)[]> =>
       page.evaluate(
         (selected) =>

@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   test("energy stands beside tokens, from the same time, and the page says that it is an upper bound", async () => {
     await using visit = await console.visit("/gpus");
     const { page } = visit;
-    const panel = page.getByRole("region", { name: "Energy beside tokens" });
+    const panel = page.getByRole("region", { name: "Energy and tokens" });
     await panel.locator("path.line").waitFor({ state: "attached" });
     const { points } = await console.admin.expectOk<Power>(
       "GET",
@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await panel.getByText("1.8 kWh", { exact: true }).waitFor();
     await panel.getByText("30", { exact: true }).waitFor();
     await panel.getByText("60K", { exact: true }).waitFor();
-    await panel.getByText(/Energy is an upper bound: every minute counts at its highest reading/).waitFor();
+    await panel.getByText(/Energy is an upper bound: each minute counts at its highest reading/).waitFor();
   });
 
   test("a GPU that fell silent is marked stale and left out of the live sums", async () => {

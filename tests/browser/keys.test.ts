@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const { page } = visit;
     const name = page.getByRole("dialog").getByLabel("Name");
     await name.fill("second");
-    await page.getByText("Bring your own key").click();
+    await page.getByText("Use an existing key").click();
     await page.getByLabel("Key", { exact: true }).fill("an-own-key-of-some-length");
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("alert").getByText("Key already exists").waitFor();
@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const remove = page.getByRole("button", { name: "Delete doomed" });
     await remove.click();
     const dialog = page.getByRole("dialog", { name: "Delete “doomed”?" });
-    expect(await dialog.textContent()).toContain("it cannot be brought back");
+    expect(await dialog.textContent()).toContain("The key cannot be restored");
     expect(await focusedText(page)).toBe("Cancel");
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
@@ -183,8 +183,8 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.reload();
     expect(await page.getByRole("searchbox").inputValue()).toBe("ZEBRA");
     await page.getByRole("radio", { name: "Inactive" }).check();
-    await page.getByText("No key matches.").waitFor();
-    await page.getByRole("button", { name: "Clear the filter" }).click();
+    await page.getByText("No matching keys").waitFor();
+    await page.getByRole("button", { name: "Clear filter" }).click();
     await rowOf(page, "zebra 2").waitFor();
   });
 
@@ -227,7 +227,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.route("**/api/keys", (route) => route.abort());
     await page.getByRole("button", { name: "Refresh" }).click();
     const bar = page.getByRole("alert");
-    await bar.getByText(/The server does not respond\. Showing what was loaded/).waitFor();
+    await bar.getByText(/The server does not respond\. Showing data from/).waitFor();
     expect(await rowOf(page, "still here").isVisible()).toBe(true);
     await page.unroute("**/api/keys");
     await bar.getByRole("button", { name: "Try again" }).click();

@@ -15,7 +15,7 @@ describe.skipIf(!hasBrowser)("login", () => {
   const refused = /status of 401/;
 
   async function logIn(page: Page, as: string, secret: string): Promise<void> {
-    await page.getByLabel("User name").fill(as);
+    await page.getByLabel("Username").fill(as);
     await page.getByLabel("Password").fill(secret);
     await page.getByRole("button", { name: "Log in" }).click();
   }
@@ -42,7 +42,7 @@ describe.skipIf(!hasBrowser)("login", () => {
     await using visit = await console.visit("/login", { anonymous: true, provokes: refused });
     const { page } = visit;
     await logIn(page, "admin", "wrong");
-    await page.getByRole("alert").getByText("The user name or the password is wrong.").waitFor();
+    await page.getByRole("alert").getByText("Wrong username or password.").waitFor();
     expect(await page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("password");
   });
 
@@ -57,7 +57,7 @@ describe.skipIf(!hasBrowser)("login", () => {
     const origin = console.program.adminUrl.replace("127.0.0.1", lanName);
     await using visit = await console.visit("/login", { anonymous: true, origin, provokes: refused });
     const { page } = visit;
-    await page.getByText("This page came over plain HTTP").waitFor();
+    await page.getByText("This page was loaded over plain HTTP").waitFor();
     await logIn(page, "admin", password);
     await page.getByRole("alert").getByText("the browser did not keep the session cookie").waitFor();
   });
@@ -113,14 +113,14 @@ describe.skipIf(!hasBrowser)("login", () => {
     await context.clearCookies();
     await page.getByRole("button", { name: "Log out admin" }).click();
     await page.getByRole("button", { name: "Log in" }).waitFor();
-    expect(await page.getByText("Still logged in").count()).toBe(0);
+    expect(await page.getByText("Could not log out").count()).toBe(0);
   });
 
   test("tells the seconds that are left where the limit is hit, and waits", async () => {
     await using visit = await console.visit("/login", { anonymous: true, provokes: /status of 4(01|29)/ });
     const { page } = visit;
     const waiting = page.getByText(/^Too many attempts. Try again in \d+ seconds?\.$/);
-    const wrong = page.getByText("The user name or the password is wrong.");
+    const wrong = page.getByText("Wrong username or password.");
     for (let attempt = 0; attempt < 11 && !(await waiting.isVisible()); attempt++) {
       const answered = page.waitForResponse("**/api/login");
       await logIn(page, "admin", `wrong ${attempt}`);

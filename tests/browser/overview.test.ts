@@ -13,12 +13,12 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     const { page } = visit;
     await page.getByRole("heading", { name: "First steps" }).waitFor();
     await page.getByText(`curl ${console.program.adminUrl}/v1/models -H "Authorization: Bearer KEY"`).waitFor();
-    await page.getByText("No GPU has reported yet.").waitFor();
+    await page.getByText("No GPU has reported yet").waitFor();
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.goto(`${console.program.adminUrl}/usage`);
-    await page.getByText("No requests in these days.").waitFor();
-    expect(await page.getByRole("button", { name: "Clear the filter" }).count()).toBe(0);
+    await page.getByText("No requests on these days").waitFor();
+    expect(await page.getByRole("button", { name: "Clear filter" }).count()).toBe(0);
   });
 });
 
@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser)("a console on a port of its own", () => {
     await using visit = await console.visit("/");
     const { page } = visit;
     await page.getByText(`curl http://ADDRESS/v1/models -H "Authorization: Bearer KEY"`).waitFor();
-    await page.getByText("ADDRESS is where /v1 answers").waitFor();
+    await page.getByText("Replace ADDRESS with the address of /v1").waitFor();
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
     await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
     await page.keyboard.press("Enter");
@@ -67,7 +67,7 @@ describe.skipIf(!hasBrowser)("overview", () => {
     const requests = page.locator(".figure", { hasText: "Requests today" });
     await requests.getByText("2", { exact: true }).waitFor();
     // Around midnight, yesterday's requests are the day's before yesterday.
-    await requests.getByText(/^−50% on yesterday by now$|None yesterday by now/).waitFor();
+    await requests.getByText(/^−50% vs. this time yesterday$|None by this time yesterday/).waitFor();
     await page.getByRole("link", { name: "caller" }).waitFor();
     await page.getByRole("link", { name: "2 active keys" }).waitFor();
   });
@@ -93,9 +93,9 @@ describe.skipIf(!hasBrowser)("overview", () => {
   test("a backend that went away is told, and that nothing of the page is lost by it", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    await page.getByText("Backend answers").waitFor();
+    await page.getByText("Backend reachable").waitFor();
     console.simulator.stop();
-    await page.getByText("Backend does not answer").waitFor({ timeout: 25_000 });
+    await page.getByText("Backend unreachable").waitFor({ timeout: 25_000 });
     await page.getByRole("link", { name: "caller" }).waitFor();
   });
 });

@@ -92,7 +92,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     const output = add(points, "output_tokens").toLocaleString("en-US");
     await page.getByText(`${output} out`, { exact: true }).waitFor();
     expect(await chartOf(page).getAttribute("aria-describedby")).toBeTruthy();
-    await page.getByText(`${output} output tokens in all`).waitFor({ state: "attached" });
+    await page.getByText(`${output} output tokens in total`).waitFor({ state: "attached" });
   });
 
   test("a key that is hidden leaves the chart, the figures and the CSV, and the address says so", async () => {
@@ -177,7 +177,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   test("time in which nobody asked is a gap, not a line along the ground", async () => {
     await using visit = await console.visit("/usage?range=1h");
     const { page } = visit;
-    await page.getByText("No requests in this time.").waitFor();
+    await page.getByText("No requests in this period").waitFor();
     await page.getByRole("radio", { name: "24 h" }).check();
     await drawn(page);
     const path = (await chartOf(page).locator("path.fill").first().getAttribute("d")) ?? "";
@@ -215,9 +215,9 @@ describe.skipIf(!hasBrowser)("usage", () => {
     const perDay = Number(daily[2]?.[3]);
     expect(perDay % 1000).toBe(0);
     await page.getByRole("searchbox").fill("nobody");
-    await page.getByText("No key that matches was used in this time.").waitFor();
-    await page.getByText("Nothing matches in these days.").waitFor();
-    await page.getByRole("button", { name: "Clear the filter" }).first().click();
+    await page.getByText("No matching key was used in this period").waitFor();
+    await page.getByText("No matching usage on these days").waitFor();
+    await page.getByRole("button", { name: "Clear filter" }).first().click();
     await page.waitForURL("**/usage");
     await drawn(page);
   });
@@ -226,13 +226,13 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await using visit = await console.visit("/usage?range=7d&q=alpha");
     const { page } = visit;
     await page.getByRole("checkbox", { name: "alpha" }).uncheck();
-    await page.getByText("All keys of this time are hidden.").waitFor();
+    await page.getByText("All keys of this period are hidden").waitFor();
     await page.getByRole("button", { name: "Show all keys" }).click();
     await drawn(page);
     await page.goto(`${console.program.adminUrl}/usage?from=2026-01-01T00:00&to=2026-01-02T00:00`);
-    await page.getByText("Only days are kept from so long ago.").waitFor();
+    await page.getByText("Only daily usage is available for this period").waitFor();
     await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
-    await page.getByText("No output tokens in this time.").waitFor();
+    await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "Requests", exact: true }).check();
     await drawn(page);
   });
@@ -258,7 +258,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   test("today and all time are the API's sums", async () => {
     await using visit = await console.visit("/usage");
     const total = await console.admin.expectOk<Sums>("GET", "/api/usage/total");
-    const title = `${total.output_tokens.toLocaleString("en-US")} by the keys that exist`;
+    const title = `${total.output_tokens.toLocaleString("en-US")} by all existing keys`;
     await visit.page.locator(`[title^="${title}"]`).waitFor();
   });
 
@@ -271,7 +271,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     );
     await page.getByRole("button", { name: "Refresh" }).click();
     const bar = page.getByRole("alert");
-    await bar.getByText(/Internal error\. Showing what was loaded/).waitFor();
+    await bar.getByText(/Internal error\. Showing data from/).waitFor();
     expect(await chartOf(page).locator("path.fill").count()).toBe(9);
     await page.unroute("**/api/usage/history*");
     await bar.getByRole("button", { name: "Try again" }).click();

@@ -76,7 +76,8 @@ export function Chart(props: ChartProps): JSX.Element {
     >
       <ChartDrawing {...props} geometry={geometry} cursor={cursor} />
       <p id={summaryId} class="visually-hidden">
-        {props.summary} Arrow keys move along the chart; hold Shift to select, then Enter to zoom; Escape resets.
+        {props.summary} The arrow keys move along the chart. Hold Shift to select and press Enter to zoom. Escape
+        resets.
       </p>
       <Show when={!props.loading && !geometry.hasData() && props.empty}>
         <div class="chart-empty">{props.empty}</div>

@@ -31,7 +31,7 @@ export function Tooltip(props: TooltipProps): JSX.Element {
       <p class="tooltip-time">{props.span && spanLabel(props.span.from, props.span.to)}</p>
       <Show when={!props.selecting} fallback={<p class="faint">Release or press Enter to zoom</p>}>
         <ul>
-          <For each={props.rows} fallback={<li class="faint">Nothing</li>}>
+          <For each={props.rows} fallback={<li class="faint">No data</li>}>
             {(row) => (
               <li classList={{ sum: row.colour < 0 }}>
                 <span class={`swatch series-${row.colour}`} />

@@ -51,7 +51,7 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
   const summary = (): string => {
     const [first] = shown();
     if (first === undefined) return `No requests, ${spanLabel(props.span.from, props.span.to)}.`;
-    return `${plural(shown().length, "key")}, ${count(sum(shown()))} ${usageMetrics[props.metric].label.toLowerCase()} in all, ${spanLabel(props.span.from, props.span.to)}. Most by ${first.key.name}: ${count(first.total)}.`;
+    return `${plural(shown().length, "key")}, ${count(sum(shown()))} ${usageMetrics[props.metric].label.toLowerCase()} in total, ${spanLabel(props.span.from, props.span.to)}. Most by ${first.key.name}: ${count(first.total)}.`;
   };
 
   return (

@@ -34,7 +34,7 @@ export function GpusPage(): JSX.Element {
     >
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
         <GpuFigures gpus={gpus.data} />
-        <h2 class="visually-hidden">Each GPU</h2>
+        <h2 class="visually-hidden">All GPUs</h2>
         <div class="gpus">
           <For each={gpus.data} fallback={<SkeletonCards />}>
             {(gpu) => <GpuCard gpu={gpu} />}
@@ -78,14 +78,14 @@ function GpuFigures(props: { gpus: Gpu[] | undefined }): JSX.Element {
       <Figure
         label="Utilisation"
         value={value("utilizationPct", (mean) => `${Math.round(mean)}%`)}
-        note="Mean of those that report"
+        note="Mean of reporting GPUs"
       />
       <Figure
         label="Memory"
         value={value("memoryUsedMb", (used) => `${gibibytes(used)} GiB`)}
         note={sums()?.memoryTotalMb !== undefined && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
       />
-      <Figure label="Hottest" value={value("hottestC", (hottest) => `${count(hottest)} °C`)} />
+      <Figure label="Highest temperature" value={value("hottestC", (hottest) => `${count(hottest)} °C`)} />
     </dl>
   );
 }

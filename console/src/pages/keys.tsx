@@ -98,9 +98,9 @@ function Toolbar(props: {
 }
 
 const NoMatch = (props: { onClear: () => void }): JSX.Element => (
-  <EmptyState title="No key matches.">
+  <EmptyState title="No matching keys">
     <button class="button" type="button" onClick={() => props.onClear()}>
-      Clear the filter
+      Clear filter
     </button>
   </EmptyState>
 );
@@ -110,8 +110,8 @@ function NoKeys(props: { onCreate: () => void }): JSX.Element {
     <section class="panel" aria-label="API keys">
       <EmptyState title="No API keys yet">
         <p>
-          A client needs a key to reach the backend through Tollgate. Make one for each application or person, so that
-          their use can be told apart.
+          Clients need a key to reach the backend through Tollgate. Create one for each application or person to see
+          their usage separately.
         </p>
         <button class="button primary" type="button" onClick={() => props.onCreate()}>
           <Icon name="plus" />

@@ -60,7 +60,7 @@ function LoginForm(): JSX.Element {
         <PlainHttpNotice />
       </Show>
       <label class="field">
-        <span>User name</span>
+        <span>Username</span>
         <input
           ref={username}
           name="username"
@@ -78,7 +78,7 @@ function LoginForm(): JSX.Element {
       <button class="button primary wide" type="submit" disabled={busy() || secondsLeft() > 0}>
         {busy() ? "Logging in…" : "Log in"}
       </button>
-      <p class="hint">The first password is in the server’s log, from its first start.</p>
+      <p class="hint">The initial password is in the server’s log of its first start.</p>
     </form>
   );
 }
@@ -98,14 +98,14 @@ function FormProblem(props: { problem: string | undefined; secondsLeft: number }
   );
 }
 
-/** Browsers keep a Secure cookie only over HTTPS and on localhost. Without the notice, a login would do nothing visible. */
+/** Browsers keep a Secure cookie only over HTTPS and on localhost. Without this notice, a login would fail silently. */
 function PlainHttpNotice(): JSX.Element {
   return (
     <div class="notice" data-tone="warning" role="note">
       <Icon name="warning" />
       <p>
-        This page came over plain HTTP, and browsers keep the session cookie only over HTTPS or on localhost: logging in
-        here will not last. Open it over HTTPS, or through a tunnel such as{" "}
+        This page was loaded over plain HTTP. Browsers keep the session cookie only over HTTPS and on localhost, so a
+        login here does not last. Open the console over HTTPS or through a tunnel, such as{" "}
         <code>ssh -L 8080:localhost:8080 {location.hostname}</code>.
       </p>
     </div>
@@ -129,10 +129,10 @@ async function checkCookie(): Promise<void> {
 }
 
 const cookieDropped =
-  "The password is right, but the browser did not keep the session cookie. Open this page over HTTPS, or in another browser on localhost";
+  "The password is correct, but the browser did not keep the session cookie. Open this page over HTTPS, or on localhost in another browser";
 
 function loginProblem({ status, message }: ApiError): string {
-  if (status === 401) return "The user name or the password is wrong.";
+  if (status === 401) return "Wrong username or password.";
   if (status === 429) return "Too many attempts. Try again later.";
   return `${message}.`;
 }

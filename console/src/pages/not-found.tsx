@@ -7,7 +7,7 @@ export function NotFoundPage(): JSX.Element {
   return (
     <Page title="Not found" queries={[]}>
       <section class="panel">
-        <EmptyState title="There is no page at this address.">
+        <EmptyState title="This page does not exist">
           <A class="button" href="/">
             Go to the overview
           </A>

@@ -69,7 +69,7 @@ function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
     <Show when={props.overview}>
       {(overview) => (
         <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
-          {overview().upstream.ok ? "Backend answers" : "Backend does not answer"}
+          {overview().upstream.ok ? "Backend reachable" : "Backend unreachable"}
           <span class="faint" aria-live="off">
             <RelativeTime at={Date.parse(overview().upstream.checked_at)} />
           </span>
@@ -92,7 +92,7 @@ function TodayFigures(props: { overview: Overview | undefined }): JSX.Element {
         note={
           <Show when={props.overview}>
             {(overview) => (
-              <span title="Output tokens over the last whole minute">
+              <span title="Output tokens in the last full minute">
                 {compact(overview().last_minute.output_tokens / 60)} tokens/s
               </span>
             )}
@@ -117,11 +117,11 @@ function TodayFigure(props: {
       exact={today() === undefined ? undefined : count(today() ?? 0)}
       note={
         <Show when={props.overview}>
-          <span title={`${count(yesterday())} yesterday up to this minute`}>
-            <Show when={percentChange(today() ?? 0, yesterday())} fallback="None yesterday by now">
+          <span title={`${count(yesterday())} by this time yesterday`}>
+            <Show when={percentChange(today() ?? 0, yesterday())} fallback="None by this time yesterday">
               {(percent) => (
                 <>
-                  <b>{percent()}</b> on yesterday by now
+                  <b>{percent()}</b> vs. this time yesterday
                 </>
               )}
             </Show>
@@ -157,7 +157,7 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
         zoomed={false}
         loading={props.usage.isLoading()}
         onZoom={openZoom}
-        empty={<EmptyState title="No output tokens in the last 24 hours." />}
+        empty={<EmptyState title="No output tokens in the last 24 hours" />}
       />
     </Panel>
   );

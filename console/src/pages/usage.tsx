@@ -57,7 +57,7 @@ function TotalFigure(props: { label: string; today: number | undefined; total: n
       exact={props.today === undefined ? undefined : count(props.today)}
       note={
         <Show when={props.total !== undefined}>
-          <span title={`${count(props.total ?? 0)} by the keys that exist, since each was created`}>
+          <span title={`${count(props.total ?? 0)} by all existing keys since their creation`}>
             {compact(props.total ?? 0)} all time
           </span>
         </Show>
@@ -79,7 +79,7 @@ function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): 
         onChange={(preset) => props.history.setPreset(preset)}
       />
       <SegmentedControl
-        label="What to show"
+        label="Metric"
         options={metricOptions}
         value={props.filters.metric()}
         onChange={(metric) => props.filters.setMetric(metric)}

@@ -33,7 +33,7 @@ export function CopyButton(props: CopyProps): JSX.Element {
       <Icon name={outcome() === "copied" ? "check" : "copy"} />
       <span aria-live="polite">
         <Show when={outcome()} fallback="Copy">
-          {outcome() === "copied" ? "Copied" : "Select and copy by hand"}
+          {outcome() === "copied" ? "Copied" : "Select and copy it manually"}
         </Show>
         <span class="visually-hidden"> {props.what}</span>
       </span>

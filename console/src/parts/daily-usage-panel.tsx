@@ -34,14 +34,18 @@ export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
   const usage = (): DailyUsage | undefined => props.state.query.data?.byDay;
   const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), props.state.perKey(), props.matches));
   return (
-    <Panel title="Daily" hint="Days of Seoul" actions={<PanelActions state={props.state} lines={lines()} />}>
+    <Panel
+      title="Daily usage"
+      hint="Days in Seoul time (UTC+9)"
+      actions={<PanelActions state={props.state} lines={lines()} />}
+    >
       <Show
         when={usage() === undefined || lines().length > 0}
         fallback={
-          <Show when={props.isFiltered} fallback={<EmptyState title="No requests in these days." />}>
-            <EmptyState title="Nothing matches in these days.">
+          <Show when={props.isFiltered} fallback={<EmptyState title="No requests on these days" />}>
+            <EmptyState title="No matching usage on these days">
               <button class="button" type="button" onClick={() => props.onClear()}>
-                Clear the filter
+                Clear filter
               </button>
             </EmptyState>
           </Show>
@@ -60,7 +64,7 @@ function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsag
   return (
     <>
       <SegmentedControl
-        label="Lines"
+        label="Group by"
         options={groupOptions}
         value={props.state.perKey() ? "key" : "day"}
         onChange={(group) => props.state.setPerKey(group === "key")}

@@ -15,12 +15,12 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
   return (
     <Dialog title={`Delete “${props.key.name}”?`} onClose={() => props.onClose()}>
       <p>
-        Clients that use it are refused from the next request on, and it cannot be brought back. Its totals (
-        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) leave the sums over all keys;
-        its rows in the usage history stay.
+        From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
+        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
+        over all keys; its rows in the usage history stay.
       </p>
       <Show when={props.key.is_active}>
-        <p>Deactivating refuses clients just the same, and keeps the totals.</p>
+        <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
       </Show>
       <div class="dialog-actions">
         <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>

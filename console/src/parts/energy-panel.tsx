@@ -17,7 +17,7 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
   const span = (): TimeSpan => props.state.usage.span();
   return (
     <Panel
-      title="Energy beside tokens"
+      title="Energy and tokens"
       hint={spanLabel(span().from, span().to)}
       actions={
         <>
@@ -46,14 +46,14 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
 }
 
 function BoundNote(props: { state: EnergyState }): JSX.Element {
-  const upTo = (): string => {
+  const period = (): string => {
     const minutes = props.state.power.bucketMinutes();
-    return minutes === 1 ? "every minute counts at its" : `every ${minutes} minutes count at their`;
+    return minutes === 1 ? "minute" : `period of ${minutes} minutes`;
   };
   return (
     <p class="footnote">
-      Energy is an upper bound: {upTo()} highest reading, summed over the GPUs. Tokens count in{" "}
-      {bucketName(props.state.usage.bucketMinutes())} buckets in which power was measured.
+      Energy is an upper bound: each {period()} counts at its highest reading, summed over all GPUs. Tokens count only
+      in {bucketName(props.state.usage.bucketMinutes())} buckets with a power reading.
     </p>
   );
 }
@@ -64,9 +64,9 @@ function EnergyFigures(props: { energy: EnergyPerTokens | undefined }): JSX.Elem
       <Figure
         label="Wh per 1,000 output tokens"
         value={props.energy && perThousand(props.energy)}
-        note="At most: see below"
+        note="Upper bound, see below"
       />
-      <Figure label="Energy" value={props.energy && wattHours(props.energy.wattHours)} note="At most" />
+      <Figure label="Energy" value={props.energy && wattHours(props.energy.wattHours)} note="Upper bound" />
       <Figure
         label="Output tokens"
         value={props.energy && compact(props.energy.outputTokens)}
@@ -95,7 +95,7 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.timeRange().zoom !== undefined}
       loading={props.state.power.isLoading()}
-      empty={<EmptyState title="No power was reported in this time." />}
+      empty={<EmptyState title="No power readings in this period" />}
     />
   );
 }
@@ -119,7 +119,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.timeRange().zoom !== undefined}
       loading={props.state.usage.isLoading()}
-      empty={<EmptyState title="No output tokens in this time." />}
+      empty={<EmptyState title="No output tokens in this period" />}
     />
   );
 }

@@ -66,7 +66,7 @@ function Readings(props: { power: string; temperature: string }): JSX.Element {
   );
 }
 
-/** What a host does not tell is a dash over an empty bar. */
+/** A value that the host does not report is a dash over an empty bar. */
 function Gauge(props: { label: string; value: number | null; max: number; text: string }): JSX.Element {
   const id = createUniqueId();
   const known = (): boolean => props.value !== null && props.max > 0;

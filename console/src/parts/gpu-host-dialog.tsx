@@ -21,17 +21,15 @@ export function GpuAgentCommands(props: { onNavigate?: () => void }): JSX.Elemen
   return (
     <div class="steps">
       <p>
-        On the host that holds the GPUs, run Tollgate as a pusher. It posts a sample of each GPU about once a second,
-        with any active{" "}
+        On the host with the GPUs, run Tollgate’s GPU agent. It posts a sample of each GPU about once a second. Replace{" "}
+        <code>KEY</code> with any active{" "}
         <A href="/keys" onClick={() => props.onNavigate?.()}>
           API key
-        </A>{" "}
-        in place of <code>KEY</code>.
+        </A>
+        .
       </p>
-      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the pusher command" />
-      <p>
-        Where the program itself is not wanted, a shell script that needs only nvidia-smi, awk and curl does the same:
-      </p>
+      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the agent command" />
+      <p>Instead of the program, you can run a shell script that needs only nvidia-smi, awk and curl:</p>
       <CopyLine text="tollgate push-gpu --script > push-gpu.sh" what="the script command" />
     </div>
   );

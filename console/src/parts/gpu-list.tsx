@@ -28,7 +28,7 @@ export function GpuList(props: { gpus: Overview["gpus"] | undefined }): JSX.Elem
 }
 
 const NoGpus = (): JSX.Element => (
-  <EmptyState title="No GPU has reported yet.">
+  <EmptyState title="No GPU has reported yet">
     <A class="button" href="/gpus">
       Add a GPU host
     </A>

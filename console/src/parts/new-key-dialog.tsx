@@ -39,14 +39,14 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
   return (
     <form onSubmit={submit}>
-      <TextField label="Name" hint="Who or what will use it. It can be changed later.">
+      <TextField label="Name" hint="The application or person that uses the key. You can rename it later.">
         {(ids) => (
           <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
         )}
       </TextField>
       <details>
-        <summary>Bring your own key</summary>
-        <TextField label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+        <summary>Use an existing key</summary>
+        <TextField label="Key" hint="Up to 512 visible ASCII characters. If empty, a random key is generated.">
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
         </TextField>
       </details>
@@ -77,7 +77,7 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   return (
     <>
       <p ref={lead} tabindex="-1" class="lead">
-        Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
+        Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
       </p>
       <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>

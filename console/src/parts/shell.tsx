@@ -42,7 +42,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={skipToMain}>
-        Skip to the page
+        Skip to main content
       </a>
       <header class="side">
         <A class="brand" href="/" end activeClass="" inactiveClass="">
@@ -101,7 +101,7 @@ async function logOut(): Promise<void> {
   } catch (error) {
     // The session had already ended.
     if (error instanceof ApiError && error.status === 401) return;
-    showToast(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
+    showToast(`Could not log out: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
   endSession();

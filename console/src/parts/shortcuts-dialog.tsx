@@ -17,7 +17,7 @@ export function ShortcutsDialog(props: { onClose: () => void }): JSX.Element {
           )}
         </For>
       </dl>
-      <p class="hint">On a chart: arrow keys move, Shift selects, Enter zooms, Escape resets.</p>
+      <p class="hint">On a chart, the arrow keys move, Shift selects, Enter zooms and Escape resets.</p>
       <div class="dialog-actions">
         <button class="button" type="button" onClick={() => props.onClose()}>
           Close

@@ -7,7 +7,7 @@ export const shortcuts = [
   { keys: ["g", "g"], label: "Go to GPUs" },
   { keys: ["/"], label: "Filter" },
   { keys: ["n"], label: "New API key" },
-  { keys: ["?"], label: "Show these shortcuts" },
+  { keys: ["?"], label: "Show keyboard shortcuts" },
 ] as const;
 
 export type Shortcut = "g o" | "g k" | "g u" | "g g" | "/" | "n" | "?";

@@ -79,15 +79,15 @@ function EmptyChart(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <Switch fallback={<NoUsage filters={props.filters} />}>
       <Match when={props.history.sums().requests > 0}>
-        <EmptyState title={`No ${usageMetrics[props.filters.metric()].label.toLowerCase()} in this time.`} />
+        <EmptyState title={`No ${usageMetrics[props.filters.metric()].label.toLowerCase()} in this period`} />
       </Match>
       <Match when={props.history.span().to < now() - maxDays * dayMs}>
-        <EmptyState title="Only days are kept from so long ago.">
-          <p>Use by the minute is kept for {maxDays} days; days are kept for ever.</p>
+        <EmptyState title="Only daily usage is available for this period">
+          <p>Usage by the minute is kept for {maxDays} days, daily usage forever.</p>
         </EmptyState>
       </Match>
       <Match when={props.history.ranked().length > 0}>
-        <EmptyState title="All keys of this time are hidden.">
+        <EmptyState title="All keys of this period are hidden">
           <button class="button" type="button" onClick={() => props.filters.setHiddenIds(new Set())}>
             Show all keys
           </button>
@@ -102,14 +102,14 @@ function NoUsage(props: { filters: UsageFilters }): JSX.Element {
     <Show
       when={props.filters.isFiltered()}
       fallback={
-        <EmptyState title="No requests in this time.">
+        <EmptyState title="No requests in this period">
           <p>Choose a longer range, or send a request with one of the API keys.</p>
         </EmptyState>
       }
     >
-      <EmptyState title="No key that matches was used in this time.">
+      <EmptyState title="No matching key was used in this period">
         <button class="button" type="button" onClick={() => props.filters.clear()}>
-          Clear the filter
+          Clear filter
         </button>
       </EmptyState>
     </Show>
