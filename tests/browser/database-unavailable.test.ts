@@ -3,16 +3,15 @@ import type { Page } from "playwright-core";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type ConsoleUnderTest, hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
 
-// Bun (1.4.5) forgets the preloaded default after the first file.
 setDefaultTimeout(90_000);
 
-const provokes = /status of 503/;
-/** Longer than the slowest page takes to ask again by itself. */
+const expectedErrors = /status of 503/;
+/** Longer than the refresh interval of any page. */
 const timeout = 40_000;
 
 const notice = (page: Page) => page.getByRole("alert").getByText("The database is not available, try again later.");
 
-describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database is away", () => {
+describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database is unavailable", () => {
   let postgres: Postgres;
   let console: ConsoleUnderTest;
   beforeAll(async () => {
@@ -26,7 +25,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     await postgres[Symbol.asyncDispose]();
   });
 
-  async function away(act: () => Promise<void>): Promise<void> {
+  async function withoutDatabase(act: () => Promise<void>): Promise<void> {
     await postgres.stop();
     try {
       await act();
@@ -35,16 +34,16 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     }
   }
 
-  test("every page that is open says so, keeps what it showed, and goes on by itself", async () => {
+  test("every open page reports it, keeps its data, and recovers by itself", async () => {
     const paths = ["/", "/keys", "/usage", "/gpus"];
     const visits: Visit[] = [];
     await using opened = new AsyncDisposableStack();
-    for (const path of paths) visits.push(opened.use(await console.visit(path, { provokes })));
+    for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));
     await visits[1]?.page.getByText("alpha").first().waitFor();
-    await away(async () => {
+    await withoutDatabase(async () => {
       for (const { page } of visits) {
         await page.getByRole("button", { name: "Refresh" }).click();
-        await notice(page).waitFor();
+        await notice(page).waitFor({ timeout });
         await page.getByRole("heading", { level: 1 }).waitFor();
       }
       expect(await visits[1]?.page.getByText("alpha").first().isVisible()).toBe(true);
@@ -53,35 +52,35 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     expect(visits.map(({ page }) => new URL(page.url()).pathname)).toEqual(paths);
   });
 
-  test("a page that is loaded anew says so, and shows itself once the database is back", async () => {
-    await using visit = await console.visit("/keys", { provokes });
+  test("a reloaded page reports it, and appears once the database is back", async () => {
+    await using visit = await console.visit("/keys", { expectedErrors });
     const { page } = visit;
-    await away(async () => {
+    await withoutDatabase(async () => {
       await page.reload();
-      await notice(page).waitFor();
+      await notice(page).waitFor({ timeout });
     });
     await page.getByText("alpha").first().waitFor({ timeout });
     expect(new URL(page.url()).pathname).toBe("/keys");
   });
 
-  test("the login page says so, and lets in once the database is back", async () => {
-    await using visit = await console.visit("/login", { anonymous: true, provokes });
+  test("the login page reports it, and works once the database is back", async () => {
+    await using visit = await console.visit("/login", { anonymous: true, expectedErrors });
     const { page } = visit;
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
-    await away(async () => {
+    await withoutDatabase(async () => {
       await page.getByRole("button", { name: "Log in" }).click();
-      await notice(page).waitFor();
+      await notice(page).waitFor({ timeout });
     });
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
   });
 
-  test("a key that could not be made is told of, and can be made once the database is back", async () => {
-    await using visit = await console.visit("/keys?new=1", { provokes });
+  test("a new key is refused with the reason, and created once the database is back", async () => {
+    await using visit = await console.visit("/keys?new=1", { expectedErrors });
     const { page } = visit;
     await page.getByRole("dialog").getByLabel("Name").fill("beta");
-    await away(async () => {
+    await withoutDatabase(async () => {
       await page.getByRole("button", { name: "Create key" }).click();
       await page.getByRole("dialog").getByText("The database is not available").waitFor();
     });

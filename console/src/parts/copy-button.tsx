@@ -24,12 +24,7 @@ export function CopyButton(props: CopyProps): JSX.Element {
   };
 
   return (
-    <button
-      class="button copy"
-      classList={{ primary: props.primary ?? false }}
-      type="button"
-      onClick={() => void copy()}
-    >
+    <button class="button" classList={{ primary: props.primary ?? false }} type="button" onClick={() => void copy()}>
       <Icon name={outcome() === "copied" ? "check" : "copy"} />
       <span aria-live="polite">
         <Show when={outcome()} fallback="Copy">

@@ -129,9 +129,7 @@ function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: b
 function DailyUsageTableRow(props: { line: DailyUsageLine }): JSX.Element {
   return (
     <tr>
-      <th scope="row" class="date">
-        {props.line.date}
-      </th>
+      <th scope="row">{props.line.date}</th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
       <UsageAndTotalCells sums={props.line} />
     </tr>

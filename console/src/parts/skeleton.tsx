@@ -8,7 +8,7 @@ export function SkeletonRows(props: { columns: number; rows?: number }): JSX.Ele
   return (
     <>
       {Array.from({ length: props.rows ?? 6 }, () => (
-        <tr class="skeleton-row" aria-hidden="true">
+        <tr aria-hidden="true">
           {Array.from({ length: props.columns }, () => (
             <td>
               <Skeleton />

@@ -20,25 +20,25 @@ const keys = [
 ];
 const idsBy = (text: string | undefined): number[] => sortKeys(keys, parseKeySort(text)).map(({ id }) => id);
 
-test("names sort as people count, whatever their case", () => {
+test("names sort by number and ignore case", () => {
   expect(idsBy("name")).toEqual([3, 2, 1]);
   expect(idsBy("-name")).toEqual([1, 2, 3]);
 });
 
-test("a key that was never used comes last where the latest come first", () => {
+test("a key never used is last when the latest is first", () => {
   expect(idsBy("-used")).toEqual([3, 1, 2]);
   expect(idsBy("used")).toEqual([2, 1, 3]);
 });
 
-test("equals stay in the order of their ids", () => {
+test("equal keys are in the order of their ids", () => {
   expect(idsBy("-requests")).toEqual([3, 1, 2]);
 });
 
-test.each([undefined, "", "nothing", "-", "toString"])("%p sorts as keys were created", (text) => {
+test.each([undefined, "", "nothing", "-", "toString"])("%p sorts by creation", (text) => {
   expect(idsBy(text)).toEqual([1, 2, 3]);
 });
 
-test("a column's first click sorts figures from the top and names from A, the second turns it round", () => {
+test("the first click on a column sorts numbers descending and names ascending, the second reverses it", () => {
   const unsorted = parseKeySort(undefined);
   expect(formatKeySort(nextKeySort(unsorted, "output"))).toBe("-output");
   expect(formatKeySort(nextKeySort(unsorted, "name"))).toBe("name");

@@ -34,13 +34,13 @@ const key = (id: number): KeyHistory => {
 };
 const span = { from: start, to: start + 5 * minuteMs };
 
-test("points become columns by key, in order of time", () => {
+test("points become columns by key, oldest first", () => {
   expect([...history.keys()]).toEqual([1, 2]);
   expect(key(1).starts).toEqual([start, start + 3 * minuteMs, start + 5 * minuteMs]);
   expect(key(1).output).toEqual([100, 300, 400]);
 });
 
-test("a step holds the sum of its buckets, and a bucket that nobody used stays zero", () => {
+test("a step is the sum of its buckets, and 0 without usage", () => {
   expect([...usageSteps(key(1), "output", span, minuteMs)]).toEqual([100, 0, 0, 300, 0]);
   expect([...usageSteps(key(1), "total", span, 2 * minuteMs)]).toEqual([110, 330, 0]);
 });
@@ -50,14 +50,14 @@ test("a span's end is exclusive", () => {
   expect(sumsIn(key(1), { from: span.to, to: span.to + 1 })).toEqual({ requests: 4, input: 40, output: 400 });
 });
 
-test("merging buckets into wider bars loses no token", () => {
+test("wider steps have the same total", () => {
   for (const stepMs of [1, 2, 3, 7].map((minutes) => minutes * minuteMs)) {
     const sum = usageSteps(key(1), "input", span, stepMs).reduce((total, value) => total + value, 0);
     expect(sum).toBe(metricOf(sumsIn(key(1), span), "input"));
   }
 });
 
-test("the CSV holds the API's rows of the span and of the keys that are shown, by time, then by key", () => {
+test("the CSV has the API's rows for the span and the keys, by time, then by key", () => {
   expect(usageHistoryCsv([key(2), key(1)], span)).toBe(
     [
       "bucket_start,key_id,key_name,request_count,input_tokens,output_tokens",
