@@ -10,7 +10,7 @@ const maxRows = 6;
 /** @param props.ranked undefined while it loads */
 export function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined }): JSX.Element {
   const highest = (): number => props.ranked?.[0]?.total ?? 0;
-  // Rows follow ids, as in the legend of the usage page.
+  // Rows are keyed by id, as in the legend of the usage page.
   const ids = (): number[] => (props.ranked ?? []).slice(0, maxRows).map(({ key }) => key.id);
   const find = (id: number): RankedKey | undefined => props.ranked?.find(({ key }) => key.id === id);
   const moreCount = (): number => Math.max(0, (props.ranked?.length ?? 0) - maxRows);

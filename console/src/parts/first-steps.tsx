@@ -24,7 +24,7 @@ export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separate
             {props.separatePorts
               ? "Replace ADDRESS with the address of /v1, which has its own port. "
               : "Point a client at this address instead of the backend’s. "}
-            The first response appears here.
+            After the first response, this page shows its usage.
           </p>
           <CopyLine text={curlCommand("KEY", props.separatePorts)} what="the command" />
         </li>

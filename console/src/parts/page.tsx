@@ -46,7 +46,7 @@ export function Page(props: PageProps): JSX.Element {
             <p>
               {query().error?.message}.{" "}
               <span aria-live="off">
-                {query().dataUpdatedAt > 0 ? `Showing data from ${sinceLoaded(query())}.` : ""}
+                {query().dataUpdatedAt > 0 ? `Showing data loaded ${sinceLoaded(query())}.` : ""}
               </span>
             </p>
             <button class="button" type="button" onClick={refetch}>

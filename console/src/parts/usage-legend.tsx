@@ -64,7 +64,7 @@ const LegendHead = (): JSX.Element => (
   </thead>
 );
 
-/** Rows follow ids: each refresh creates new objects, and new rows would lose the focus. */
+/** Rows are keyed by id: each refresh creates new objects, and replaced rows would lose the focus. */
 function LegendRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Element {
   const byId = createMemo(() => new Map(props.ranked.map((ranked) => [ranked.key.id, ranked])));
   const toggle = (id: number): void => {

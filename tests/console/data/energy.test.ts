@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
-import { energyPerTokens, powerSteps } from "../../../console/src/data/energy.ts";
-import { minuteMs } from "../../../console/src/data/seoul-time.ts";
+import { energyPerTokens, outputByBucket, outputSteps, powerSteps } from "../../../console/src/data/energy.ts";
+import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
+import { usageHistoryFrom } from "../../../console/src/data/usage-history.ts";
 
 const start = Date.parse("2026-11-21T10:00:00+09:00");
 const span = { from: start, to: start + 10 * minuteMs };
@@ -60,4 +61,26 @@ test("a wider step has its highest minute, and a step without a reading is NaN",
     [at(4), 0],
   ]);
   expect([...powerSteps(power, span, 2 * minuteMs)]).toEqual([500, Number.NaN, 0, Number.NaN, Number.NaN]);
+});
+
+test("output tokens are summed over keys, and over the buckets of a step", () => {
+  const point = (minute: number, keyId: number, output: number) => ({
+    bucket_start: seoulTimestamp(at(minute)),
+    key_id: keyId,
+    key_name: `key ${keyId}`,
+    request_count: 1,
+    input_tokens: 1,
+    output_tokens: output,
+  });
+  const byBucket = outputByBucket(
+    usageHistoryFrom([point(0, 1, 10), point(0, 2, 20), point(2, 1, 5), point(10, 1, 7)]),
+  );
+  expect(byBucket).toEqual(
+    new Map([
+      [at(0), 30],
+      [at(2), 5],
+      [at(10), 7],
+    ]),
+  );
+  expect([...outputSteps(byBucket, span, 5 * minuteMs)]).toEqual([35, 0]);
 });
