@@ -90,6 +90,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   test("screen readers do not announce texts that change every second", async () => {
     await using visit = await console.visit("/", { fakeClock: true, expectedErrors: /ERR_FAILED/ });
     const { page } = visit;
+    await page.getByText(/^Updated/).waitFor();
     await page.route("**/api/overview", (route) => route.abort());
     const announced = (): Promise<string[]> =>
       page.evaluate(() =>

@@ -70,6 +70,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
 }
 
 function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
+  const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
   return (
     <div class="side-foot">
       <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
@@ -85,8 +86,8 @@ function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
       <button
         class="icon-button"
         type="button"
-        aria-label={`Log out ${session()?.username}`}
-        title={`Log out ${session()?.username}`}
+        aria-label={logOutLabel()}
+        title={logOutLabel()}
         onClick={() => void logOut()}
       >
         <Icon name="logout" />
