@@ -15,6 +15,8 @@ export interface UsageEvent extends Usage {
   keyId: KeyId;
   /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
   closedAt: number;
+  /** 0 for usage that came after its response was counted; 1 if unset. */
+  requestCount?: 0;
 }
 
 /** How a request ended; log and metrics use the same words. */

@@ -76,16 +76,24 @@ export function createLedger(options: LedgerOptions): Ledger {
   const aborted = new AbortController();
   let endPause = (): void => {};
 
-  function add({ keyId, closedAt, inputTokens, outputTokens }: UsageEvent): void {
+  function add(event: UsageEvent): void {
+    const { keyId, closedAt, inputTokens, outputTokens } = event;
     if (gathering.counts.size === 0) gathering.since = clock();
     const minute = minuteOf(closedAt);
     const id = `${minute}:${keyId}`;
     const count = gathering.counts.get(id);
     if (count === undefined) {
-      gathering.counts.set(id, { keyId, minute, requestCount: 1, inputTokens, outputTokens, lastClosedAt: closedAt });
+      gathering.counts.set(id, {
+        keyId,
+        minute,
+        requestCount: event.requestCount ?? 1,
+        inputTokens,
+        outputTokens,
+        lastClosedAt: closedAt,
+      });
       return;
     }
-    count.requestCount++;
+    count.requestCount += event.requestCount ?? 1;
     count.inputTokens += inputTokens;
     count.outputTokens += outputTokens;
     count.lastClosedAt = Math.max(count.lastClosedAt, closedAt);

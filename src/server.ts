@@ -15,7 +15,8 @@ import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeou
 import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
-import { createProxy, type Proxy } from "./proxy/routes.ts";
+import { errorResponse } from "./proxy/errors.ts";
+import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
 import { openStore } from "./store/sqlite/open.ts";
 import type { Store } from "./store/store.ts";
@@ -123,40 +124,38 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const at = { host: config.host, port: config.port, shared: parts.join !== undefined };
+  const shared = { host: config.host, shared: parts.join !== undefined, internalError };
+  const atProxyPort = { ...shared, port: config.port, connections };
   if (config.adminPort === undefined) {
-    const admin = await adminDepsOf(config, parts, connections);
-    const listener = listen({ ...at, connections, refuse: proxy.refuse, fetch: createApp({ proxy, admin }).fetch });
+    const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
+    const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
-  const app = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
-  const admin = listen({
-    ...at,
-    port: config.adminPort,
-    connections: adminConnections,
-    refuse: undefined,
-    fetch: app.fetch,
-  });
+  const adminApp = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
+  const admin = listen({ ...shared, port: config.adminPort, connections: adminConnections, fetch: adminApp.fetch });
   try {
-    return { admin, proxy: listen({ ...at, connections, refuse: proxy.refuse, fetch: createProxyApp(proxy).fetch }) };
+    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
   } catch (error) {
     await admin.cut();
     throw error;
   }
 }
 
+const internalError = (): Response => errorResponse("internal");
+
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
-    ...parts,
-    startReadTimeout,
     config,
-    monotonic,
     sseKeepaliveMs: config.sseKeepaliveMs,
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
+    startReadTimeout,
+    wall: parts.clock,
+    monotonic,
+    log: parts.log,
     forward: createForward({
       baseUrl,
       fetch,

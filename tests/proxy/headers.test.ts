@@ -71,6 +71,6 @@ describe("clientResponseHeaders", () => {
     upstream.append("set-cookie", "b=2");
     const headers = clientResponseHeaders(upstream);
     expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
-    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-id"]);
+    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-content-type-options", "x-id"]);
   });
 });

@@ -6,7 +6,7 @@ import { startBlackhole } from "../support/blackhole.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { readmeBlocks } from "../support/readme.ts";
+import { readmeBalancer } from "../support/readme.ts";
 import { until } from "../support/until.ts";
 
 const clients = 6;
@@ -48,7 +48,7 @@ async function inFlight({ adminUrl }: Program): Promise<number> {
   return Number(/^tollgate_requests_in_flight (\d+)$/m.exec(await response.text())?.[1]);
 }
 
-const balancers: [BalancerProgram, language: string, survivesKills: boolean][] = [
+const balancers: [BalancerProgram, language: "nginx" | "caddyfile", survivesKills: boolean][] = [
   [nginx, "nginx", true],
   [caddy, "caddyfile", !caddyIsOld],
 ];
@@ -79,12 +79,12 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
     created = await admins[0].createKey("test");
     balancer = await startBefore(instances[0].url, instances[1].url);
   });
-  const startBefore = (one: string, two: string): Promise<Balancer> => {
-    const block = readmeBlocks(language).find((text) => text.includes("gate-2.internal")) ?? "";
-    return balancerProgram.start(
-      block.replaceAll("gate-1.internal:8080", new URL(one).host).replaceAll("gate-2.internal:8080", new URL(two).host),
+  const startBefore = (one: string, two: string): Promise<Balancer> =>
+    balancerProgram.start(
+      readmeBalancer(language)
+        .replaceAll("gate-1.internal:8080", new URL(one).host)
+        .replaceAll("gate-2.internal:8080", new URL(two).host),
     );
-  };
   afterAll(async () => {
     if (without) return;
     await balancer[Symbol.asyncDispose]();

@@ -1,19 +1,24 @@
-import { createMeterOutput } from "./meter-output.ts";
-import { startKeepaliveTimer } from "./keepalive-timer.ts";
-import type { StreamUsageFilter } from "../usage/stream-filter.ts";
-import type { UsageReader } from "../usage/reader.ts";
 import type { Usage } from "../../domain.ts";
+import type { UsageReader } from "../usage/reader.ts";
+import type { StreamUsageFilter } from "../usage/stream-filter.ts";
+import type { EventHold } from "./event-hold.ts";
+import { startKeepaliveTimer } from "./keepalive-timer.ts";
+import { createMeterOutput } from "./meter-output.ts";
 
 export interface MeterOptions {
   reader: UsageReader;
-  /** Takes out of the stream what only the proxy asked for. */
+  /** Removes from the stream what only the proxy asked for. */
   filter?: StreamUsageFilter | undefined;
+  /** Holds back an unfinished event and the terminal one. Only for a plain event stream. */
+  hold?: EventHold | undefined;
   /** After how much silence a comment is sent; 0: never. Only for a plain event stream. */
   keepaliveMs: number;
+  /** Commits the usage seen so far. The terminal event waits for the promise. */
+  commit: (usage: Usage) => Promise<void>;
   /**
-   * Called exactly once, with the usage seen: at the end (`cause` is undefined then, and only then), when the client
-   * leaves (the reason its stream was cancelled with), or when the writable is aborted (its reason). The client sees no
-   * end before the promise resolves.
+   * Called exactly once, with the usage seen: at the end (only then is `cause` undefined), when the client leaves (with
+   * the reason its stream was cancelled with), or when the writable is aborted (with its reason). The client sees no end
+   * before the promise resolves.
    */
   settle: (usage: Usage, cause: unknown) => Promise<void>;
 }
@@ -21,12 +26,14 @@ export interface MeterOptions {
 export interface Meter {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable: WritableStream<Uint8Array>;
-  /** Whether any byte was handed on, a keepalive's included: the response head is then on its way. */
-  readonly handedOn: boolean;
+  /** Resolves with the first bytes for the client, or at the end of an empty body; rejects if it is aborted before. */
+  readonly started: Promise<void>;
+  /** Whether the client got anything, a keepalive included. */
+  hasSent(): boolean;
   /**
-   * Sends what the filter still holds, and `frame` as an event of its own, after whatever ends a line or an event that
-   * was left open. Nothing is sent afterwards. Who calls it aborts the writable next, a macrotask later: Bun 1.4.5
-   * drops what was enqueued right before an error.
+   * Sends what the filter still holds, and `frame` as an event of its own. An unfinished event is dropped. Nothing is sent
+   * afterwards. The caller aborts the writable next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an
+   * error.
    */
   fail(frame: Uint8Array | undefined): void;
 }
@@ -37,25 +44,46 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
 }
 
 /**
- * One chunk on each side: with less, nothing tells a client that reads from one that does not (`desiredSize` is never
- * above 0); with more, a client that stalls costs more memory.
+ * One chunk on each side. With less, a client that reads looks like one that does not (`desiredSize` is never above 0);
+ * with more, a client that stalls costs more memory.
  */
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
-/** Hands an answer's bytes on first, looks at them second, and settles it once, however it ends. */
-export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOptions): Meter {
-  const output = createMeterOutput();
+/** Passes a response's bytes on first, reads their usage second, and settles once, however the response ends. */
+export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle }: MeterOptions): Meter {
+  const started = Promise.withResolvers<void>();
+  // Whoever does not wait for the start learns of a failure from the streams.
+  started.promise.catch(() => {});
+  const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
+  /** The terminal event was sent: for the client the response is whole. */
+  let ended = false;
   let failed = false;
   let settled: Promise<void> | undefined;
+
+  function send(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    keepalive?.restart();
+    output.send(bytes);
+  }
+
+  const toSend = (visible: Uint8Array): Uint8Array => (hold === undefined ? visible : hold.push(visible));
+
+  async function endAfterCommit(terminal: Uint8Array): Promise<void> {
+    await commit(reader.seen());
+    ended = true;
+    send(terminal);
+  }
 
   async function settleNow(cause: unknown): Promise<void> {
     keepalive?.stop();
     await settle(await reader.end(), cause);
+    if (cause === undefined || output.hasSent()) started.resolve();
+    else started.reject(cause);
   }
 
-  /** Bun 1.4.5 ends a stream through `flush` or `cancel`, never both; a count is not staked on that. */
+  /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
   function settleOnce(cause: unknown): Promise<void> {
     settled ??= settleNow(cause);
     return settled;
@@ -65,15 +93,19 @@ export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOption
     start: output.attach,
     transform(chunk) {
       if (failed) return undefined;
-      keepalive?.restart();
       const bytes = output.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
       upstreamBegan = true;
-      output.send(filter === undefined ? bytes : filter.push(bytes));
-      return reader.push(chunk);
+      send(toSend(filter === undefined ? bytes : filter.push(bytes)));
+      const backlog = reader.push(chunk);
+      const terminal = hold?.takeTerminal();
+      return terminal === undefined ? backlog : endAfterCommit(terminal);
     },
-    flush() {
-      if (!failed && filter !== undefined) output.send(filter.end());
-      return settleOnce(undefined);
+    async flush() {
+      if (failed) return settleOnce(undefined);
+      if (filter !== undefined) send(toSend(filter.end()));
+      const rest = [hold?.takeTerminal(), hold?.end()].filter((bytes) => bytes !== undefined);
+      await settleOnce(undefined);
+      for (const bytes of rest) output.send(bytes);
     },
     cancel: (reason) => settleOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
@@ -82,20 +114,19 @@ export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOption
   return {
     readable,
     writable,
-    get handedOn() {
-      return output.hasSent();
-    },
+    started: started.promise,
+    hasSent: output.hasSent,
     fail(frame) {
       if (failed || settled !== undefined) return;
       failed = true;
       keepalive?.stop();
-      if (filter !== undefined) output.send(filter.end());
-      if (frame !== undefined) output.sendEvent(frame);
+      if (filter !== undefined) output.send(toSend(filter.end()));
+      if (frame !== undefined && !ended && output.hasSent()) output.sendEvent(frame);
     },
   };
 }
 
-/** The mark is one at the very start only: behind a comment of ours it would spoil the first line. */
+/** The mark counts only at the very start; after a comment of ours it would spoil the first line. */
 function withoutByteOrderMark(chunk: Uint8Array): Uint8Array {
   return chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
 }

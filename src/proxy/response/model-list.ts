@@ -1,3 +1,4 @@
+import type { WallClock } from "../../time/clock.ts";
 import { createJsonEditor } from "../json/edit.ts";
 import {
   findMember,
@@ -13,12 +14,39 @@ import type { RewriteRules } from "../rewrite/rules.ts";
 
 export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
 
+/** How a GET of the model list or of the synthetic model is served. */
+export interface ModelListRequest {
+  /** What the upstream is asked for. */
+  pathAndQuery: string;
+  /** Turns the body of the upstream's 200 into the client's; undefined to leave it as it is. */
+  edit: (list: string) => string | undefined;
+}
+
+/**
+ * The model list gets an entry that no backend knows, and a request for that entry asks the backend for its list.
+ * @returns undefined for every other request
+ */
+export function resolveModelList(
+  method: string,
+  pathAndQuery: string,
+  models: ServedModels,
+  wall: WallClock,
+): ModelListRequest | undefined {
+  if (method !== "GET") return undefined;
+  const [path = ""] = pathAndQuery.split("?", 1);
+  const createdSeconds = Math.floor(wall() / 1000);
+  if (path === "/v1/models")
+    return { pathAndQuery, edit: (list) => withNonThinkingModel(list, models, createdSeconds) };
+  if (!isNonThinkingModelPath(path, models)) return undefined;
+  return { pathAndQuery: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
+}
+
 const entryShape = objectShape({ id: {} });
 const listShape = objectShape({ data: { elements: entryShape } });
 
 /**
- * Whether `GET path` is for the synthetic model, which no backend knows.
- * @param path the URL's pathname; a slash in the family's name may be encoded or not
+ * Whether `GET path` asks for the synthetic model.
+ * @param path the URL's pathname; a slash in the model's name may be encoded or not
  */
 export function isNonThinkingModelPath(path: string, models: ServedModels): boolean {
   const alias = findAlias(models);
@@ -31,10 +59,10 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
 }
 
 /**
- * The backend's model list with the synthetic model at its end, every other byte as it came. Undefined where there is
- * nothing to append: the family is not live, the list has it already, or this is no list.
- * @param list the body of a 200 answer to `GET /v1/models`
- * @param createdSeconds for an entry that has no family entry to be a copy of, seconds since the epoch
+ * The backend's model list with the synthetic model at its end, every other byte as it came. Undefined if there is
+ * nothing to append: the reasoning model is not served, the list has the entry already, or this is not a list.
+ * @param list the body of a 200 response to `GET /v1/models`
+ * @param createdSeconds for an entry that has no reasoning model's entry to copy, seconds since the epoch
  */
 export function withNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
   const alias = findAlias(models);

@@ -10,6 +10,8 @@ import { readEventUsage, readUsage, type StreamUsage } from "./usage.ts";
 export interface UsageReader {
   /** @returns a promise where the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
   push(chunk: Uint8Array): Promise<void> | undefined;
+  /** The usage of the events pushed so far; none while a JSON document is unfinished. */
+  seen(): Usage;
   /** The usage of everything pushed, also where the answer was cut short. Called once. */
   end(): Usage | Promise<Usage>;
 }
@@ -62,7 +64,7 @@ function findJson(bytes: Uint8Array): unknown {
   }
 }
 
-const blindReader: UsageReader = { push: () => undefined, end: () => noUsage };
+const blindReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
 function createPlainReader(type: string): UsageReader | undefined {
   if (type === "text/event-stream") return createEventStreamReader();
@@ -83,6 +85,7 @@ function createSniffingReader(): UsageReader {
       reader = first === openBrace ? createJsonReader() : createEventStreamReader();
       return reader.push(chunk);
     },
+    seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
   };
 }
@@ -97,6 +100,7 @@ function createJsonReader(): UsageReader {
       scanner.push(chunk);
       return undefined;
     },
+    seen: () => noUsage,
     end: () => readUsage(scanner.document(), noUsage),
   };
 }
@@ -122,7 +126,9 @@ function createEventStreamReader(): UsageReader {
       scanner = undefined;
     },
   });
+  const seen = (): Usage => ({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
   return {
+    seen,
     push(chunk) {
       const holdsNone = parser.isBetweenEvents() && endsEvent(chunk) && !mentionsUsage(chunk);
       if (!holdsNone) parser.push(chunk);
@@ -130,7 +136,7 @@ function createEventStreamReader(): UsageReader {
     },
     end() {
       parser.end();
-      return { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
+      return seen();
     },
   };
 }
@@ -193,6 +199,7 @@ function createDecodingReader(createDecoder: (firstByte: number) => Transform, r
         resume = resolve;
       });
     },
+    seen: reader.seen,
     async end() {
       decoder?.end();
       await closed;

@@ -10,26 +10,26 @@ describe("isJson", () => {
     "Application/JSON; charset=utf-8",
     " application/json ;x=y",
     "application/vnd.x+json",
-  ])("takes %s for JSON", (type) => expect(isJson(type)).toBe(true));
+  ])("accepts %s", (type) => expect(isJson(type)).toBe(true));
   test.each(["", "text/plain", "application/jsonl", "application/x-ndjson", "multipart/form-data; boundary=json"])(
-    "does not take %s for JSON",
+    "rejects %s",
     (type) => expect(isJson(type)).toBe(false),
   );
 });
 
 describe("isRewritable", () => {
-  test("holds for a POST with a JSON type or none", () => {
+  test("is true for a POST with a JSON type or none", () => {
     expect(isRewritable(post({ "content-type": "application/json" }))).toBe(true);
     expect(isRewritable(new Request("http://h/", { method: "POST", body: new Uint8Array([123, 125]) }))).toBe(true);
     expect(isRewritable(post({ "content-type": "" }))).toBe(true);
   });
 
-  test("holds whatever encoding is named, so that a name alone is no way around a cap", () => {
+  test("is true whatever encoding is named, so that a name is not a way around a cap", () => {
     expect(isRewritable(post({ "content-type": "application/json", "content-encoding": "identity" }))).toBe(true);
     expect(isRewritable(post({ "content-type": "application/json", "content-encoding": "gzip" }))).toBe(true);
   });
 
-  test("does not hold for other verbs and types", () => {
+  test("is false for other methods and types", () => {
     expect(isRewritable(post({ "content-type": "application/json" }, "{}", "PUT"))).toBe(false);
     expect(isRewritable(post({ "content-type": "audio/wav" }))).toBe(false);
   });
@@ -63,16 +63,16 @@ describe("findWholeBody", () => {
     expect(request.bodyUsed).toBe(false);
   });
 
-  test("takes no body for an empty one", async () => {
+  test("reads a missing body as empty", async () => {
     expect(await findWholeBody(post({}, null))).toEqual(new Uint8Array());
   });
 });
 
 describe("findText", () => {
-  test("gives text that encodes to the same bytes, a byte order mark included", () => {
+  test("returns text that encodes to the same bytes, a byte order mark included", () => {
     const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d, 0xf0, 0x9f, 0x98, 0x80]);
     expect(new TextEncoder().encode(findText(bytes))).toEqual(bytes);
   });
 
-  test("has none for bytes that are not UTF-8", () => expect(findText(new Uint8Array([0x7b, 0xff]))).toBeUndefined());
+  test("finds none in bytes that are not UTF-8", () => expect(findText(new Uint8Array([0x7b, 0xff]))).toBeUndefined());
 });
