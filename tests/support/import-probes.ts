@@ -15,13 +15,11 @@ export const folderWithoutRow = "src/folder-without-a-row";
 /** Every cell of the table: for each row each other row, package and global; imports as a value and as a type. */
 export function listProbes(rows: readonly ImportRow[]): Probe[] {
   const packages = [...new Set(rows.flatMap((row) => row.packages))];
-  const otherFiles = [...new Set(rows.flatMap((row) => row.imports))].filter(
-    (name) => findRow(rows, name) === undefined,
-  );
+  const names = new Set(rows.flatMap((row) => [row.name, ...row.imports, ...row.typesOf]));
   const inCells = rows.flatMap((row) => [
-    ...[...rows.map(({ name }) => name), ...otherFiles]
+    ...[...names]
       .filter((name) => name !== row.name || !isFile(name))
-      .flatMap((name) => probeTarget(row, name)),
+      .flatMap((name) => probeTarget(row, name, findRow(rows, name)?.name ?? name)),
     ...packages.flatMap((name) => probePackage(row, name, row.packages.includes(name))),
     ...probePackage(row, "a-package-without-a-cell", false),
     ...impureGlobals.map((name) => ({ row: row.name, line: `void ${name};`, isAllowed: !row.pure })),
@@ -29,8 +27,9 @@ export function listProbes(rows: readonly ImportRow[]): Probe[] {
   return [...inCells, { row: folderWithoutRow, line: 'import "elysia";', isAllowed: false }];
 }
 
-function probeTarget(row: ImportRow, name: string): Probe[] {
-  const isAllowed = name === row.name || row.imports.includes(name);
+/** @param inRow the row that the name belongs to */
+function probeTarget(row: ImportRow, name: string, inRow: string): Probe[] {
+  const isAllowed = inRow === row.name || row.imports.includes(inRow) || row.imports.includes(name);
   const asType = isAllowed || row.typesOf.includes(name);
   if (isFile(name)) return probeSpecifier(row, toSpecifier(row, name), isAllowed, asType);
   return [

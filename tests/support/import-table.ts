@@ -4,9 +4,9 @@ import { dirname, join, relative } from "node:path";
 export interface ImportRow {
   /** A file, or a folder without its sub-folders: those have rows of their own. */
   name: string;
-  /** Other rows, and files outside `src`. */
+  /** Other rows, or single files. */
   imports: readonly string[];
-  /** Imported with `import type` only. */
+  /** Files that it imports with `import type` only. */
   typesOf: readonly string[];
   /** Packages with all that is below them: `elysia` allows `elysia/utils`. */
   packages: readonly string[];
@@ -36,7 +36,7 @@ function toRow([name = "", imports = "", packages = "", pure = "", reason = ""]:
   return {
     name: toPath(name),
     imports: targets.filter((target) => !typesOf.includes(target)).map(toPath),
-    typesOf: typesOf.map((target) => toPath(target.slice(0, -types.length))),
+    typesOf: typesOf.map((target) => toFile(target.slice(0, -types.length))),
     packages: listNames(packages).map(unquote),
     pure: pure === "pure",
     reason,
@@ -51,6 +51,13 @@ const listNames = (cell: string): string[] => cell.split(", ").filter((name) => 
 function toPath(cell: string): string {
   const name = unquote(cell);
   return name.startsWith("console/") || name === "package.json" ? name : `src/${name}`;
+}
+
+/** The linter has no pattern for the types of a folder. */
+function toFile(cell: string): string {
+  const path = toPath(cell);
+  if (!isFile(path)) throw new Error(`CONTRIBUTING.md, import table: ${cell} (types) is not a file`);
+  return path;
 }
 
 function unquote(cell: string): string {
