@@ -99,7 +99,8 @@ export function createForward(deps: ForwardDeps): Forward {
 
 /**
  * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
- * coding in the bytes, while the header that names it ends at this hop (1.4.5).
+ * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
+ * decodes or rejects it.
  */
 function isReadable({ status, headers }: Response): boolean {
   if (status < 200 || status > 599) return false;
@@ -142,7 +143,8 @@ function fetchInit(request: UpstreamRequest, signal: AbortSignal): BunFetchReque
 
 /**
  * A POST can meet the upstream closing a pooled connection (uvicorn does after 5 s). Bun repeats GET and PUT by itself,
- * a POST never. We send it once more on a new connection if it failed at once and its body can be sent again.
+ * a POST never. We send it once more on a new connection if it failed at once and its body can be sent again. Remove when
+ * `fetch` retries it (Bun 1.4.5).
  */
 function isStaleConnection(error: unknown, { body }: UpstreamRequest, afterMs: number): boolean {
   const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
