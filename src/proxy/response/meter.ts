@@ -1,7 +1,7 @@
 import { createMeterOutput } from "./meter-output.ts";
 import { startKeepaliveTimer } from "./keepalive-timer.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
-import type { UsageReader } from "../usage/reader.ts";
+import type { UsageReader } from "../usage/response-usage.ts";
 import type { Usage } from "../../domain.ts";
 
 export interface MeterOptions {

@@ -10,7 +10,7 @@ import { isShort, readWhole, pump } from "./pump.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { noUsage, type Usage } from "../../domain.ts";
-import { createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/reader.ts";
+import { createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/response-usage.ts";
 
 export interface RespondDeps {
   /** Commits one counted response; the client sees no end before. Never rejects. */

@@ -6,11 +6,11 @@ export interface MemberSpan {
   end: number;
 }
 
-/** One event of a streamed completion, read for its usage and for where that stands. Places are bytes of the event. */
+/** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */
 export interface CompletionChunk extends ChunkChoices {
   usage: "object" | "null" | "absent";
   usageValue: MemberSpan;
-  /** Behind the last member. */
+  /** After the last member. */
   tail: number;
   /** The JSON of one of `lastChunkMembers`. */
   findMember(name: string): string | undefined;
@@ -18,15 +18,15 @@ export interface CompletionChunk extends ChunkChoices {
 
 interface ChunkChoices {
   hasChoices: boolean;
-  /** Whether a choice ends here. */
+  /** A choice ends in this chunk. */
   isFinal: boolean;
-  /** Whether this server writes `"usage":null` into such a chunk without being asked for usage. */
+  /** This server writes `"usage":null` into such a chunk unasked. */
   nullIsUsual: boolean;
-  /** The same of a chunk whose usage is there because it was asked for. */
+  /** The same for a chunk that has usage because it was requested. */
   nullWasReplaced: boolean;
 }
 
-/** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of all, whichever that is. */
+/** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of a stream. */
 export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
 
 const value = {};
@@ -44,7 +44,7 @@ const chunkShape = objectShape({
   ...Object.fromEntries(lastChunkMembers.map((name) => [name, value])),
 });
 
-/** Undefined for every other event: comments, errors, `[DONE]`, and data over several lines, which no backend sends. */
+/** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
 export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
   const lines = [...latin1(event).matchAll(/(?:^|\n)data:([^\r\n]*)/g)];
   const [line] = lines;
@@ -72,9 +72,9 @@ function chunkOf(json: string, root: JsonObjectNode, choices: readonly JsonNode[
 }
 
 /**
- * Whether null stands for what is not set differs from server to server, and from one version to the next, so it is
- * read off the choices. SGLang, TGI and mistral.rs write out all of a delta; SGLang also what stopped it; vLLM's legacy
- * completions, where a null is seen at all, everything. OpenAI and older chat of vLLM do none of this: theirs was asked for.
+ * Servers and versions differ in whether they write null for what is not set, so it is read off the choices. SGLang, TGI
+ * and mistral.rs write out every member of a delta; SGLang also `matched_stop`; vLLM's legacy completions, if they have a
+ * null at all, everything. OpenAI and older chat of vLLM do none of this: their null was requested.
  */
 function readChoices(json: string, choices: readonly JsonNode[]): ChunkChoices {
   const objects = choices.filter((choice) => choice.kind === "object");

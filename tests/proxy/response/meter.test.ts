@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
-import { createUsageReader } from "../../../src/proxy/usage/reader.ts";
+import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 import type { Usage } from "../../../src/domain.ts";
 import { answers } from "../../fixtures/answers.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
