@@ -8,7 +8,7 @@ type Value = Record<string, unknown>;
 const isObject = (value: unknown): value is Value =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The rules on parsed values, the plain way that loses bytes: what an edited body must parse to. */
+/** Applies the rules to the parsed body, which loses bytes: what a rewritten body must parse to. */
 export function rewriteByValue(path: string, body: string, rules: RewriteRules): unknown {
   const root: unknown = JSON.parse(body);
   if (!isObject(root)) return root;
@@ -25,7 +25,7 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   const prefixes = family && mode === "max" && own !== false ? [maximumEffortPrefix] : [];
   if (family && /chat|messages|responses/.test(path)) fillByValue(root, mode);
   if (/chat|messages/.test(path)) prefixByValue(root, path, prefixes, rules.hanGuard);
-  if (/completions/.test(path) && root["stream"] === true) askByValue(root, rules.forceStreamUsage);
+  if (/completions/.test(path) && root["stream"] === true) requestByValue(root, rules.forceStreamUsage);
   return root;
 }
 
@@ -73,7 +73,7 @@ function prefixed(content: unknown, prefix: string): unknown {
   return Array.isArray(content) ? [{ type: "text", text: `${prefix}\n\n` }, ...(content as unknown[])] : content;
 }
 
-function askByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
+function requestByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
   if (force === "off") return;
   const options = root["stream_options"] ?? { include_usage: null };
   if (!isObject(options) || ![true, false, null].includes(options["include_usage"] as null)) return;

@@ -1,17 +1,17 @@
 import type { JsonArrayNode, JsonNode, JsonObjectNode } from "./read.ts";
 
-/** Collects edits to a JSON text and makes them in one go; every byte outside them stays as it came. */
+/** Collects edits to a JSON text and applies them at once; every byte outside them stays as it is. */
 export interface JsonEditor {
   replace(node: JsonNode, json: string): void;
-  /** Behind the object's last member. The name must not be there yet. */
+  /** After the object's last member. The object must not have the name yet. */
   addMember(object: JsonObjectNode, name: string, json: string): void;
-  /** In front of all other elements. An empty array can be given one element, at either end. */
+  /** Before all other elements. An empty array can be given one element, at either end. */
   prependElement(array: JsonArrayNode, json: string): void;
-  /** Behind all other elements. */
+  /** After all other elements. */
   appendElement(array: JsonArrayNode, json: string): void;
-  /** In front of a string's first character. */
+  /** Before a string's first character. */
   prependText(string: JsonNode, text: string): void;
-  /** Undefined where nothing was edited. */
+  /** Undefined if nothing was edited. */
   result(): string | undefined;
 }
 
@@ -24,7 +24,7 @@ interface Edit {
 /** @param text the text that the nodes were read from */
 export function createJsonEditor(text: string): JsonEditor {
   const edits: Edit[] = [];
-  /** Objects that got a member here: the next one needs its comma even where the text has `{}`. */
+  /** Objects that were given a member: the next one needs a comma even if the text has `{}`. */
   const filled = new Set<JsonObjectNode>();
   const insert = (at: number, json: string): void => void edits.push({ start: at, end: at, json });
 
@@ -42,7 +42,7 @@ export function createJsonEditor(text: string): JsonEditor {
   };
 }
 
-/** The tail of an empty container is right behind its opening bracket. */
+/** The tail of an empty container is right after its opening bracket. */
 function isEmpty(container: JsonArrayNode | JsonObjectNode): boolean {
   return container.tail === container.start + 1;
 }
@@ -50,7 +50,7 @@ function isEmpty(container: JsonArrayNode | JsonObjectNode): boolean {
 function applyEdits(text: string, edits: readonly Edit[]): string {
   let edited = "";
   let from = 0;
-  // Sorting is stable: what is inserted at one place stays in the order in which it was asked for.
+  // Sorting is stable: insertions at one position stay in the order of their calls.
   for (const { start, end, json } of edits.toSorted((a, b) => a.start - b.start)) {
     edited += text.slice(from, start) + json;
     from = end;

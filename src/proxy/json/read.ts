@@ -17,11 +17,11 @@ import {
 } from "./scan.ts";
 
 /**
- * A JSON reader that tells where things are, so that a body can be edited without being written anew. It reads the text
- * once, remembers what a shape asks for and only checks the rest.
+ * A JSON reader that returns positions, so that a body can be edited without serializing it. It reads the text once,
+ * keeps what a shape names and only validates the rest.
  */
 
-/** Which members or elements to remember. Containers outside it are skipped without recursion, however deep they are. */
+/** Which members or elements to keep. Other containers are skipped without recursion, however deep they are. */
 export interface Shape {
   readonly members?: ReadonlyMap<string, Shape>;
   readonly elements?: Shape;
@@ -34,9 +34,9 @@ interface Span {
 
 export interface JsonObjectNode extends Span {
   readonly kind: "object";
-  /** The remembered ones in order, duplicates too. A list and not a map: a body has one for each of its messages. */
+  /** Those kept, in order, with duplicates. A list, not a map, because a body has one for each of its messages. */
   readonly members: readonly JsonMember[];
-  /** Behind the last member; behind the brace where there is none. */
+  /** After the last member; after the brace if there is none. */
   readonly tail: number;
 }
 
@@ -48,9 +48,9 @@ export interface JsonMember {
 
 export interface JsonArrayNode extends Span {
   readonly kind: "array";
-  /** Empty unless the shape asks for elements. */
+  /** Empty unless the shape names elements. */
   readonly elements: readonly JsonNode[];
-  /** Behind the last element; behind the bracket where there is none. */
+  /** After the last element; after the bracket if there is none. */
   readonly tail: number;
 }
 
@@ -61,30 +61,30 @@ export interface JsonScalar extends Span {
 
 export type JsonNode = JsonObjectNode | JsonArrayNode | JsonScalar;
 
-/** `{}` asks for a member's value, a fuller shape also for what is inside it. */
+/** `{}` keeps a member's value, a fuller shape also what is inside it. */
 export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
   return { members: new Map(Object.entries(members)) };
 }
 
-/** Undefined where the text is not JSON. */
+/** Undefined if the text is not JSON. */
 export function readJson(text: string, shape: Shape): JsonNode | undefined {
   const source = createSource(text);
-  // A byte order mark is skipped by the readers of llama.cpp and Python, so a body behind one is no other body.
+  // llama.cpp and Python skip a byte order mark.
   const node = readNode(source, skipSpace(text, text.charCodeAt(0) === 0xfeff ? 1 : 0), shape);
   return node !== undefined && skipSpace(text, node.end) === text.length ? node : undefined;
 }
 
-/** The value that counts: parsers of the backends take the last of several. */
+/** The last value of the name, which is the one that backends use. */
 export function findMember(object: JsonObjectNode, name: string): JsonNode | undefined {
   return object.members.findLast((member) => member.name === name)?.value;
 }
 
-/** All values that came under the name. */
+/** All values of the name. */
 export function listMembers(object: JsonObjectNode, name: string): JsonNode[] {
   return object.members.filter((member) => member.name === name).map((member) => member.value);
 }
 
-/** The string's content; undefined for a node that is no string. */
+/** The string's content; undefined for a node that is not a string. */
 export function findString(text: string, node: JsonNode | undefined): string | undefined {
   return node?.kind === "string" ? unquote(text, node.start, node.end) : undefined;
 }

@@ -1,18 +1,18 @@
 /**
- * Where JSON values end. Strict (RFC 8259), save for `NaN`, `Infinity` and `-Infinity`: Python's json module, and so vLLM
- * and SGLang, reads them, and a body must not escape its cap by holding one.
+ * Finds where JSON values end. Strict (RFC 8259), except for `NaN`, `Infinity` and `-Infinity`: Python's json module, and
+ * so vLLM and SGLang, accepts them, and a body that has one must not escape its cap.
  */
 
-/** Instead of a place: the text is not JSON. */
+/** Returned instead of a position: the text is not JSON. */
 export const notJson = -1;
 
 export interface Source {
   readonly text: string;
-  /** The brackets that are open while a value is skipped; a byte each, since a hostile text may be nothing else. */
+  /** The open brackets of the value that is skipped; a byte each, because a hostile text may be nothing else. */
   open: Uint8Array;
   /**
-   * The first backslash and the first control character at or behind the place last asked about. Kept, because asking
-   * again for every string would be quadratic in a text that has none.
+   * The first backslash and the first control character at or after the last position searched from. Kept, because
+   * a search for every string would be quadratic in a text that has none.
    */
   nextEscape: number;
   nextControl: number;
@@ -24,7 +24,7 @@ export function createSource(text: string): Source {
   return { text, open: noBrackets, nextEscape: -1, nextControl: -1 };
 }
 
-/** Where the value ends, with its own stack: a hundred thousand brackets are a long text, not a deep call. */
+/** Where the value ends. Uses its own stack, so that nesting is not limited by the call stack. */
 export function valueEnd(source: Source, start: number): number {
   const { text } = source;
   let depth = 0;
@@ -45,7 +45,7 @@ export function valueEnd(source: Source, start: number): number {
       if (at === notJson || depth === 0) return at;
       at = skipSpace(text, at);
     }
-    // Here `at` is behind a value and inside a container: close what closes, then go on to the next value.
+    // Here `at` is after a value and inside a container: close what ends here, then go to the next value.
     let container = source.open[depth - 1];
     while (text.charCodeAt(at) === closing(container)) {
       depth -= 1;
@@ -105,7 +105,7 @@ function digitsEnd(text: string, start: number): number {
   return at === start ? notJson : at;
 }
 
-/** Names and short values end before the engine's own search has begun. */
+/** Up to this length a loop is faster than `indexOf`. */
 const shortString = 24;
 
 export function stringEnd(source: Source, start: number): number {
@@ -118,17 +118,17 @@ export function stringEnd(source: Source, start: number): number {
   return longStringEnd(source, start);
 }
 
-/** Long strings are most of a body: the engine leaps from quote to quote and from escape to escape. */
+/** Long strings are most of a body: `indexOf` finds the next quote and the next escape. */
 function longStringEnd(source: Source, start: number): number {
   const { text } = source;
   if (source.nextControl < start) source.nextControl = findControl(text, start);
   if (source.nextEscape < start) source.nextEscape = indexOrEnd(text, "\\", start);
   let end = indexOrEnd(text, '"', start + 1);
   while (source.nextEscape < end) {
-    const behind = escapeEnd(text, source.nextEscape);
-    if (behind === notJson) return notJson;
-    if (end < behind) end = indexOrEnd(text, '"', behind);
-    source.nextEscape = text.charCodeAt(behind) === backslash ? behind : indexOrEnd(text, "\\", behind);
+    const after = escapeEnd(text, source.nextEscape);
+    if (after === notJson) return notJson;
+    if (end < after) end = indexOrEnd(text, '"', after);
+    source.nextEscape = text.charCodeAt(after) === backslash ? after : indexOrEnd(text, "\\", after);
   }
   return end < text.length && source.nextControl > end ? end + 1 : notJson;
 }
@@ -138,7 +138,7 @@ function indexOrEnd(text: string, searched: string, from: number): number {
   return index === -1 ? text.length : index;
 }
 
-// oxlint-disable-next-line no-control-regex -- RFC 8259 section 7: exactly these may not stand in a string
+// oxlint-disable-next-line no-control-regex -- RFC 8259 section 7: exactly these are not allowed in a string
 const control = /[\u0000-\u001f]/g;
 
 function findControl(text: string, from: number): number {

@@ -4,14 +4,14 @@ import type { RewriteRules } from "./rules.ts";
 
 export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens">;
 
-/** One field under the names it had over the years and endpoints. */
+/** One field under its names of different years and endpoints. */
 export const cappedMembers = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
 
-/** Kept free for what the chat template adds around the conversation. */
+/** Reserved for what the chat template adds to the conversation. */
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
-/** Caps every occurrence: whichever of two a backend reads, it reads a capped one. */
+/** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
 export function capTokens(editor: JsonEditor, body: string, root: JsonObjectNode, rules: CapRules): void {
   const nodes = cappedMembers.flatMap((name) => listMembers(root, name));
   if (nodes.length === 0) return;
@@ -23,8 +23,8 @@ export function capTokens(editor: JsonEditor, body: string, root: JsonObjectNode
 }
 
 /**
- * The value that a backend computes with, a double: `1e3` and `100.0` are integers, and so is what is too large to have
- * decimals or to be finite. Undefined for all else, `NaN`, `Infinity` and strings of digits among it.
+ * The value as a double, as backends read it: `1e3` and `100.0` are integers, and so is a number too large to have
+ * decimals or to be finite. Undefined for anything else, such as `NaN`, `Infinity` and strings.
  */
 function findPositiveInteger(body: string, node: JsonNode): number | undefined {
   if (node.kind !== "number") return undefined;
@@ -32,14 +32,14 @@ function findPositiveInteger(body: string, node: JsonNode): number | undefined {
   return value > 0 && (Number.isInteger(value) || value === Infinity) ? value : undefined;
 }
 
-/** What the context leaves beside an input estimated from the body's characters, up to the operator's limit, at least 1. */
+/** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */
 export function outputLimit(body: string, rules: CapRules): number {
   const limit = (characters: number): number => {
     const available = rules.maxContextTokens - Math.floor(characters / charactersPerToken) - reservedTokens;
     return Math.max(1, Math.min(available, rules.maxOutputTokens));
   };
-  // Characters beyond the BMP are two UTF-16 units and four bytes in UTF-8, so both lengths bound how many there are.
-  // Only where that leaves the answer open are they counted.
+  // Characters outside the BMP are two UTF-16 units and four bytes in UTF-8, so both lengths bound their number. They are
+  // counted only if that bound leaves the limit open.
   const most = Math.min(body.length, Buffer.byteLength(body) - body.length) >> 1;
   const strict = limit(body.length);
   return strict === limit(body.length - most) ? strict : limit(countCodePoints(body));

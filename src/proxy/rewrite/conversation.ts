@@ -10,26 +10,26 @@ export const messagesShape: Shape = { elements: objectShape({ role: value, conte
 export const systemShape = contentShape;
 
 /**
- * What people, the operator and the model said, in order; tools and images have no language of their own. A turn's text
- * is unescaped when it is first read, since whoever judges a long conversation looks at a sample.
+ * The messages of users, the operator and the model in order, without tools and images, which have no language. A text is
+ * unescaped when it is first read, because only a sample of a long conversation is.
  */
-export function listTurns(body: string, root: JsonObjectNode): ConversationMessage[] {
-  const turns: ConversationMessage[] = [];
+export function listMessages(body: string, root: JsonObjectNode): ConversationMessage[] {
+  const list: ConversationMessage[] = [];
   const system = findMember(root, "system");
-  if (system !== undefined) turns.push(turn(body, "system", system));
+  if (system !== undefined) list.push(messageOf(body, "system", system));
   const messages = findMember(root, "messages");
   for (const message of messages?.kind === "array" ? messages.elements : []) {
     if (message.kind !== "object") continue;
     const role = findString(body, findMember(message, "role"));
     const content = findMember(message, "content");
     if (content === undefined) continue;
-    if (isSystemRole(role)) turns.push(turn(body, "system", content));
-    else if (role === "user" || role === "assistant") turns.push(turn(body, role, content));
+    if (isSystemRole(role)) list.push(messageOf(body, "system", content));
+    else if (role === "user" || role === "assistant") list.push(messageOf(body, role, content));
   }
-  return turns;
+  return list;
 }
 
-function turn(body: string, role: string, content: JsonNode): ConversationMessage {
+function messageOf(body: string, role: string, content: JsonNode): ConversationMessage {
   let text: string | undefined;
   return {
     role,

@@ -1,9 +1,9 @@
-/** What a body of this path gets besides its model name and caps. */
+/** What is rewritten in bodies of this path besides model name and caps. */
 export interface Endpoint {
   templateKwargs: boolean;
-  /** Where its system text is: a leading message, or a member of its own. */
+  /** Whether its system text is a leading message or a member of its own. */
   system: "message" | "member" | undefined;
-  /** Its streams tell their usage only where `stream_options` asks for it. */
+  /** Its streams have usage only if `stream_options` requests it. */
   streamOptions: boolean;
 }
 
@@ -17,8 +17,8 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
 const other: Endpoint = { templateKwargs: false, system: undefined, streamOptions: false };
 
 /**
- * Percent-encoding, repeated slashes and one at the end are looked through, since backends and what stands before them do
- * so too; case is not, since for them it is another path.
+ * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case
+ * matters, as it does to them.
  */
 export function getEndpoint(path: string): Endpoint {
   return endpoints.get(path) ?? endpoints.get(decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "")) ?? other;

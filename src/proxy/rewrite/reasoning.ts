@@ -1,10 +1,10 @@
 import type { JsonEditor } from "../json/edit.ts";
 import { findMember, findString, isLiteral, type JsonObjectNode } from "../json/read.ts";
 
-/** How the reasoning family is asked to think. */
+/** How much the reasoning family is to think. */
 export type ReasoningMode = "high" | "max" | "none";
 
-/** A name that asks for no thinking outweighs any effort; an effort that is unknown or missing is high. */
+/** A non-thinking name overrides any effort; an unknown or missing effort is high. */
 export function reasoningMode(body: string, root: JsonObjectNode, nonThinking: boolean): ReasoningMode {
   if (nonThinking) return "none";
   const config = findMember(root, "output_config");
@@ -18,7 +18,7 @@ const templateKwargs = {
   max: { thinking: "true", reasoning_effort: '"max"' },
 } as const satisfies Record<ReasoningMode, Record<string, string>>;
 
-/** Fills in what the client left out of `chat_template_kwargs`; what is no object is left for the backend to judge. */
+/** Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend. */
 export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonObjectNode, mode: ReasoningMode): void {
   const defaults = Object.entries(templateKwargs[mode]);
   const given = findMember(root, "chat_template_kwargs");
@@ -30,13 +30,13 @@ export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonO
   if (given.kind !== "object") return;
   for (const [name, json] of defaults) {
     if (findMember(given, name) !== undefined) continue;
-    // `enable_thinking` is the older name of `thinking`: who set it has spoken.
+    // `enable_thinking` is the older name of `thinking`.
     const older = name === "thinking" ? findMember(given, "enable_thinking") : undefined;
     editor.addMember(given, name, older === undefined ? json : body.slice(older.start, older.end));
   }
 }
 
-/** The client's own switch, under either name, is off: there is nothing for an effort to act on. */
+/** The client turned thinking off, under either name, so that an effort has no effect. */
 export function hasThinkingOff(body: string, root: JsonObjectNode): boolean {
   const given = findMember(root, "chat_template_kwargs");
   if (given?.kind !== "object") return false;

@@ -1,5 +1,5 @@
 import { capTokens, cappedMembers } from "./caps.ts";
-import { listTurns, messagesShape, systemShape } from "./conversation.ts";
+import { listMessages, messagesShape, systemShape } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
@@ -16,15 +16,15 @@ import { discouragesHan } from "./language.ts";
 import { isReasoningModelServed, resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
 import type { RewriteRules } from "./rules.ts";
-import { askForUsage, noUsageAdded, type UsageAdded } from "./stream-options.ts";
+import { requestUsage, noUsageAdded, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 
 export type { RewriteRules } from "./rules.ts";
 
 export interface Rewritten {
-  /** What to send; undefined where nothing changed: the very bytes that came are sent. */
+  /** The body to send; undefined if nothing changed and the original bytes are to be sent. */
   body: string | undefined;
-  /** The body says `"stream": true`. */
+  /** The body has `"stream": true`. */
   stream: boolean;
   usageAdded: UsageAdded;
 }
@@ -44,8 +44,8 @@ const shapes = {
 };
 
 /**
- * Makes of a client's JSON what the backend serves: the model's name, token caps, the family's reasoning mode, system
- * prefixes and a stream's usage. Only the values concerned change; what is not a JSON object is not touched at all.
+ * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
+ * stream's usage. Only these values change; a body that is not a JSON object is not changed.
  * @param path the URL's pathname, such as `/v1/chat/completions`
  */
 export function rewriteRequest(path: string, body: string, rules: RewriteRules): Rewritten {
@@ -60,12 +60,12 @@ export function rewriteRequest(path: string, body: string, rules: RewriteRules):
   if (mode !== undefined && endpoint.templateKwargs) fillTemplateKwargs(editor, body, root, mode);
   prefixSystem(editor, body, root, { endpoint, mode, hanGuard: rules.hanGuard });
   const stream = isLiteral(body, findMember(root, "stream"), "true");
-  const asks = stream && endpoint.streamOptions;
-  const usageAdded = asks ? askForUsage(editor, body, root, rules.forceStreamUsage) : noUsageAdded;
+  const canRequest = stream && endpoint.streamOptions;
+  const usageAdded = canRequest ? requestUsage(editor, body, root, rules.forceStreamUsage) : noUsageAdded;
   return { body: editor.result(), stream, usageAdded };
 }
 
-/** Rewrites every `model` and tells whether the one that counts asks for no thinking. */
+/** Rewrites every `model`. @returns whether the last one, which backends use, is a non-thinking name */
 function rewriteModel(editor: JsonEditor, body: string, root: JsonObjectNode, rules: RewriteRules): boolean {
   let nonThinking = false;
   for (const node of listMembers(root, "model")) {
@@ -79,7 +79,7 @@ function rewriteModel(editor: JsonEditor, body: string, root: JsonObjectNode, ru
 
 interface PrefixReasons {
   endpoint: Endpoint;
-  /** Undefined where the family is not live. */
+  /** Undefined if the family is not live. */
   mode: ReasoningMode | undefined;
   hanGuard: boolean;
 }
@@ -87,11 +87,11 @@ interface PrefixReasons {
 function prefixSystem(editor: JsonEditor, body: string, root: JsonObjectNode, reasons: PrefixReasons): void {
   const { endpoint, mode, hanGuard } = reasons;
   const messages = findMember(root, "messages");
-  // A body without a conversation is for the backend to refuse.
+  // The backend refuses a body without a conversation.
   if (endpoint.system === undefined || messages?.kind !== "array" || messages.elements.length === 0) return;
   const prefixes: string[] = [];
   if (mode === "max" && !hasThinkingOff(body, root)) prefixes.push(maximumEffortPrefix);
-  if (hanGuard && discouragesHan(listTurns(body, root))) prefixes.push(hanGuardPrefix);
+  if (hanGuard && discouragesHan(listMessages(body, root))) prefixes.push(hanGuardPrefix);
   if (prefixes.length === 0) return;
   if (endpoint.system === "message") prefixChat(editor, body, root, prefixes);
   else prefixMessages(editor, body, root, prefixes);

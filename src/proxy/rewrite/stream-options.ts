@@ -2,7 +2,7 @@ import type { JsonEditor } from "../json/edit.ts";
 import { findMember, isLiteral, type JsonObjectNode } from "../json/read.ts";
 import type { RewriteRules } from "./rules.ts";
 
-/** What a stream will carry for our own counting alone; the answer's filter takes it out again. */
+/** What a stream has only for our own counting; the response's filter removes it. */
 export interface UsageAdded {
   includeUsage: boolean;
   continuousUsage: boolean;
@@ -10,8 +10,8 @@ export interface UsageAdded {
 
 export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: false };
 
-/** Asks a stream for its usage where the client did not. The caller knows that the body says `"stream": true`. */
-export function askForUsage(
+/** Requests a stream's usage if the client did not. To be called only for a body with `"stream": true`. */
+export function requestUsage(
   editor: JsonEditor,
   body: string,
   root: JsonObjectNode,
@@ -30,8 +30,8 @@ export function askForUsage(
 }
 
 /**
- * `include_usage: false` (or null) is turned into true and its frame taken out again, so that the client gets what it
- * asked for and is counted all the same. Options without the member are left alone: vLLM reads them as true.
+ * Turns `include_usage: false` (or null) into true; the filter removes its frame, so that the client gets what it
+ * requested and is still counted. Options without the member are left alone: vLLM reads them as true.
  */
 function completeOptions(
   editor: JsonEditor,
@@ -47,7 +47,7 @@ function completeOptions(
   const continuous = findMember(options, "continuous_usage_stats");
   const adds = force === "continuous" && continuous === undefined;
   if (adds) editor.addMember(options, "continuous_usage_stats", "true");
-  // The client's own wish for them had no effect without include_usage, so what it brings now is ours.
-  const awakened = includeUsage && isLiteral(body, continuous, "true");
-  return { includeUsage, continuousUsage: adds || awakened };
+  // Without include_usage, the client's own request for them had no effect, so what it causes now is ours.
+  const activates = includeUsage && isLiteral(body, continuous, "true");
+  return { includeUsage, continuousUsage: adds || activates };
 }

@@ -13,7 +13,7 @@ export const hanGuardPrefix =
 
 const separator = "\n\n";
 
-/** Puts the prefixes in front of the system text of a chat completions body: a leading system or developer message, or a new one. */
+/** Adds the prefixes to the system text of a chat completions body: a leading system or developer message, or a new one. */
 export function prefixChat(editor: JsonEditor, body: string, root: JsonObjectNode, prefixes: readonly string[]): void {
   const messages = findMember(root, "messages");
   if (messages?.kind !== "array") return;
@@ -25,7 +25,7 @@ export function prefixChat(editor: JsonEditor, body: string, root: JsonObjectNod
   }
 }
 
-/** The same for a messages body, whose system text is a member of its own. */
+/** The same for a messages body, whose system text is its member `system`. */
 export function prefixMessages(
   editor: JsonEditor,
   body: string,
@@ -35,7 +35,7 @@ export function prefixMessages(
   prefixMember(editor, body, root, "system", prefixes);
 }
 
-/** Instructions of the operator come under either role; the later one is OpenAI's for reasoning models. */
+/** Either role holds instructions; OpenAI's reasoning models use the second. */
 export function isSystemRole(role: string | undefined): boolean {
   return role === "system" || role === "developer";
 }
@@ -52,7 +52,7 @@ function prefixMember(
   if (given === undefined) editor.addMember(owner, name, JSON.stringify(text));
   else if (isLiteral(body, given, "null")) editor.replace(given, JSON.stringify(text));
   else if (given.kind === "string") editor.prependText(given, isEmptyString(given) ? text : text + separator);
-  // Backends join parts with nothing in between, so the empty line has to be in the part.
+  // Backends join parts without a separator, so the empty line is in the part.
   else if (given.kind === "array") {
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
   }

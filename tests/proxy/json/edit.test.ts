@@ -19,7 +19,7 @@ function edited(text: string, edit: (editor: JsonEditor, root: JsonObjectNode) =
   return editor.result();
 }
 
-test("an editor that was asked for nothing has no result", () => {
+test("an editor without edits has no result", () => {
   expect(edited('{"a":1}', () => {})).toBeUndefined();
 });
 
@@ -34,7 +34,7 @@ describe("a member is added", () => {
     expect(edited(text, (editor, root) => editor.addMember(root, "b", "true"))).toBe(expected);
   });
 
-  test("beside another, with one comma between the two, in an empty object too", () => {
+  test("after another, with one comma between them, also in an empty object", () => {
     const addTwo = (editor: JsonEditor, root: JsonObjectNode) => {
       editor.addMember(root, "b", "1");
       editor.addMember(root, "c", "2");
@@ -59,7 +59,7 @@ describe("elements are added at both ends", () => {
   });
 });
 
-test("text in front of a string is escaped, and the string's own escapes stay", () => {
+test("text before a string is escaped, and the string's own escapes stay", () => {
   const text = '{"text" : "\\u0041\\/"}';
   const result = edited(text, (editor, root) => {
     const string = findMember(root, "text");
@@ -68,7 +68,7 @@ test("text in front of a string is escaped, and the string's own escapes stay", 
   expect(result).toBe('{"text" : "say \\"hi\\"\\n\\u0041\\/"}');
 });
 
-test("edits asked for in any order are made where they belong", () => {
+test("edits made in any order are applied at their positions", () => {
   const result = edited('{"a":1,"list":[2],"inner":{}}', (editor, root) => {
     editor.addMember(root, "z", "0");
     editor.addMember(findMember(root, "inner") as JsonObjectNode, "y", "0");
@@ -83,10 +83,10 @@ describe("for any text", () => {
   const member = fc.tuple(stringText(name), jsonText);
   const body = fc.array(member, { maxLength: 8 }).chain((members) => objectText(members));
 
-  test("parsing what was edited gives the edited parse", () => {
+  test("the parsed result equals the edited parse", () => {
     const property = fc.property(body, (text) => {
       const before = JSON.parse(text) as Record<string, unknown>;
-      // Names such as __proto__ must stay plain members on both sides.
+      // Names such as __proto__ must stay ordinary members on both sides.
       const expected = new Map(Object.entries(before)).set("new", [1]);
       if (expected.has("a")) expected.set("a", { b: 2 });
       const list = expected.get("list");
@@ -99,7 +99,7 @@ describe("for any text", () => {
     fc.assert(property, { numRuns: 1000 });
   });
 
-  test("taking the edits out again gives the very text that came", () => {
+  test("removing the edits restores the text", () => {
     const mark = "<edit>";
     const property = fc.property(body, (text) => {
       const marked = edited(text, (editor, root) => {

@@ -30,8 +30,8 @@ function objectIn(text: string): JsonObjectNode {
 const spanOf = (text: string, node: JsonNode | undefined): string | undefined =>
   node === undefined ? undefined : text.slice(node.start, node.end);
 
-describe("readJson says of a text whether it is JSON, as JSON.parse does,", () => {
-  test.each(nearlyJson)("for %j anywhere in the shape", (text) => {
+describe("readJson accepts what JSON.parse accepts,", () => {
+  test.each(nearlyJson)("for %j at any position in the shape", (text) => {
     for (const whole of [
       text,
       `{"a":${text}}`,
@@ -53,13 +53,13 @@ describe("readJson says of a text whether it is JSON, as JSON.parse does,", () =
   });
 });
 
-test.each(["NaN", "Infinity", "-Infinity"])("readJson reads %s, since Python does", (literal) => {
+test.each(["NaN", "Infinity", "-Infinity"])("readJson accepts %s, as Python does", (literal) => {
   expect(
     spanOf(`{"a":${literal},"b":[${literal}]}`, findMember(objectIn(`{"a":${literal},"b":[${literal}]}`), "a")),
   ).toBe(literal);
 });
 
-test("readJson looks past a byte order mark", () => {
+test("readJson skips a byte order mark", () => {
   expect(readJson("\ufeff {}", {})).toMatchObject({ kind: "object", start: 2, end: 4 });
 });
 
@@ -69,14 +69,14 @@ test("a member is found by its unescaped name, and its span is its text", () => 
   expect(objectIn(text).members.map(({ name }) => name)).toEqual(["a"]);
 });
 
-test("a member that came twice has both values in order, and the last is the one that counts", () => {
+test("a duplicate member has both values in order, and the last one counts", () => {
   const text = '{"a":1,"b":0,"\\u0061":{"a":9},"a":"x"}';
   const root = objectIn(text);
   expect(listMembers(root, "a").map((node) => spanOf(text, node))).toEqual(["1", '{"a":9}', '"x"']);
   expect(findString(text, findMember(root, "a"))).toBe("x");
 });
 
-test("members that every JavaScript object has are found only where the text has them", () => {
+test("properties of every JavaScript object are found only if the text has them", () => {
   const shape = objectShape({ ["__proto__"]: value, constructor: value, toString: value });
   const text = '{"__proto__":{"a":1},"constructor":2}';
   const root = readJson(text, shape) as JsonObjectNode;
@@ -84,7 +84,7 @@ test("members that every JavaScript object has are found only where the text has
   expect(findMember(root, "toString")).toBeUndefined();
 });
 
-test("elements are remembered where the shape asks for them, of any kind", () => {
+test("elements of any kind are kept if the shape names them", () => {
   const text = '{"list":[ {"a":1}, 2 ,"x",[3], null],"inner":[1]}';
   const root = objectIn(text);
   const list = findMember(root, "list") as JsonArrayNode;
@@ -98,19 +98,19 @@ test("elements are remembered where the shape asks for them, of any kind", () =>
   expect(findMember(root, "inner")).toMatchObject({ kind: "array", elements: [] });
 });
 
-test("the tail of a container is behind its last child, or behind its bracket where it has none", () => {
+test("the tail of a container is after its last child, or after its bracket if it has none", () => {
   const tailOf = (text: string) => (readJson(text, {}) as JsonObjectNode).tail;
   expect(['{ "a" : 1 \n}', "[ 1 , 2 ]", "{ }", "[\n]"].map(tailOf)).toEqual([9, 7, 1, 1]);
 });
 
-test("a string's content is unescaped, and nothing else has one", () => {
+test("a string's content is unescaped; other values have none", () => {
   const text = '{"a":"\\ud83d\\ude00\\n\\"é"}';
   expect(findString(text, findMember(objectIn(text), "a"))).toBe('😀\n"é');
   expect(findString('{"a":1}', findMember(objectIn('{"a":1}'), "a"))).toBeUndefined();
   expect(findString("{}", undefined)).toBeUndefined();
 });
 
-test("a literal is not the string of the same letters", () => {
+test("a literal is not a string of the same letters", () => {
   const isTrue = (text: string) => isLiteral(text, findMember(objectIn(text), "a"), "true");
   expect(['{"a":true}', '{"a":"true"}', '{"a":1}', "{}", '{"a":false}'].map(isTrue)).toEqual([
     true,
@@ -121,14 +121,14 @@ test("a literal is not the string of the same letters", () => {
   ]);
 });
 
-describe("a hundred thousand levels are read without a deep call", () => {
+describe("a hundred thousand levels are read without recursion", () => {
   const levels = 100_000;
   const nested: [string, string][] = [
     ["arrays", "[".repeat(levels) + "]".repeat(levels)],
     ["objects", `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`],
     ["both", `${'[{"a":'.repeat(levels)}1${"}]".repeat(levels)}`],
   ];
-  test.each(nested)("of %s, anywhere in the shape or outside it", (_, text) => {
+  test.each(nested)("of %s, at any position in the shape or outside it", (_, text) => {
     for (const wrapped of [text, `{"a":${text}}`, `{"list":[${text}]}`, `{"b":${text}}`]) {
       expect(readJson(wrapped, looked)?.end).toBe(wrapped.length);
       expect(readJson(wrapped.slice(0, -1), looked)).toBeUndefined();

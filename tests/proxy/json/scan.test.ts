@@ -5,12 +5,12 @@ import { brokenText, isJson, jsonText, nearlyJson } from "../../support/json-tex
 
 const endOf = (text: string, start = 0): number => valueEnd(createSource(text), start);
 
-test.each(nearlyJson)("a value of %j ends before what follows it, or is none", (text) => {
+test.each(nearlyJson)("%j is a value if JSON.parse accepts it", (text) => {
   const array = `[${text}]`;
   expect(endOf(array) === array.length).toBe(isJson(array));
 });
 
-test("any value ends where its text ends, whatever follows it", () => {
+test("any value ends at the end of its text, whatever follows", () => {
   fc.assert(
     fc.property(jsonText, fc.constantFrom("", " ", ",", "]", "}", "x", '"'), (text, next) => {
       expect(endOf(text + next)).toBe(text.length);
@@ -19,7 +19,7 @@ test("any value ends where its text ends, whatever follows it", () => {
   );
 });
 
-test("any broken text is a value exactly where JSON.parse says so", () => {
+test("a broken text is a value if and only if JSON.parse accepts it", () => {
   fc.assert(
     fc.property(brokenText, (text) => {
       const array = `[${text}]`;
@@ -46,7 +46,7 @@ describe("a string ends at its own quote", () => {
     expect(endOf(`[${text}, ${text}]"`, 1)).toBe(text.length + 1);
   });
 
-  test("where several are scanned from one source, near and far from escapes and line breaks", () => {
+  test("if several are scanned from one source, near and far from escapes and line breaks", () => {
     const strings = ['"a"', '"\\n"', `"${long}"`, `"${long}\\t"`, '"\\u00e9"', `"${long}"`];
     const text = strings.map((string) => `\n\t${string}`).join(",");
     expect(endOf(`[${text}\n]`)).toBe(text.length + 3);
@@ -54,7 +54,7 @@ describe("a string ends at its own quote", () => {
   });
 });
 
-test("text that ends too soon is no value", () => {
+test("a truncated text is not a value", () => {
   const text = `{"a":[1,{"b":"${"x".repeat(50)}\\u00e9"},true,-1.5e+10],"c":{}}`;
   const ends = Array.from({ length: text.length }, (_, length) => endOf(text.slice(0, length)));
   expect(new Set(ends)).toEqual(new Set([notJson]));

@@ -9,11 +9,11 @@ const limits = { maxContextTokens: 10_000, maxOutputTokens: 1000 };
 const rewritten = (body: string, path = "/v1/chat/completions") =>
   rewriteRequest(path, body, rewriteRules(limits)).body;
 
-describe("the limit is what the context leaves or what the operator allows, whichever is less", () => {
+describe("the limit is the rest of the context, or the operator's limit if that is less", () => {
   const rows: [characters: number, expected: number][] = [
     [0, 1000],
     [25_464, 1000],
-    // 10000 - 512 - 8489 leaves 999. A third of a character is not estimated as a token.
+    // 10000 - 512 - 8489 leaves 999. The estimate rounds down.
     [25_466, 1000],
     [25_467, 999],
     [28_458, 2],
@@ -31,17 +31,17 @@ describe("the limit is what the context leaves or what the operator allows, whic
   });
 });
 
-describe("characters are Unicode code points of the body as it came", () => {
+describe("characters are Unicode code points of the client's body", () => {
   const formula = (characters: number) => Math.max(1, Math.min(1000, 10_000 - Math.floor(characters / 3) - 512));
 
-  test.each(["x", "é", "漢", "😀", "x漢", "a😀é"])("where it is written in %s", (unit) => {
+  test.each(["x", "é", "漢", "😀", "x漢", "a😀é"])("of %s", (unit) => {
     for (const length of [25_000, 25_498, 25_499, 25_500, 28_000, 28_461, 30_000]) {
       const body = Array.from(unit.repeat(length)).slice(0, length).join("");
       expect(outputLimit(body, limits)).toBe(formula(length));
     }
   });
 
-  test("for any text, lone surrogates too", () => {
+  test("for any text, with lone surrogates", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.array(fc.constantFrom("\ud83d", "\ude00", "a")).map((units) => units.join("")),
@@ -52,7 +52,7 @@ describe("characters are Unicode code points of the body as it came", () => {
     fc.assert(fc.property(text, (string) => expect(outputLimit(string, tight)).toBe(expected(string))));
   });
 
-  test("not of the body that is sent", () => {
+  test("not of the rewritten body", () => {
     // 28,455 characters leave 3 tokens; the longer model name would leave fewer.
     const start = '{"model":"claude-x","max_tokens":9,"prompt":"';
     const body = `${start}${"x".repeat(28_455 - start.length - 2)}"}`;
@@ -80,7 +80,7 @@ test("a missing field is not added", () => {
   expect(rewritten('{"prompt":"x"}')).toBeUndefined();
 });
 
-test("every one of several is capped, under whatever spelling", () => {
+test("every duplicate is capped, however its name is written", () => {
   const body = '{"max_tokens":5000,"max_tokens":1,"max\\u005ftokens":6000,"max_completion_tokens":7000}';
   expect(rewritten(body)).toBe(
     '{"max_tokens":1000,"max_tokens":1,"max\\u005ftokens":1000,"max_completion_tokens":1000}',
@@ -94,7 +94,7 @@ test.each(["5000", "5e3", "5000.0", "50.0E+2", "12345678901234567890", "1e400", 
   },
 );
 
-test.each(["1", "1000", "1e3", "1000.0", "1.0"])("%s is within the cap, and stays as it is spelled", (number) => {
+test.each(["1", "1000", "1e3", "1000.0", "1.0"])("%s is within the cap and stays as it is", (number) => {
   expect(rewritten(`{"max_tokens":${number}}`)).toBeUndefined();
 });
 
@@ -112,22 +112,22 @@ test.each([
   "NaN",
   "Infinity",
   "-Infinity",
-])("%s is no positive integer, and is left for the backend to refuse", (value) => {
+])("%s is not a positive integer and is left to the backend", (value) => {
   expect(rewritten(`{"max_tokens":${value}}`)).toBeUndefined();
 });
 
 test("the input of fifty thousand caps is estimated once, not for each", () => {
-  // So long, and so near to the limit, that a count for each cap would outlast the test.
+  // So long, and so near the limit, that counting for each cap would take longer than the test may.
   const body = `{${'"max_tokens":99999,'.repeat(50_000)}"prompt":"${"😀".repeat(5000)}"}`;
   const limit = 320_000 - Math.floor((body.length - 5000) / 3) - 512;
   const sent = rewriteRequest("/v1/completions", body, rewriteRules({ maxContextTokens: 320_000 })).body;
   expect(sent?.split(`"max_tokens":${limit},`).length).toBe(50_001);
 });
 
-test("a cap below the top level is not ours", () => {
+test("a nested max_tokens is not capped", () => {
   expect(rewritten('{"x":{"max_tokens":99999},"y":[{"max_tokens":99999}]}')).toBeUndefined();
 });
 
-test("a body that holds NaN is capped like any other", () => {
+test("a body with NaN is capped like any other", () => {
   expect(rewritten('{"temperature":NaN,"max_tokens":5000}')).toBe('{"temperature":NaN,"max_tokens":1000}');
 });

@@ -1,21 +1,21 @@
 import { describe, expect, test } from "bun:test";
-import { listTurns, messagesShape, systemShape } from "../../../src/proxy/rewrite/conversation.ts";
+import { listMessages, messagesShape, systemShape } from "../../../src/proxy/rewrite/conversation.ts";
 import { type JsonObjectNode, objectShape, readJson } from "../../../src/proxy/json/read.ts";
 
 const shape = objectShape({ messages: messagesShape, system: systemShape });
 
-function turnsOf(body: unknown): [role: string, text: string][] {
-  const text = JSON.stringify(body);
-  return listTurns(text, readJson(text, shape) as JsonObjectNode).map((turn) => [turn.role, turn.text]);
+function messagesOf(body: unknown): [role: string, text: string][] {
+  const json = JSON.stringify(body);
+  return listMessages(json, readJson(json, shape) as JsonObjectNode).map(({ role, text }) => [role, text]);
 }
 
-test("turns come in order, a messages body's system first", () => {
+test("messages are listed in order, the member system first", () => {
   const messages = [
     { role: "user", content: "one\n😀" },
     { role: "assistant", content: "two" },
     { role: "user", content: "three" },
   ];
-  expect(turnsOf({ messages, system: "zero" })).toEqual([
+  expect(messagesOf({ messages, system: "zero" })).toEqual([
     ["system", "zero"],
     ["user", "one\n😀"],
     ["assistant", "two"],
@@ -23,11 +23,11 @@ test("turns come in order, a messages body's system first", () => {
   ]);
 });
 
-test("a developer speaks as the system does", () => {
-  expect(turnsOf({ messages: [{ role: "developer", content: "a" }] })).toEqual([["system", "a"]]);
+test("the role developer counts as system", () => {
+  expect(messagesOf({ messages: [{ role: "developer", content: "a" }] })).toEqual([["system", "a"]]);
 });
 
-test("text parts are joined, and what is no text is left out", () => {
+test("text parts are joined and other parts are left out", () => {
   const content = [
     { type: "text", text: "a", cache_control: { type: "ephemeral" } },
     { type: "image_url", image_url: { url: "data:," }, text: "caption of a machine" },
@@ -38,13 +38,13 @@ test("text parts are joined, and what is no text is left out", () => {
     { type: "text", text: "b" },
   ];
   const expected = "a\n\nb";
-  expect(turnsOf({ system: content, messages: [{ role: "user", content }] })).toEqual([
+  expect(messagesOf({ system: content, messages: [{ role: "user", content }] })).toEqual([
     ["system", expected],
     ["user", expected],
   ]);
 });
 
-describe("no turn is made", () => {
+describe("nothing is listed", () => {
   test.each([
     [[{ role: "tool", content: "output" }]],
     [[{ role: "function", content: "output" }]],
@@ -54,11 +54,11 @@ describe("no turn is made", () => {
     [{ role: "user", content: "a" }],
     ["user"],
     [null],
-  ])("of messages %j", (messages) => {
-    expect(turnsOf({ messages })).toEqual([]);
+  ])("for messages %j", (messages) => {
+    expect(messagesOf({ messages })).toEqual([]);
   });
 });
 
-test("a content that is no text says nothing", () => {
-  expect(turnsOf({ messages: [{ role: "assistant", content: null }] })).toEqual([["assistant", ""]]);
+test("a content that is not text is empty", () => {
+  expect(messagesOf({ messages: [{ role: "assistant", content: null }] })).toEqual([["assistant", ""]]);
 });

@@ -4,7 +4,7 @@ import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 const chat = getEndpoint("/v1/chat/completions");
 const other = getEndpoint("/v1/embeddings");
 
-test("each endpoint gets what its bodies know", () => {
+test("each endpoint has the rewrites that its bodies support", () => {
   const row = (path: string) => Object.values(getEndpoint(path));
   expect(row("/v1/chat/completions")).toEqual([true, "message", true]);
   expect(row("/v1/completions")).toEqual([false, undefined, true]);
@@ -14,7 +14,7 @@ test("each endpoint gets what its bodies know", () => {
 });
 
 test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(
-  "%s is the same endpoint to a backend that decodes and merges",
+  "%s is the same endpoint, as for a backend that decodes and merges",
   (path) => {
     expect(getEndpoint(path)).toBe(chat);
   },
@@ -30,6 +30,6 @@ test.each([
   "/v1/chat%252Fcompletions",
   "",
   "/",
-])("%s is another one", (path) => {
+])("%s is another endpoint", (path) => {
   expect(getEndpoint(path)).toBe(other);
 });

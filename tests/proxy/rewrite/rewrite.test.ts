@@ -15,7 +15,7 @@ const everyRule = rewriteRules({
 });
 const untouched = { body: undefined, stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
 
-test("all rules together edit what they concern and nothing else", () => {
+test("all rules together change only their own values", () => {
   const body = `{
   "model" : "claude-large", "seed": 12345678901234567890, "temperature":1.0,
   "max_tokens": 99999 , "stop":["\\u003c/end\\u003e"],
@@ -46,21 +46,21 @@ describe("the model name is rewritten", () => {
 
   const rules = rewriteRules({ servedModel: "Live" });
 
-  test("wherever it stands, however it is spelled, however often", () => {
+  test("at any position, however it is written, and in every duplicate", () => {
     const body = '{"mod\\u0065l":"claude-1","x":{"model":"claude-2"},"model":"cl\\u0061ude-3","model":"gpt"}';
     expect(rewriteRequest("/v1/x", body, rules).body).toBe(
       '{"mod\\u0065l":"Live","x":{"model":"claude-2"},"model":"Live","model":"gpt"}',
     );
   });
 
-  test("but not where it is no string, or is right in other escapes", () => {
+  test("but not if it is not a string, or is correct with other escapes", () => {
     for (const model of ["null", "7", "[]", '{"model":"claude-1"}', '"L\\u0069ve"']) {
       expect(rewriteRequest("/v1/x", `{"model":${model}}`, rules).body).toBeUndefined();
     }
   });
 });
 
-describe("a body passes as it came", () => {
+describe("a body does not change", () => {
   test.each([
     "",
     " ",
@@ -72,7 +72,7 @@ describe("a body passes as it came", () => {
     "model=claude-x",
     "\0\0",
     "{'model':'claude-x'}",
-  ])("where it is %j", (body) => {
+  ])("if it is %j", (body) => {
     for (const path of paths) expect(rewriteRequest(path, body, everyRule)).toEqual(untouched);
   });
 
@@ -82,28 +82,28 @@ describe("a body passes as it came", () => {
     '{"model":"claude-x"}{}',
     '{"model":"claude-x","a":"\n"}',
     '{"model":"claude-x","a":01}',
-  ])("where it is nearly JSON: %j", (body) => {
+  ])("if it is nearly JSON: %j", (body) => {
     for (const path of paths) expect(rewriteRequest(path, body, everyRule)).toEqual(untouched);
   });
 
-  test("where no rule concerns it, and still says that it is a stream", () => {
+  test("if no rule applies, and is still recognised as a stream", () => {
     const body = '{"model":"Deep-V4","stream" : true,"max_tokens":5}';
     expect(rewriteRequest("/v1/x", body, everyRule)).toEqual({ ...untouched, stream: true });
   });
 });
 
 test.each(['"stream":1', '"stream":"true"', '"stream":null', '"stream":true,"stream":false', '"x":{"stream":true}'])(
-  "a body with %s is no stream",
+  "a body with %s is not a stream",
   (members) => {
     expect(rewriteRequest("/v1/messages", `{${members}}`, rewriteRules()).stream).toBe(false);
   },
 );
 
-test("a byte order mark hides nothing, and stays", () => {
+test("a body after a byte order mark is rewritten and keeps the mark", () => {
   expect(rewriteRequest("/v1/x", '\ufeff{"max_tokens":99999}', everyRule).body).toBe('\ufeff{"max_tokens":16384}');
 });
 
-test("members named as every object's own are members like any other", () => {
+test("members named like properties of Object are ordinary members", () => {
   const body = '{"__proto__":{"stream":true,"model":"claude-x"},"constructor":1,"hasOwnProperty":2,"model":"claude-x"}';
   const rewritten = rewriteRequest("/v1/x", body, everyRule);
   expect(rewritten).toEqual({ ...untouched, body: body.replace(/"claude-x"}$/, '"Deep-V4"}') });
@@ -121,12 +121,12 @@ describe("a hundred thousand levels", () => {
   ];
 
   test.each(places.map((body): [place: string, body: string] => [body.replace(deep, "…"), body]))(
-    "in %s are passed by",
+    "in %s are skipped",
     (_, place) => {
       const body = `${place.slice(0, -1)},"max_completion_tokens":99999}`;
       for (const path of paths) {
         const sent = rewriteRequest(path, body, everyRule).body ?? "";
-        // Compared as truths: a failure must not print the levels.
+        // Compared as booleans, so that a failure does not print the levels.
         expect([sent.includes(deep), /"max_completion_tokens":\d{1,5}\b/.test(sent), sent.includes("99999")]).toEqual([
           true,
           true,
@@ -157,7 +157,7 @@ const message = fc
   .tuple(fc.constantFrom("system", "developer", "user", "assistant", "tool"), content)
   .map(([role, given]) => `{"role":"${role}","content":${given}}`);
 
-/** For each member that a rule looks at, values that it acts on. */
+/** For each member that a rule reads, values that it acts on. */
 const telling: Record<string, fc.Arbitrary<string>> = {
   model: fc.constantFrom('"claude-x"', '"DEEP-V4"', '"gpt[1m]"', '"x-nonthink"', '"Deep-V4-NonThinking"'),
   max_tokens: fc.constantFrom("99999", "1e5", "3", "0", '"9"'),
@@ -208,24 +208,24 @@ describe("for any body", () => {
     membersOfBody.chain((members) => memberTexts(members)),
   );
 
-  test("parsing what is sent gives the rules applied to what came", () => {
+  test("the parsed result equals the rules applied to the parsed body", () => {
     const property = fc.property(cases, ([path, chosen, members]) => {
       const body = `{${members.join(",")}}`;
       const parsed: unknown = JSON.parse(rewriteRequest(path, body, chosen).body ?? body);
-      // As text, so that the order of members and those named __proto__ count.
+      // As text, to compare the order of members and those named __proto__.
       expect(JSON.stringify(parsed)).toBe(JSON.stringify(rewriteByValue(path, body, chosen)));
     });
     fc.assert(property, { numRuns: 3000 });
   });
 
-  test("members that no rule knows are sent in the bytes that came, in their order", () => {
+  test("members that no rule reads keep their bytes and their order", () => {
     const property = fc.property(cases, ([path, chosen, members]) => {
       const body = rewriteRequest(path, `{${members.join(",")}}`, chosen).body ?? "";
       let from = 0;
       for (const member of body === "" ? [] : members) {
         const name = JSON.parse(/^\s*("(?:[^"\\]|\\.)*")/.exec(member)?.[1] ?? "") as string;
         if (!strangers.includes(name)) continue;
-        // What is added to the body goes before the white space behind the last member.
+        // Members are added before the white space after the last member.
         const at = body.indexOf(member.trimEnd(), from);
         expect(at).toBeGreaterThanOrEqual(from);
         from = at + member.trimEnd().length;
@@ -235,7 +235,7 @@ describe("for any body", () => {
   });
 });
 
-test("of 100,000 random texts, whole, cut or broken, none makes it throw or edits what is not JSON", () => {
+test("none of 100,000 random texts, whole, cut or broken, makes it throw, or edit what is not JSON", () => {
   const bodies = fc
     .sample(
       membersOfBody.chain((members) => memberTexts(members)),
