@@ -1,4 +1,5 @@
 import { readRequestedLanguage } from "./requested-language.ts";
+import { countScripts } from "./scripts.ts";
 
 export interface ConversationMessage {
   role: string;
@@ -8,26 +9,35 @@ export interface ConversationMessage {
 /** `requested`: the response needs Chinese or Japanese although the user writes another language. */
 export type ConversationLanguage = "chinese" | "japanese" | "requested" | "neither";
 
+/** How many characters of a text are read. */
+export interface Sample {
+  head: number;
+  tail: number;
+}
+
 /**
  * Only a sample of a long conversation is read, so that the cost is bounded: head and tail of each of the user's latest
  * messages, until the budget is spent. Short messages cost little, so that many of them do not hide what came before.
  */
-const maxMessagesRead = 10_000;
-const userSample = { head: 1000, tail: 500 };
+export const userSample: Sample = { head: 1000, tail: 500 };
 const userBudget = 6 * (userSample.head + userSample.tail);
 const minSampleCost = 100;
+/** No more messages of the user are read, not counting empty ones. */
+export const maxUserMessages = userBudget / minSampleCost;
 /** Larger, because a line about the language may be deep in an operator's prompt. */
-const systemSample = { head: 4000, tail: 2000 };
-const maxSystemMessagesRead = 2;
+export const systemSample: Sample = { head: 4000, tail: 2000 };
+const maxSystemMessages = 2;
 
 /**
- * Everything outside ASCII, and a part of every name of the two languages and their scripts. A conversation without any
- * match is neither, and this search takes a tenth of the time of `languageOf`.
+ * Whatever is written in the two languages, and a part of every name of them and their scripts. A conversation without
+ * any match is neither, and these searches take a tenth of the time of `languageOf`. Two, because one takes three times
+ * as long.
  */
-const hint =
-  /[\u0080-\uffff]|chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
+const outsideAscii = /[\u0080-\uffff]/;
+const namePart =
+  /chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
 /** `languageOf`, which reads samples, is cheaper for longer conversations. */
-const maxHintSearchLength = 50_000;
+const maxPlainLength = 50_000;
 
 /** Whether to add the Han guard: the conversation is neither Chinese nor Japanese and requests neither. */
 export function discouragesHan(conversation: readonly ConversationMessage[]): boolean {
@@ -35,8 +45,12 @@ export function discouragesHan(conversation: readonly ConversationMessage[]): bo
 }
 
 function isPlain(conversation: readonly ConversationMessage[]): boolean {
-  const length = conversation.reduce((sum, { text }) => sum + text.length, 0);
-  return length <= maxHintSearchLength && !conversation.some(({ text }) => hint.test(text));
+  let length = 0;
+  for (const { text } of conversation) {
+    length += text.length;
+    if (length > maxPlainLength || outsideAscii.test(text) || namePart.test(text)) return false;
+  }
+  return true;
 }
 
 /**
@@ -66,9 +80,8 @@ const requestsEither = (text: string): boolean => readRequestedLanguage(text).la
 
 /** Latest first. */
 function* userTexts(conversation: readonly ConversationMessage[]): Generator<string> {
-  const oldest = Math.max(0, conversation.length - maxMessagesRead);
   let budget = userBudget;
-  for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
+  for (let index = conversation.length - 1; index >= 0 && budget > 0; index -= 1) {
     const message = conversation[index];
     if (message?.role !== "user" || message.text === "") continue;
     const text = sampleOf(message.text, userSample);
@@ -79,18 +92,21 @@ function* userTexts(conversation: readonly ConversationMessage[]): Generator<str
 
 const listSystemTexts = (conversation: readonly ConversationMessage[]): string[] =>
   conversation
-    .slice(0, maxSystemMessagesRead)
+    .slice(0, maxSystemMessages)
     .filter((message) => message.role === "system" || message.role === "developer")
     .map((message) => sampleOf(message.text, systemSample));
 
 /** Replaces compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) by plain letters. */
-function sampleOf(text: string, { head, tail }: { head: number; tail: number }): string {
+function sampleOf(text: string, { head, tail }: Sample): string {
   const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
-  const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
+  const sample = parts.map((part) => (part.includes(noteEnd) ? part.replace(agentNote, " ") : part)).join("\n");
   // One compatibility character may become eighteen.
   const plain = sample.normalize("NFKC").slice(0, head + tail);
-  return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
+  return plain.replace(/[^\S\n]{2,}|[^\S\n ]/gu, " ").replace(code, " ");
 }
+
+/** The end of either tag of an `agentNote`. */
+const noteEnd = "system-reminder>";
 
 /** Coding agents add these before and after the user's own words; the sample may lack either tag. */
 const agentNote = /^(?:(?!<system-reminder>)[^])*<\/system-reminder>|<system-reminder>[^]*?(?:<\/system-reminder>|$)/gu;
@@ -131,26 +147,23 @@ interface Weights {
 }
 
 function weigh(text: string): Weights {
-  const hangul = 3 * count(text, /\p{Script=Hangul}/gu);
-  const kana = 2 * count(text, /[\p{Script=Hiragana}\p{Script=Katakana}ー]/gu);
-  const han = 3 * count(text, /[\p{Script=Han}\p{Script=Bopomofo}]/gu);
+  const letters = countScripts(text);
+  const hangul = 3 * letters.hangul;
+  const kana = 2 * letters.kana;
+  const han = 3 * letters.han;
   const ideographs = hangul > 0 && isHanja(text) ? 0 : han;
   return {
     ideographs,
     kana,
-    total: han + kana + hangul + count(text, otherLetter),
+    total: han + kana + hangul + letters.other,
     grammatical: chineseGrammar.test(text) || /\p{Script=Hiragana}/u.test(text),
     otherProse: otherProse.test(text) && !framedInIdeographs.test(text),
   };
 }
 
-const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
-
-const otherLetter =
-  /(?![\p{Script=Han}\p{Script=Bopomofo}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー])\p{L}/gu;
-
 /** Korean of courts and newspapers may have more hanja than Hangul, but with Korean particles: 過失로, 國會의. */
-const isHanja = (text: string): boolean => count(text, hanjaWithParticle) >= 2 || !spokenChinese.test(text);
+const isHanja = (text: string): boolean =>
+  (text.match(hanjaWithParticle)?.length ?? 0) >= 2 || !spokenChinese.test(text);
 
 const hanjaWithParticle = /\p{Script=Han}\)?(?:은|는|이|가|을|를|의|에|로|으로|와|과|도|만|한|할|하|된|되|인)/gu;
 

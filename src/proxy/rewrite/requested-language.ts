@@ -97,11 +97,25 @@ const phrasebooks = [english, korean, chinese, japanese];
 const elsewhere =
   /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:(?:auf|lerne) (?:Chinesisch|Japanisch)|in (?:chines|japan)ischen Schriftzeichen|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:po (?:chińsku|japońsku)|на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
 
+interface WordQuestion {
+  /** A part of every match of `pattern`, which takes a hundred times as long in a text of ideographs. */
+  hint: RegExp;
+  pattern: RegExp;
+}
+
 /** Questions about a word in ideographs or kana, which the response has to repeat. */
-const questionsAboutWord = [
-  /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|particle|grammar|difference|(?:pinyin|romaji|reading) (?:for|of)|how (?:do|to|is|are|would)\b.{0,60}(?:read|write|written|translate))\b.{0,60}[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].{0,60}\b(?:mean(?:s|ing)?|pronounced?|sounds|polite|formal|informal)\b/iu,
-  /\p{Script=Han}.{0,10}(?:뜻|의미|읽|발음|획순)/u,
+const questionsAboutWord: readonly WordQuestion[] = [
+  {
+    hint: /mean|pronounc|stroke|radical|particle|grammar|difference|pinyin|romaji|reading|how/i,
+    pattern:
+      /\b(?:mean(?:s|ing)?|pronounc\w+|strokes?|radical|particle|grammar|difference|(?:pinyin|romaji|reading) (?:for|of)|how (?:do|to|is|are|would)\b.{0,60}(?:read|write|written|translate))\b.{0,60}[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/iu,
+  },
+  {
+    hint: /mean|pronounce|sounds|polite|formal/i,
+    pattern:
+      /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}].{0,60}\b(?:mean(?:s|ing)?|pronounced?|sounds|polite|formal|informal)\b/iu,
+  },
+  { hint: /[뜻의읽발획]/, pattern: /\p{Script=Han}.{0,10}(?:뜻|의미|읽|발음|획순)/u },
 ];
 
 /** Words of a request that is meant to last. */
@@ -118,7 +132,7 @@ export function readRequestedLanguage(text: string): RequestedLanguage {
   const request = requests.find(({ language }) => language === "chinese or japanese") ?? requests.at(-1);
   if (request !== undefined) return request;
   // The word may be in another sentence than the question: "She wrote 了解. What does that mean?"
-  const isAboutWord = questionsAboutWord.some((question) => question.test(text));
+  const isAboutWord = questionsAboutWord.some(({ hint, pattern }) => hint.test(text) && pattern.test(text));
   return { language: isAboutWord ? "chinese or japanese" : "none", lasting: false };
 }
 
