@@ -5,6 +5,7 @@ export type ErrorCode =
   | "method_not_allowed"
   | "upgrade_not_supported"
   | "invalid_api_key"
+  | "invalid_json"
   | "body_too_large"
   | "request_timeout"
   | "not_found"
@@ -47,6 +48,11 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "authentication_error",
     message: "Invalid API key.",
     headers: { "www-authenticate": "Bearer" },
+  },
+  invalid_json: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
   body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },

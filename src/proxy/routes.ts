@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log/log.ts";
-import { findText, findWholeBody, isRewritable } from "./request/body.ts";
+import { findWholeBody, isRewritable } from "./request/body.ts";
 import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { type Delivery, respond, type RespondDeps } from "./response/respond.ts";
@@ -152,9 +152,8 @@ async function readBody(
   if (!isRewritable(request)) return { ...untouched, body: request.body };
   const bytes = await inTime(findWholeBody(request), startReadTimeout);
   if (bytes === undefined) throw new ProxyError("body_too_large");
-  const text = findText(bytes);
-  if (text === undefined) return { ...untouched, body: bytes };
-  const rewritten = rewriteRequest(path, text, config.rewrite);
+  const rewritten = await rewriteRequest(path, bytes, config.rewrite);
+  if ("refused" in rewritten) throw new ProxyError("invalid_json");
   return { ...rewritten, body: rewritten.body ?? bytes };
 }
 

@@ -2,7 +2,8 @@
  * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on. The bodies are like those of coding
  * agents: tools with schemas, then messages of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
  */
-import { type RewriteRules, rewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
+import { runAtOnce } from "../../src/proxy/json/steps.ts";
+import { type RewriteRules, rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
 
 const rules: RewriteRules = {
   servedModel: "live-model",
@@ -89,7 +90,8 @@ interface Costs {
 /** Measured alternately, so that other load on the machine affects all alike. */
 function measureCosts(body: string, rounds: number): Costs {
   const samples: Costs[] = [];
-  const rewrite = (chosen: RewriteRules) => rewriteRequest("/v1/chat/completions", body, chosen);
+  const bytes = new Uint8Array(Buffer.from(body));
+  const rewrite = (chosen: RewriteRules) => runAtOnce(rewriteInSteps("/v1/chat/completions", bytes, chosen));
   for (let index = 0; index < rounds; index += 1) {
     samples.push({
       parse: measureMs(() => JSON.parse(body)),

@@ -1,5 +1,7 @@
 /** What is rewritten in bodies of this path besides model name and caps. */
 export interface Endpoint {
+  /** An endpoint of the specification: its body is JSON whatever the content type, because backends read it as such. */
+  isInference: boolean;
   templateKwargs: boolean;
   /** Whether its system text is a leading message or a member of its own. */
   system: "message" | "member" | undefined;
@@ -7,14 +9,16 @@ export interface Endpoint {
   streamOptions: boolean;
 }
 
+const plain: Endpoint = { isInference: true, templateKwargs: false, system: undefined, streamOptions: false };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
-  ["/v1/chat/completions", { templateKwargs: true, system: "message", streamOptions: true }],
-  ["/v1/completions", { templateKwargs: false, system: undefined, streamOptions: true }],
-  ["/v1/messages", { templateKwargs: true, system: "member", streamOptions: false }],
-  ["/v1/responses", { templateKwargs: true, system: undefined, streamOptions: false }],
+  ["/v1/chat/completions", { ...plain, templateKwargs: true, system: "message", streamOptions: true }],
+  ["/v1/completions", { ...plain, streamOptions: true }],
+  ["/v1/embeddings", plain],
+  ["/v1/messages", { ...plain, templateKwargs: true, system: "member" }],
+  ["/v1/responses", { ...plain, templateKwargs: true }],
 ]);
 
-const other: Endpoint = { templateKwargs: false, system: undefined, streamOptions: false };
+const other: Endpoint = { ...plain, isInference: false };
 
 /**
  * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case

@@ -2,15 +2,16 @@ import { expect, test } from "bun:test";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 
 const chat = getEndpoint("/v1/chat/completions");
-const other = getEndpoint("/v1/embeddings");
+const other = getEndpoint("/v1/other");
 
 test("each endpoint has the rewrites that its bodies support", () => {
   const row = (path: string) => Object.values(getEndpoint(path));
-  expect(row("/v1/chat/completions")).toEqual([true, "message", true]);
-  expect(row("/v1/completions")).toEqual([false, undefined, true]);
-  expect(row("/v1/messages")).toEqual([true, "member", false]);
-  expect(row("/v1/responses")).toEqual([true, undefined, false]);
-  expect(row("/v1/embeddings")).toEqual([false, undefined, false]);
+  expect(row("/v1/chat/completions")).toEqual([true, true, "message", true]);
+  expect(row("/v1/completions")).toEqual([true, false, undefined, true]);
+  expect(row("/v1/messages")).toEqual([true, true, "member", false]);
+  expect(row("/v1/responses")).toEqual([true, true, undefined, false]);
+  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false]);
+  expect(row("/v1/other")).toEqual([false, false, undefined, false]);
 });
 
 test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(

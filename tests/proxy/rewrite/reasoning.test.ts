@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { rewriteRequest } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteText } from "../../support/rewritten.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
 const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
@@ -10,7 +10,7 @@ const high = '{"thinking":true,"reasoning_effort":"high"}';
 const max = '{"thinking":true,"reasoning_effort":"max"}';
 
 describe.each(paths)("on %s with the family live", (path) => {
-  const rewritten = (body: string) => rewriteRequest(path, body, live).body;
+  const rewritten = (body: string) => rewriteText(path, body, live).body;
 
   const modes: [model: string, config: string, kwargs: string][] = [
     ["deep-v4-nonthinking", "", none],
@@ -117,13 +117,13 @@ describe("the reasoning mode is not set", () => {
   test.each(paths)("on %s if another model than the family's is live, or none", (path) => {
     for (const servedModel of ["Qwen", undefined]) {
       for (const body of bodies) {
-        expect(rewriteRequest(path, body, rewriteRules({ ...familyRules, servedModel })).body).toBeUndefined();
+        expect(rewriteText(path, body, rewriteRules({ ...familyRules, servedModel })).body).toBeUndefined();
       }
     }
   });
 
   test.each(["/v1/completions", "/v1/embeddings", "/v1/messages/count_tokens"])("on %s except for the name", (path) => {
-    expect(rewriteRequest(path, '{"model":"a-nonthink"}', live).body).toBe('{"model":"Deep-V4"}');
-    expect(rewriteRequest(path, '{"output_config":{"effort":"max"}}', live).body).toBeUndefined();
+    expect(rewriteText(path, '{"model":"a-nonthink"}', live).body).toBe('{"model":"Deep-V4"}');
+    expect(rewriteText(path, '{"output_config":{"effort":"max"}}', live).body).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteText } from "../../support/rewritten.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 
 type Force = RewriteRules["forceStreamUsage"];
@@ -7,7 +8,7 @@ type Force = RewriteRules["forceStreamUsage"];
 const paths = ["/v1/chat/completions", "/v1/completions"];
 
 function requested(path: string, forceStreamUsage: Force, body: string): { body: string; added: string } {
-  const rewritten = rewriteRequest(path, body, rewriteRules({ forceStreamUsage }));
+  const rewritten = rewriteText(path, body, rewriteRules({ forceStreamUsage }));
   const { includeUsage, continuousUsage } = rewritten.usageAdded;
   const added = [includeUsage ? "usage" : "", continuousUsage ? "continuous" : ""].filter((word) => word !== "");
   return { body: rewritten.body ?? "unchanged", added: added.join(" and ") };
@@ -45,12 +46,23 @@ describe.each(paths)("on %s", (path) => {
       '{ "include_usage":true,"include_usage" : true}',
       "usage",
     ],
+    // As lenient as backends.
+    ['{"include_usage":0}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":"OFF"}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":"true"}', "final", undefined, ""],
+    ['{"include_usage":1}', "continuous", '{"include_usage":1,"continuous_usage_stats":true}', "continuous"],
+    [
+      '{"include_usage":"no","continuous_usage_stats":"yes"}',
+      "final",
+      '{"include_usage":true,"continuous_usage_stats":"yes"}',
+      "usage and continuous",
+    ],
     // Left to the backend; vLLM reads {} as true.
     ["{}", "final", undefined, ""],
     ["{}", "continuous", undefined, ""],
     ['{"include_obfuscation":false}', "continuous", undefined, ""],
-    ['{"include_usage":"true"}', "continuous", undefined, ""],
-    ['{"include_usage":1}', "continuous", undefined, ""],
+    ['{"include_usage":2}', "continuous", undefined, ""],
+    ['{"include_usage":"maybe"}', "continuous", undefined, ""],
     ["[]", "continuous", undefined, ""],
     ['"yes"', "continuous", undefined, ""],
     ["false", "continuous", undefined, ""],
@@ -62,13 +74,19 @@ describe.each(paths)("on %s", (path) => {
     expect(requested(path, force, bodyWith(options))).toEqual({ body: expected, added });
   });
 
-  test.each(["", '"stream":false', '"stream":"true"', '"stream":1', '"stream":null', '"stream":true,"stream":false'])(
+  test.each(["", '"stream":false', '"stream":"no"', '"stream":0', '"stream":null', '"stream":true,"stream":false'])(
     "a body with %s is not a stream and gets no options",
     (stream) => {
       expect(requested(path, "continuous", `{${stream}}`)).toEqual({ body: "unchanged", added: "" });
-      expect(rewriteRequest(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
+      expect(rewriteText(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
     },
   );
+
+  test.each(["1", '"true"', '"Yes"'])("a body with a stream of %s gets options", (stream) => {
+    expect(requested(path, "final", `{"stream":${stream}}`).body).toBe(
+      `{"stream":${stream},"stream_options":{"include_usage":true}}`,
+    );
+  });
 
   test("of duplicate options the last counts", () => {
     const body = '{"stream":true,"stream_options":{"include_usage":true},"stream_options":null}';
@@ -80,5 +98,5 @@ describe.each(paths)("on %s", (path) => {
 
 test.each(["/v1/messages", "/v1/responses", "/v1/embeddings"])("on %s a stream gets no options", (path) => {
   expect(requested(path, "continuous", '{"stream":true}')).toEqual({ body: "unchanged", added: "" });
-  expect(rewriteRequest(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
+  expect(rewriteText(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
@@ -11,7 +12,7 @@ const chinese = "请一步一步地解释二分查找是如何工作的。";
 const guarded = rewriteRules({ hanGuard: true });
 const user = (text = english) => `{"role":"user","content":"${text}"}`;
 const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
-const sent = (path: string, body: string, rules: RewriteRules = guarded) => rewriteRequest(path, body, rules).body;
+const sent = (path: string, body: string, rules: RewriteRules = guarded) => rewriteText(path, body, rules).body;
 
 describe("the prefix of a chat completions body", () => {
   const withMessages = (list: string) => sent(chat, `{"messages":${list}}`);
