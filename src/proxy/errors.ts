@@ -5,6 +5,7 @@ export type ErrorCode =
   | "method_not_allowed"
   | "upgrade_not_supported"
   | "invalid_api_key"
+  | "invalid_json"
   | "body_too_large"
   | "request_timeout"
   | "not_found"
@@ -63,6 +64,11 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "rate_limit_error",
     message: "Too many bytes of request bodies are being held; try again shortly.",
     headers: { "retry-after": "2" },
+  },
+  invalid_json: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
   path_without_v1: {

@@ -12,7 +12,7 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { requestIdOf } from "./request/request-id.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
-import { takesJson } from "./rewrite/endpoint.ts";
+import { getEndpoint } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { resolveModelList } from "./response/model-list.ts";
 import { type RecordUsage, respond } from "./response/respond.ts";
@@ -81,8 +81,12 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
-  const read = await readBody(request, takesJson(path), { startReadTimeout, held, maxBytes: config.maxBodyBytes });
-  const { body, stream, usageAdded } = rewriteBody(path, read, config.rewrite);
+  const read = await readBody(request, getEndpoint(path).isInference, {
+    startReadTimeout,
+    held,
+    maxBytes: config.maxBodyBytes,
+  });
+  const { body, stream, usageAdded } = await rewriteBody(path, read, config.rewrite);
   const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
   tracker.upstreamRequestSent();
@@ -112,10 +116,12 @@ interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamRequest["body"];
 }
 
-function rewriteBody(path: string, { body, text }: ReadBody, rules: RewriteRules): OutgoingBody {
-  if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
-  const rewritten = rewriteRequest(path, text, rules);
-  return { ...rewritten, body: rewritten.body ?? body };
+/** @throws ProxyError if the backend may read in the body what the rules could not */
+async function rewriteBody(path: string, { body, held }: ReadBody, rules: RewriteRules): Promise<OutgoingBody> {
+  if (held === undefined) return { body, stream: false, usageAdded: noUsageAdded };
+  const rewritten = await rewriteRequest(path, held, rules);
+  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  return { ...rewritten, body: rewritten.body ?? held };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

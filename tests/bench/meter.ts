@@ -1,5 +1,5 @@
 import { createMeter } from "../../src/proxy/response/meter.ts";
-import { createUsageReader } from "../../src/proxy/usage/reader.ts";
+import { createUsageReader } from "../../src/proxy/usage/response-usage.ts";
 
 const frames = 200_000;
 const rounds = 7;

@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 
-/** White space between tokens, as people and serialisers write it. */
+/** White space between tokens. */
 export const space = fc.constantFrom("", "", "", " ", "\n", "\t", "\r\n  ");
 
-/** Spellings that parsing and serialising would change. */
+/** Numbers that parsing and serializing would change. */
 const numberText = fc.oneof(
   fc.constantFrom("12345678901234567890", "1.0", "-0", "1e400", "-1E+2", "0.1e-7", "3.141592653589793238462643383279"),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
 );
 
-/** A JSON string, with some unnecessary escapes. */
+/** The string as JSON, sometimes with escapes that are not needed. */
 export const stringText = (content: fc.Arbitrary<string>): fc.Arbitrary<string> =>
   fc.tuple(content, fc.nat(3)).map(([text, escaped]) => {
     if (escaped > 0) return JSON.stringify(text);
@@ -65,7 +65,7 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** Valid JSON, and texts with one mistake each that some reader accepts. */
+/** JSON, and texts that some reader wrongly accepts. */
 export const nearlyJson: readonly string[] = [
   ["{}", "[]", " { } ", "[ ]", '""', "0", "-0", "-1.5e+10", "1E5", "true", "false", "null", "\t\r\n 1 \t\r\n"],
   ['{"a":1,"a":2}', '[[],{},[{}],""]', '"\\u00e9\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\ud800"', '"\u2028\u007f"'],

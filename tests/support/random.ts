@@ -1,4 +1,4 @@
-/** A seeded random generator (mulberry32), so that a failed run can be repeated with its seed. */
+/** A seeded random generator (mulberry32): the seed of a failing round reproduces it. */
 export interface Random {
   /** An integer from 0 to `limit` - 1. */
   below(limit: number): number;
@@ -24,7 +24,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Cuts bytes into pieces of random length, with a random maximum. */
+/** Cuts bytes into pieces of random length, up to a random maximum. */
 export function cutAtRandom(bytes: Uint8Array, random: Random): Uint8Array[] {
   const longest = random.pick([1, 2, 5, 20, 200, bytes.length]);
   const pieces: Uint8Array[] = [];
@@ -36,7 +36,7 @@ export function cutAtRandom(bytes: Uint8Array, random: Random): Uint8Array[] {
   return pieces;
 }
 
-/** The bytes in two pieces, once for each position of the cut. */
+/** The bytes in two pieces, once for every position between them. */
 export function* cutAtEveryByte(bytes: Uint8Array): Generator<Uint8Array[]> {
   for (let at = 0; at <= bytes.length; at++) yield [bytes.slice(0, at), bytes.slice(at)];
 }

@@ -1,6 +1,6 @@
 import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 
-/** The default settings without the Han guard, and the settings that a test chooses. */
+/** The default settings without the Han guard, with those that a test chooses. */
 export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
   return {
     servedModel: undefined,

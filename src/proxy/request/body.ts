@@ -17,8 +17,8 @@ type Bytes = Uint8Array<ArrayBuffer>;
 export interface ReadBody {
   /** The stream as it arrives, or the whole body if it may need a rewrite. */
   body: ReadableStream<Bytes> | Bytes | null;
-  /** The whole body's text; undefined if it is not held or not UTF-8. */
-  text: string | undefined;
+  /** The whole body, if it may need a rewrite. */
+  held: Bytes | undefined;
 }
 
 export interface ReadBodyDeps {
@@ -36,7 +36,7 @@ export interface ReadBodyDeps {
 export async function readBody(request: Request, rewritesPath: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
   if (isRewritable(request)) return holdWhole(request, deps);
   if (rewritesPath && mayBeMislabelledJson(request)) return holdIfJson(request, deps);
-  return { body: request.body, text: undefined };
+  return { body: request.body, held: undefined };
 }
 
 /**
@@ -71,12 +71,12 @@ async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<ReadBody
     length !== undefined && length <= shortBytes
       ? await readShort(request, deps)
       : await gather(readerOf(request), [], length, deps);
-  return { body: bytes, text: findText(bytes) };
+  return { body: bytes, held: bytes };
 }
 
 /** Reads up to the first byte that is not white space, and on if that begins a JSON object. */
 async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
-  if (request.body === null) return { body: null, text: undefined };
+  if (request.body === null) return { body: null, held: undefined };
   const reader = request.body.getReader();
   const first: Bytes[] = [];
   let start: number | undefined;
@@ -87,9 +87,9 @@ async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBod
     start = chunk.find((byte) => !whiteSpace.has(byte));
     if (first.length > maxBlankChunks) break;
   }
-  if (start !== openBrace) return { body: resumedStream(first, reader), text: undefined };
+  if (start !== openBrace) return { body: resumedStream(first, reader), held: undefined };
   const bytes = await gather(reader, first, declaredLength(request, deps), deps);
-  return { body: bytes, text: findText(bytes) };
+  return { body: bytes, held: bytes };
 }
 
 const openBrace = 0x7b;
@@ -166,15 +166,4 @@ function readChunk(reader: Reader, { startReadTimeout }: ReadBodyDeps): Promise<
       .then(({ value }) => resolve(value), reject)
       .finally(timeout.clear);
   });
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Text of UTF-8 bytes such that encoding it again yields the same bytes; undefined for bytes that are not UTF-8. */
-export function findText(bytes: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

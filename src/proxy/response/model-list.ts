@@ -1,14 +1,8 @@
 import type { WallClock } from "../../time/clock.ts";
-import { createJsonEditor } from "../json/edit.ts";
-import {
-  findMember,
-  findString,
-  type JsonArrayNode,
-  type JsonNode,
-  listMembers,
-  objectShape,
-  readJson,
-} from "../json/read.ts";
+import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
+import { findString } from "../json/decode.ts";
+import { readJson } from "../json/read.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
 import type { RewriteRules } from "../rewrite/rules.ts";
 
@@ -41,9 +35,6 @@ export function resolveModelList(
   return { pathAndQuery: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
 }
 
-const entryShape = objectShape({ id: {} });
-const listShape = objectShape({ data: { elements: entryShape } });
-
 /**
  * Whether `GET path` asks for the synthetic model.
  * @param path the URL's pathname; a slash in the model's name may be encoded or not
@@ -66,19 +57,20 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
  */
 export function withNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
   const alias = findAlias(models);
-  const data = alias === undefined ? undefined : findData(list);
-  if (alias === undefined || data === undefined || findEntry(list, data, alias) !== undefined) return undefined;
-  const editor = createJsonEditor(list);
-  editor.appendElement(data, newEntry(list, data, models, createdSeconds));
-  return editor.result();
+  const read = alias === undefined ? undefined : readList(list, [alias, models.reasoningModel ?? ""]);
+  if (alias === undefined || read === undefined || read.entries[0] !== undefined) return undefined;
+  const editor = createJsonEditor();
+  editor.appendElement(read.data, newEntry(read.entries[1], alias, createdSeconds));
+  return editedText(editor, Buffer.from(list));
 }
 
 /** The synthetic model's own entry, for `GET /v1/models/<family>-nonthinking`; undefined as for the list. */
 export function findNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
   const alias = findAlias(models);
-  const data = alias === undefined ? undefined : findData(list);
-  if (alias === undefined || data === undefined) return undefined;
-  return findEntry(list, data, alias) ?? newEntry(list, data, models, createdSeconds);
+  const read = alias === undefined ? undefined : readList(list, [alias, models.reasoningModel ?? ""]);
+  if (alias === undefined || read === undefined) return undefined;
+  const [own, original] = read.entries;
+  return own ?? newEntry(original, alias, createdSeconds);
 }
 
 function findAlias(models: ServedModels): string | undefined {
@@ -87,33 +79,44 @@ function findAlias(models: ServedModels): string | undefined {
     : undefined;
 }
 
-function findData(list: string): JsonArrayNode | undefined {
-  const root = readJson(list, listShape);
-  const data = root?.kind === "object" ? findMember(root, "data") : undefined;
-  return data?.kind === "array" ? data : undefined;
+interface ModelList {
+  data: JsonSlot;
+  /** For each name asked for, the text of the first entry of that name. */
+  entries: (string | undefined)[];
 }
 
-/** The entry's text. */
-function findEntry(list: string, data: JsonArrayNode, id: string): string | undefined {
-  const entry = data.elements.find((element) => {
-    const given = findId(list, element);
-    return given !== undefined && sameName(given, id);
+function readList(list: string, names: readonly string[]): ModelList | undefined {
+  const bytes = Buffer.from(list);
+  const entries: (string | undefined)[] = [];
+  const id = createSlot();
+  const entry = createSlot({
+    members: { id },
+    onValue() {
+      const given = entry.kind === "object" ? findString(bytes, id) : undefined;
+      if (given === undefined) return;
+      for (const [index, name] of names.entries()) {
+        if (sameName(given, name)) entries[index] ??= bytes.toString("utf8", entry.start, entry.end);
+      }
+    },
   });
-  return entry === undefined ? undefined : list.slice(entry.start, entry.end);
+  const data = createSlot({ element: entry, onStart: () => (entries.length = 0) });
+  const root = createSlot({ members: { data } });
+  const isList = readJson(bytes, root) && root.kind === "object" && data.kind === "array";
+  return isList ? { data, entries } : undefined;
 }
 
-function findId(text: string, entry: JsonNode): string | undefined {
-  return entry.kind === "object" ? findString(text, findMember(entry, "id")) : undefined;
-}
-
-function newEntry(list: string, data: JsonArrayNode, models: ServedModels, created: number): string {
-  const id = nonThinkingAlias(models.reasoningModel ?? "");
-  const original = findEntry(list, data, models.reasoningModel ?? "");
-  const entry = original === undefined ? undefined : readJson(original, entryShape);
-  if (original === undefined || entry?.kind !== "object") {
-    return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
+function newEntry(original: string | undefined, id: string, created: number): string {
+  if (original === undefined) return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
+  const bytes = Buffer.from(original);
+  const ids = createRepeatedSlot(64);
+  const editor = createJsonEditor();
+  if (readJson(bytes, createSlot({ members: { id: ids.slot } }))) {
+    for (const given of ids.values) editor.replace(given, JSON.stringify(id));
   }
-  const editor = createJsonEditor(original);
-  for (const given of listMembers(entry, "id")) editor.replace(given, JSON.stringify(id));
-  return editor.result() ?? original;
+  return editedText(editor, bytes) ?? original;
+}
+
+function editedText(editor: JsonEditor, bytes: Uint8Array): string | undefined {
+  const edited = editor.apply(bytes);
+  return edited === undefined ? undefined : Buffer.from(edited).toString();
 }

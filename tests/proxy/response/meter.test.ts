@@ -4,7 +4,7 @@ import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
-import { createUsageReader } from "../../../src/proxy/usage/reader.ts";
+import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 import type { Usage } from "../../../src/domain.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { passTicks } from "../../support/event-loop.ts";

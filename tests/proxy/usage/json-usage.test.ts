@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import { createUsageScanner, mayHoldUsage, mentionsUsage } from "../../../src/proxy/usage/json-scanner.ts";
+import { createJsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/usage/json-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
-import { readUsage } from "../../../src/proxy/usage/usage.ts";
+import { readUsage } from "../../../src/proxy/usage/token-counts.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();
 
 function usageOf(pieces: Iterable<Uint8Array>): Usage {
-  const scanner = createUsageScanner();
-  for (const piece of pieces) scanner.push(piece);
-  return readUsage(scanner.document(), noUsage);
+  const parser = createJsonUsageParser();
+  for (const piece of pieces) parser.push(piece);
+  return readUsage(parser.document(), noUsage);
 }
 
 const five = { inputTokens: 5, outputTokens: 2 };
@@ -17,12 +17,12 @@ const counts = '{"prompt_tokens":5,"completion_tokens":2}';
 
 const texts: [name: string, json: string, usage: Usage][] = [
   ["at its end", `{"id":"x","choices":[{"index":0}],"usage":${counts}}`, five],
-  ["in front of the choices", `{"usage":${counts},"choices":[{"text":"}{\\"usage\\":{"}]}`, five],
+  ["before the choices", `{"usage":${counts},"choices":[{"text":"}{\\"usage\\":{"}]}`, five],
   ["among white space", ' \r\n\t{ "usage" : {\n"prompt_tokens" : 5 ,\t"completion_tokens":2\n} } \n', five],
-  ["behind a byte order mark", `\uFEFF{"usage":${counts}}`, five],
+  ["after a byte order mark", `\uFEFF{"usage":${counts}}`, five],
   ["under message", `{"type":"message_start","message":{"id":"m","usage":{"input_tokens":5,"output_tokens":2}}}`, five],
   ["under response", `{"response":{"output":[],"usage":{"input_tokens":5,"output_tokens":2}}}`, five],
-  ["spelt with escapes", `{"us\\u0061ge":{"prompt\\u005Ftokens":5,"\\u0063ompletion_tokens":2}}`, five],
+  ["written with escapes", `{"us\\u0061ge":{"prompt\\u005Ftokens":5,"\\u0063ompletion_tokens":2}}`, five],
   ["whose name comes twice", `{"usage":{"prompt_tokens":9,"completion_tokens":9},"usage":${counts}}`, five],
   ["whose counts come twice", '{"usage":{"prompt_tokens":9,"prompt_tokens":5,"completion_tokens":2}}', five],
   ["whose last value is null", `{"usage":${counts},"usage":null}`, noUsage],
@@ -32,29 +32,29 @@ const texts: [name: string, json: string, usage: Usage][] = [
     five,
   ],
   ["written as other numbers", '{"usage":{"prompt_tokens":5.0,"completion_tokens":2e0}}', five],
-  ["in a text", `{"content":"{\\"usage\\":${counts.replaceAll('"', '\\"')}}"}`, noUsage],
+  ["in a string", `{"content":"{\\"usage\\":${counts.replaceAll('"', '\\"')}}"}`, noUsage],
   ["in the arguments of a tool", `{"choices":[{"message":{"usage":${counts}}}],"tools":{"usage":${counts}}}`, noUsage],
-  ["in a text that ends in backslashes", `{"a":"\\\\","b":"\\\\\\"","usage":${counts}}`, five],
-  ["with names like prototypes", `{"__proto__":{"usage":${counts}},"constructor":{"usage":${counts}}}`, noUsage],
-  ["at the top without its name", '{"input_tokens":5}', noUsage],
+  ["after strings that end in backslashes", `{"a":"\\\\","b":"\\\\\\"","usage":${counts}}`, five],
+  ["under names of prototypes", `{"__proto__":{"usage":${counts}},"constructor":{"usage":${counts}}}`, noUsage],
+  ["at the top level without its name", '{"input_tokens":5}', noUsage],
   ["in an array", `[{"usage":${counts}}]`, noUsage],
-  ["behind the document", `{} {"usage":${counts}} "document":{"usage":${counts}}`, noUsage],
+  ["after the document", `{} {"usage":${counts}} "document":{"usage":${counts}}`, noUsage],
 ];
 
-describe("usage scanner", () => {
+describe("JSON usage parser", () => {
   test.each(texts)("reads usage %s, cut at every byte", (_, json, usage) => {
     const bytes = utf8.encode(json);
     for (const pieces of cutAtEveryByte(bytes)) expect(usageOf(pieces)).toEqual(usage);
     expect(usageOf(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(usage);
   });
 
-  test("keeps of a text cut short what was whole, and no number that may go on", () => {
+  test("keeps the complete values of a truncated text, without an unfinished number", () => {
     const text = '{"message":{"usage":{"input_tokens":25,"output_tokens":12';
     expect(usageOf([utf8.encode(text)])).toEqual({ inputTokens: 25, outputTokens: 0 });
     expect(usageOf([utf8.encode(`${text}3`), utf8.encode("4}")])).toEqual({ inputTokens: 25, outputTokens: 1234 });
   });
 
-  test("survives whatever is not JSON", () => {
+  test("finds no usage in what is not JSON", () => {
     for (const text of [
       "",
       "}",
@@ -70,29 +70,29 @@ describe("usage scanner", () => {
     }
   });
 
-  test("is not misled by a hundred thousand open brackets, nor by a name of 10 MB", () => {
+  test("reads usage after a hundred thousand brackets and after a name of 10 MB", () => {
     const deep = utf8.encode(`{"a":${"[".repeat(100_000)}${"]".repeat(100_000)},"usage":${counts}}`);
     expect(usageOf([deep])).toEqual(five);
     const named = utf8.encode(`{"${"usage".repeat(2_000_000)}":1,"usage":${counts}}`);
     expect(usageOf([named.subarray(0, 5_000_000), named.subarray(5_000_000)])).toEqual(five);
   });
 
-  test("reads 50 MB of numbers and texts in linear time", () => {
+  test("reads 50 MB of numbers and strings in linear time", () => {
     const numbers = utf8.encode(`[${"0.0123,-4.5e-6,".repeat(65_536)}0],`);
     const quotes = utf8.encode(`"${'\\"\\\\'.repeat(131_072)}",`);
-    const scanner = createUsageScanner();
+    const parser = createJsonUsageParser();
     const before = performance.now();
-    scanner.push(utf8.encode('{"data":['));
+    parser.push(utf8.encode('{"data":['));
     for (let round = 0; round < 34; round++) {
-      scanner.push(numbers);
-      scanner.push(quotes);
+      parser.push(numbers);
+      parser.push(quotes);
     }
-    scanner.push(utf8.encode(`0],"usage":${counts}}`));
+    parser.push(utf8.encode(`0],"usage":${counts}}`));
     expect(performance.now() - before).toBeLessThan(10_000);
-    expect(readUsage(scanner.document(), noUsage)).toEqual(five);
+    expect(readUsage(parser.document(), noUsage)).toEqual(five);
   });
 
-  test("agrees with JSON.parse on 100,000 texts made up by chance", () => {
+  test("agrees with JSON.parse on 100,000 random texts", () => {
     const seed = Number(process.env.FUZZ_SEED ?? 1);
     let withUsage = 0;
     for (let round = 0; round < 100_000; round++) {
@@ -138,7 +138,7 @@ function randomObject(random: Random, depth: number): string {
   return `{${members.join(",")}}`;
 }
 
-/** Now and then with escapes where none are needed. */
+/** Sometimes with escapes that are not needed. */
 function randomString(random: Random, content: string): string {
   const json = JSON.stringify(content);
   if (random.below(4) > 0) return json;

@@ -1,17 +1,17 @@
 import type { Usage } from "../../domain.ts";
 
-/** Where an answer or an event keeps its `usage`: on top, or in a Messages `message`, or in a Responses `response`. */
+/** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;
 
-/** Chat, completions and embeddings say prompt and completion; Messages and Responses say input and output. */
-export const usageNames = {
+/** Chat, completions and embeddings use prompt and completion; Messages and Responses use input and output. */
+export const tokenCountNames = {
   inputTokens: ["prompt_tokens", "input_tokens"],
   outputTokens: ["completion_tokens", "output_tokens"],
 } as const;
 
 /**
- * What one parsed answer or event adds to what was seen before. A count that is there replaces an earlier one; null,
- * nonsense and zero never do: servers send them before the real value and, after an error, behind it.
+ * Adds the counts of one parsed response or event to those seen before. A positive count replaces an earlier one; null,
+ * zero and impossible values never do: servers send them before the real value and, on errors, after it.
  */
 export function readUsage(value: unknown, seen: Usage): Usage {
   if (!isObject(value)) return seen;
@@ -30,9 +30,8 @@ export interface StreamUsage extends Usage {
 }
 
 /**
- * Like `readUsage`, for the events of a stream in their order. The placeholder in `message_start` is the one output that
- * a zero replaces, unless the input is said to be zero as well: a refusal ends with no output, an error with zeros for
- * everything.
+ * Like `readUsage`, for the events of a stream in their order. Only the placeholder in `message_start` is replaced by a
+ * zero output, and only if the input is not zero too: a refusal ends with no output, an error with zeros for everything.
  */
 export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (!isObject(event)) return seen;
@@ -40,16 +39,17 @@ export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true };
   const { outputIsOpening } = seen;
   if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening };
-  const isNone = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
-  if (isNone) return { inputTokens, outputTokens: 0, outputIsOpening: false };
-  return { inputTokens, outputTokens, outputIsOpening: findCount(event.usage, usageNames.outputTokens) === undefined };
+  const isRefusal = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
+  if (isRefusal) return { inputTokens, outputTokens: 0, outputIsOpening: false };
+  const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
+  return { inputTokens, outputTokens, outputIsOpening: !hasOutput };
 }
 
 function readCounts(counts: unknown, seen: Usage): Usage {
   if (!isObject(counts)) return seen;
   return {
-    inputTokens: findCount(counts, usageNames.inputTokens) ?? seen.inputTokens,
-    outputTokens: findCount(counts, usageNames.outputTokens) ?? seen.outputTokens,
+    inputTokens: findCount(counts, tokenCountNames.inputTokens) ?? seen.inputTokens,
+    outputTokens: findCount(counts, tokenCountNames.outputTokens) ?? seen.outputTokens,
   };
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/reader.ts";
+import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
-import { readEventUsage } from "../../../src/proxy/usage/usage.ts";
+import { readEventUsage } from "../../../src/proxy/usage/token-counts.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
@@ -41,12 +41,12 @@ describe("usage reader", () => {
     ["audio/mpeg", noUsage],
     ["text/html", noUsage],
     [null, five],
-  ])("reads a JSON object under the type %p, or not", async (contentType, usage) => {
+  ])("reads a JSON object under the type %p only if the type may be JSON", async (contentType, usage) => {
     expect(await usageOf({ contentType, contentEncoding: null }, [chat])).toEqual(usage);
   });
 
   test.each(["application/json", "text/plain", null])(
-    "knows an event stream by its first byte under the type %p",
+    "recognises an event stream by its first byte under the type %p",
     async (contentType) => {
       const stream = utf8.encode(`\n: hello\n\ndata: ${Buffer.from(chat).toString()}\n\n`);
       for (const pieces of cutAtEveryByte(stream)) {
@@ -55,12 +55,12 @@ describe("usage reader", () => {
     },
   );
 
-  test("reads usage whose event has its lines or pieces in odd places", async () => {
+  test("reads an event whose data is in several lines", async () => {
     const stream = utf8.encode('data: {"usage"\ndata: :\ndata: {"prompt_tokens":5,\ndata: "completion_tokens":2}}\n\n');
     for (const pieces of cutAtEveryByte(stream)) expect(await usageOf(eventStream, pieces)).toEqual(five);
   });
 
-  test("agrees with JSON.parse of every event in 20,000 event streams made up by chance", async () => {
+  test("agrees with JSON.parse of every event in 20,000 random event streams", async () => {
     for (let round = 0; round < 20_000; round++) {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
@@ -74,7 +74,7 @@ describe("usage reader", () => {
   });
 });
 
-describe("usage reader of a compressed answer", () => {
+describe("usage reader of a compressed response", () => {
   const encodings: [name: string, compress: (bytes: Uint8Array) => Uint8Array][] = [
     ["gzip", gzipSync],
     ["X-GZIP", gzipSync],
@@ -97,23 +97,20 @@ describe("usage reader of a compressed answer", () => {
     }
   });
 
-  test.each(encodings)(
-    "knows of no usage where %s is broken, cut short or empty",
-    async (contentEncoding, compress) => {
-      const headers = { ...json, contentEncoding };
-      expect(await usageOf(headers, [])).toEqual(noUsage);
-      expect(await usageOf(headers, [utf8.encode("not compressed at all"), compress(chat)])).toEqual(noUsage);
-      expect(await usageOf(headers, [compress(chat).subarray(0, 8)])).toEqual(noUsage);
-    },
-  );
+  test.each(encodings)("finds no usage if %s is broken, truncated or empty", async (contentEncoding, compress) => {
+    const headers = { ...json, contentEncoding };
+    expect(await usageOf(headers, [])).toEqual(noUsage);
+    expect(await usageOf(headers, [utf8.encode("not compressed at all"), compress(chat)])).toEqual(noUsage);
+    expect(await usageOf(headers, [compress(chat).subarray(0, 8)])).toEqual(noUsage);
+  });
 
-  test("knows of no usage in an encoding it does not know", async () => {
+  test("finds no usage in an unknown encoding", async () => {
     expect(await usageOf({ ...json, contentEncoding: "compress" }, [chat])).toEqual(noUsage);
     expect(await usageOf({ ...json, contentEncoding: "identity" }, [chat])).toEqual(five);
     expect(await usageOf({ ...json, contentEncoding: "" }, [chat])).toEqual(five);
   });
 
-  test("keeps the usage seen before an answer is cut short", async () => {
+  test("keeps the usage seen before a response is cut short", async () => {
     const start = utf8.encode('data: {"message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n');
     const filler = utf8.encode(Array.from({ length: 5000 }, (_, at) => `data: {"n":${Math.sin(at)}}\n\n`).join(""));
     const bytes = gzipSync(Buffer.concat([start, filler]));
@@ -121,7 +118,7 @@ describe("usage reader of a compressed answer", () => {
     expect(usage).toEqual({ inputTokens: 25, outputTokens: 1 });
   });
 
-  test("unpacks 512 MB in little memory, and holds back who pushes faster", async () => {
+  test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, 0x20));
     const reader = createUsageReader({ ...json, contentEncoding: "gzip" });
     const before = process.memoryUsage().rss;
@@ -139,14 +136,14 @@ describe("usage reader of a compressed answer", () => {
   });
 });
 
-describe("a plain event stream", () => {
+describe("isPlainEventStream", () => {
   test.each([
     ["text/event-stream", null, true],
     ["Text/Event-Stream;charset=utf-8", "identity", true],
     ["text/event-stream", "gzip", false],
     ["application/json", null, false],
     [null, null, false],
-  ])("of type %p in encoding %p: %p", (contentType, contentEncoding, expected) => {
+  ])("of type %p in encoding %p is %p", (contentType, contentEncoding, expected) => {
     expect(isPlainEventStream({ contentType, contentEncoding })).toBe(expected);
   });
 });
@@ -183,7 +180,7 @@ describe("a whole answer", () => {
     expect(await readWholeUsage(utf8.encode(body), { contentType, contentEncoding: null })).toEqual(usage);
   });
 
-  test("tells its usage where it is compressed, too long to parse, or no whole JSON", async () => {
+  test("reads a response that is compressed, too long to parse, or truncated", async () => {
     const long = utf8.encode(`{"text":"${"x".repeat(100_000)}",${Buffer.from(chat).toString().slice(1)}`);
     const half = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[');
     expect(await readWholeUsage(gzipSync(chat), { ...json, contentEncoding: "gzip" })).toEqual(five);
@@ -191,7 +188,7 @@ describe("a whole answer", () => {
     expect(await readWholeUsage(half, json)).toEqual(five);
   });
 
-  test("that is no JSON at all, or empty, tells none", async () => {
+  test("finds no usage in what is not JSON, or empty", async () => {
     for (const text of ["", "null", "[]", "not json"]) {
       expect(await readWholeUsage(utf8.encode(text), json)).toEqual(noUsage);
     }

@@ -1,0 +1,13 @@
+import { type RewriteRules, rewriteRequest, type Rewritten } from "../../src/proxy/rewrite/rewrite.ts";
+
+/** A rewritten body as text, for tests of short bodies that are not refused. */
+export interface RewrittenText extends Omit<Rewritten, "body"> {
+  body: string | undefined;
+}
+
+export function rewriteText(path: string, body: string, rules: RewriteRules): RewrittenText {
+  const rewritten = rewriteRequest(path, Buffer.from(body), rules);
+  if (rewritten instanceof Promise) throw new Error("The body is too long to be rewritten at once");
+  if ("refused" in rewritten) throw new Error(`Refused: ${rewritten.refused}`);
+  return { ...rewritten, body: rewritten.body === undefined ? undefined : Buffer.from(rewritten.body).toString() };
+}
