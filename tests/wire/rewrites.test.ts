@@ -184,7 +184,8 @@ describe("a cap", () => {
     const length = JSON.stringify({ model: "m", padding, [name]: 300 }).length;
     expect(await cap(300, padding)).toBe(1000 - Math.floor(length / 3) - 512);
     expect(await cap(300, "x".repeat(3000))).toBe(1);
-    for (const value of ["5000", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
+    expect(await cap("5000")).toBe("300");
+    for (const value of ["299", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
   });
 });
 
