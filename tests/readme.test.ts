@@ -4,7 +4,7 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
-import { createGpuHost, turnOfTwo } from "./gpu-agent/gpu-host.ts";
+import { createGpuHost, csvOfTwo } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
@@ -17,27 +17,27 @@ import { until } from "./support/until.ts";
 const assignments = (text: string): Record<string, string> =>
   Object.fromEntries([...text.matchAll(/^(?:Environment=)?([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
-describe("the README's table of variables", () => {
+describe("the README's table of settings", () => {
   const rows = [...readme.matchAll(/^\| `([A-Z_]+)`\s*\| (.*?)\s*\| .+ \|$/gm)].map(
     ([, name = "", cell = ""]) => [name, /^`(.+)`$/.exec(cell)?.[1]] as const,
   );
 
-  test("names each variable that there is, once, and no other", () => {
+  test("lists every variable once and no other", () => {
     expect(rows.map(([name]) => name).toSorted()).toEqual(variableNames.toSorted());
   });
 
-  test.each(rows)("gives the default of %s as it is", (name, byDefault) => {
+  test.each(rows)("has the default of %s", (name, byDefault) => {
     const config = readConfig({}, false);
     if (byDefault !== undefined) expect(readConfig({ [name]: byDefault }, false)).toEqual(config);
     else expect(withoutDefault).toContain(name);
   });
 
-  test("leaves the default out only where there is none", () => {
+  test("omits a default only if there is none", () => {
     expect(rows.filter(([, byDefault]) => byDefault === undefined).map(([name]) => name)).toEqual(withoutDefault);
   });
 });
 
-/** What `readConfig` leaves undefined, in the table's order; the log's format follows from the terminal. */
+/** What `readConfig` leaves undefined, in the table's order. The default of LOG_FORMAT depends on the terminal. */
 const withoutDefault = [
   "PROXY_UPSTREAM_API_KEY",
   "PROXY_ALIAS_MODEL",
@@ -60,9 +60,9 @@ describe("the README's command lines", () => {
   });
   afterAll(() => program.stop());
 
-  /** `.ci/run` runs these, and `tests/binary` the build. */
+  /** `.ci/run` runs these scripts, and `tests/binary` runs the build. */
   const isScript = (name: string): void => expect(Object.keys(packageJson.scripts)).toContain(name);
-  /** The program itself, with the line's names of files and addresses replaced by some of this machine. */
+  /** Runs the program itself. The line's files and addresses are replaced by some of this machine. */
   async function runs(
     line: string,
     replacements: Record<string, string>,
@@ -80,7 +80,7 @@ describe("the README's command lines", () => {
   }
 
   const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to postgres://tollgate:password@db.internal/tollgate";
-  /** What each line is tried by. Two need systemd, and one the right to write to /usr/local. */
+  /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
     "npm test": () => isScript("test"),
@@ -91,7 +91,7 @@ describe("the README's command lines", () => {
     "sudo systemctl enable --now tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "sudo journalctl -u tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key": async () => {
-      await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+      await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
       const line = "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key --once";
       const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
       await runs(line, places, host.env);
@@ -113,7 +113,7 @@ describe("the README's command lines", () => {
 
   const lines = readmeBlocks("sh").flatMap((block) => block.trim().split("\n"));
 
-  test("are all tried", () => {
+  test("are all in this test", () => {
     expect(lines.toSorted()).toEqual(Object.keys(tried).toSorted());
   });
 
@@ -123,22 +123,26 @@ describe("the README's command lines", () => {
 });
 
 describe("the README's deployment", () => {
-  const [environment = "", unit = ""] = readmeBlocks("ini");
+  const [environment = "", unit = "", several = ""] = readmeBlocks("ini");
 
-  test("has settings that the program starts with", async () => {
+  test("has settings that the program accepts", () => {
     const settings = assignments(environment);
     expect(Object.keys(settings)).toEqual(["PROXY_UPSTREAM_URL", "SECRET_KEY", "TRUST_PROXY"]);
     expect(readConfig(settings, false).trustProxy).toBe(1);
   });
 
-  test("has a unit whose command and folder go together", () => {
+  test("has a unit whose command and folders match", () => {
     expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
     expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
     expect(unit).toContain("StateDirectory=tollgate\n");
   });
 
+  test("has settings for several instances that the program accepts", () => {
+    expect(readConfig(assignments(several), false).databaseUrl).toStartWith("postgres://");
+  });
+
   test.skipIf(nginx.whyNot !== undefined)(
-    "has an nginx in front that neither buffers nor hides the client",
+    "has an nginx that neither buffers nor hides the client's address",
     async () => {
       using backend = startSimulator();
       const program = await startProgram({
@@ -157,7 +161,7 @@ describe("the README's deployment", () => {
         body: JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] }),
       });
       const reader = answer.body?.getReader();
-      // The backend is silent now and for ever: what comes has not waited for more.
+      // The backend sends no more: an nginx that buffers would still wait.
       expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith("data: {");
       await reader?.cancel();
       await until(() => backend.stats().open === 0);
@@ -166,15 +170,29 @@ describe("the README's deployment", () => {
         headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.9" },
         body: JSON.stringify({ username: "admin", password: "wrong" }),
       });
-      await until(() => program.stdout().includes("login refused"));
-      expect(program.stdout()).toContain('"address":"127.0.0.1"');
+      await until(() => program.stdout().includes('"address":"127.0.0.1"'));
       expect(program.stdout()).not.toContain("203.0.113.9");
       await program.stop();
     },
   );
 });
 
-test("every file that the README shows or links to is there", () => {
+/** `bun run bench` writes it. */
+const generated = ".github/BENCHMARKS.md";
+
+test("the README links only to files that exist", () => {
   const targets = [...readme.matchAll(/\]\(([^)#:]+)\)/g)].map(([, target]) => target ?? "");
-  expect(targets.filter((target) => !existsSync(join(import.meta.dir, "..", target)))).toEqual([]);
+  const missing = targets.filter((target) => !existsSync(join(import.meta.dir, "..", target)));
+  expect(missing.filter((target) => target !== generated)).toEqual([]);
+});
+
+test("the README links only to headings that it has", () => {
+  const headings = [...readme.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => title.toLowerCase());
+  const anchors = new Set(headings.map((title) => title.replaceAll(" ", "-")));
+  const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor ?? "");
+  expect(links.filter((anchor) => !anchors.has(anchor))).toEqual([]);
+});
+
+test("the README's lines have at most 120 characters", () => {
+  expect(readme.split("\n").filter((line) => line.length > 120)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Why Tollgate itself answers at `/v1/*`. */
+/** Why Tollgate responds with an error of its own at `/v1/*`. */
 export type ErrorCode =
   | "invalid_host"
   | "invalid_path"
@@ -9,6 +9,8 @@ export type ErrorCode =
   | "body_too_large"
   | "request_timeout"
   | "not_found"
+  | "path_without_v1"
+  | "too_many_bytes_held"
   | "upstream_unreachable"
   | "upstream_timeout"
   | "shutting_down"
@@ -17,12 +19,14 @@ export type ErrorCode =
 
 interface ErrorKind {
   status: number;
+  /** What clients see as the code, if not the name here. */
+  code?: string;
   type: string;
   message: string;
   headers?: Readonly<Record<string, string>>;
 }
 
-/** The sentences are fixed: a runtime's own message would tell strangers about our network. */
+/** The sentences are fixed: the runtime's own messages would show strangers our network. */
 const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_host: { status: 400, type: "invalid_request_error", message: "The Host header is missing or malformed." },
   invalid_path: {
@@ -40,32 +44,49 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     status: 426,
     type: "invalid_request_error",
     message: "Protocol upgrades are not supported; use plain HTTP.",
-    // RFC 9110 section 15.5.22: a 426 names the protocol to go on with.
+    // RFC 9110 section 15.5.22: a 426 names the protocol to use instead.
     headers: { upgrade: "HTTP/1.1" },
   },
   invalid_api_key: {
     status: 401,
     type: "authentication_error",
     message: "Invalid API key.",
-    headers: { "www-authenticate": "Bearer" },
+    // Some agents repeat a wrong key for minutes unless told not to.
+    headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
   },
   invalid_json: {
     status: 400,
     type: "invalid_request_error",
     message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
-  body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
+  body_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    message: "The JSON body is larger than this server accepts (MAX_BODY_BYTES).",
+  },
+  too_many_bytes_held: {
+    status: 429,
+    type: "rate_limit_error",
+    message: "Too many bytes of request bodies are being held; try again shortly.",
+    headers: { "retry-after": "2" },
+  },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
-  request_timeout: { status: 408, type: "timeout_error", message: "The request's body did not arrive in time." },
+  path_without_v1: {
+    status: 404,
+    code: "not_found",
+    type: "not_found_error",
+    message: "Not found: the API is below /v1, so the base URL of a client must end in /v1.",
+  },
+  request_timeout: { status: 408, type: "timeout_error", message: "The request body made no progress for 60 seconds." },
   upstream_unreachable: {
     status: 502,
     type: "api_error",
-    message: "The backend could not be reached, or broke off its answer.",
+    message: "The backend could not be reached, or broke off its response.",
   },
   upstream_timeout: {
     status: 504,
     type: "timeout_error",
-    message: "The backend did not answer in time.",
+    message: "The backend did not respond in time.",
     // The common SDKs retry a 504 unless told not to, and a retry starts the same long work again.
     headers: { "x-should-retry": "false" },
   },
@@ -84,15 +105,15 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   internal: { status: 500, type: "api_error", message: "Internal error." },
 };
 
-/** One shape that both families of SDKs read: OpenAI's look at `error.code`, Anthropic's at `type` and `error.type`. */
+/** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
 function errorBody(code: ErrorCode): object {
   const { type, message } = kinds[code];
-  return { type: "error", error: { type, message, param: null, code } };
+  return { type: "error", error: { type, message, param: null, code: kinds[code].code ?? code } };
 }
 
-/** A request that is answered before the upstream is asked anything. */
+/** Refuses a request before anything is sent to the upstream. */
 export class ProxyError extends Error {
-  override name = "Refusal";
+  override name = "ProxyError";
 
   constructor(readonly code: ErrorCode) {
     super(code);
@@ -101,12 +122,20 @@ export class ProxyError extends Error {
 
 export function errorResponse(code: ErrorCode): Response {
   const { status, headers } = kinds[code];
-  return Response.json(errorBody(code), headers === undefined ? { status } : { status, headers });
+  return Response.json(errorBody(code), { status, headers: { "x-content-type-options": "nosniff", ...headers } });
+}
+
+/** The client is gone, so nothing is sent. Log and metrics show nginx's number for it. */
+const clientClosedRequest = 499;
+
+/** @param code undefined if the client left */
+export function failureResponse(code: ErrorCode | undefined): Response {
+  return code === undefined ? new Response(null, { status: clientClosedRequest }) : errorResponse(code);
 }
 
 /**
- * The event that ends a broken stream in the dialect of its path: the messages API names its events, the OpenAI ones
- * know an `error` member alone.
+ * The event that ends a broken stream, in the dialect of its path: the Messages API names its events, the OpenAI APIs
+ * have only an `error` member.
  */
 export function errorFrame(path: string, code: ErrorCode): Uint8Array {
   const { type, message } = kinds[code];

@@ -2,18 +2,18 @@
 const hopByHop = [
   "connection",
   "keep-alive", // RFC 2068 section 19.7.1
-  "proxy-connection", // never standard, sent all the same
+  "proxy-connection", // never standard, but clients send it
   "te",
-  "trailer", // Bun hands on no trailers
+  "trailer", // Bun does not pass trailers on
   "transfer-encoding",
   "upgrade",
 ] as const;
 
 const notForwarded = [
   ...hopByHop,
-  "host", // fetch names the upstream
-  "expect", // Bun has answered it already
-  "authorization", // the client's key is ours alone
+  "host", // fetch sets the upstream's
+  "expect", // Bun has already responded to it
+  "authorization", // the client's key is for us
   "x-api-key",
   "proxy-authorization",
   "cookie", // the console's session may be among them
@@ -25,24 +25,27 @@ const notReturned = [
 ] as const;
 
 export interface RequestHeaderOptions {
-  /** Whether the body goes through as it comes, so that its length still holds. */
-  keepLength: boolean;
-  clientAddress: string | undefined;
+  /** Undefined if the client's body passes as it arrives, so that its length still holds. */
+  contentLength: number | undefined;
+  /** The address at the other end of the client's connection. */
+  peerAddress: string | undefined;
   upstreamApiKey: string | undefined;
+  requestId: string;
 }
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { keepLength, clientAddress, upstreamApiKey }: RequestHeaderOptions,
+  { contentLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
   for (const name of notForwarded) headers.delete(name);
-  if (!keepLength) headers.delete("content-length");
-  // Usage is read from the answer's bytes, so they should not arrive compressed.
+  if (contentLength !== undefined) headers.set("content-length", String(contentLength));
+  // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
   if (upstreamApiKey !== undefined) headers.set("authorization", `Bearer ${upstreamApiKey}`);
-  if (clientAddress !== undefined) headers.append("x-forwarded-for", clientAddress);
+  if (peerAddress !== undefined) headers.append("x-forwarded-for", peerAddress);
+  headers.set("x-request-id", requestId);
   return headers;
 }
 
@@ -50,7 +53,17 @@ export function clientResponseHeaders(upstream: Headers): Headers {
   const headers = new Headers(upstream);
   removeNamedByConnection(headers);
   for (const name of notReturned) headers.delete(name);
+  dropSessionCookie(headers);
+  headers.set("x-content-type-options", "nosniff");
   return headers;
+}
+
+/** The console may share this origin, and its session cookie is named so: a backend must not end or replace it. */
+function dropSessionCookie(headers: Headers): void {
+  if (!headers.has("set-cookie")) return;
+  const cookies = headers.getSetCookie();
+  headers.delete("set-cookie");
+  for (const cookie of cookies) if (!/^\s*session\s*=/i.test(cookie)) headers.append("set-cookie", cookie);
 }
 
 /** `Connection` lists further headers that end at this hop. */

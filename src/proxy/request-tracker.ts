@@ -1,43 +1,46 @@
+import type { KeyId, Outcome, RequestObserver, RequestRecord, Usage } from "../domain.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { RequestObserver, Outcome } from "../domain.ts";
-import type { Usage } from "../domain.ts";
 
-/** What is noted of one request while it runs, handed to the observer once it is over. */
+/** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
-  keyId: number | undefined;
+  readonly requestId: string;
+  keyId: KeyId | undefined;
   streamed: boolean;
+  /** Of the client's response; set before `finish`. */
   status: number;
-  /** The request went to the upstream now. */
   upstreamRequestSent(): void;
-  /** The upstream's response head came. */
+  /** The upstream's response head arrived. */
   upstreamResponded(): void;
   firstByte(): void;
-  /** Called once it is over. */
+  /** Registers what runs when the request has ended. */
   onFinished(callback: () => void): void;
   /** Only the first call counts. */
   finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
 }
 
-/** @param monotonic milliseconds that never jump */
+/** What is known of a request when it arrives. */
+interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "clientAddress"> {
+  id: string;
+}
+
 export function trackRequest(
   observer: RequestObserver,
   monotonic: MonotonicClock,
-  method: string,
-  path: string,
+  { id, ...request }: TrackedRequest,
 ): RequestTracker {
-  const begunAt = monotonic();
-  let sentAt = begunAt;
+  const startedAt = monotonic();
+  let sentAt = startedAt;
   let upstreamMs: number | undefined;
   let firstByteMs: number | undefined;
   let finished = false;
-  let afterwards = (): void => {};
+  let finishedCallback = (): void => {};
   observer.started();
   const tracker: RequestTracker = {
+    requestId: id,
     keyId: undefined,
     streamed: false,
-    // The client left before there was anything to say (nginx's number for it).
-    status: 499,
+    status: 0,
     upstreamRequestSent() {
       sentAt = monotonic();
     },
@@ -45,18 +48,18 @@ export function trackRequest(
       upstreamMs = monotonic() - sentAt;
     },
     firstByte() {
-      firstByteMs ??= monotonic() - begunAt;
+      firstByteMs ??= monotonic() - startedAt;
     },
     onFinished(callback) {
-      afterwards = callback;
+      finishedCallback = callback;
     },
     finish(outcome, details) {
       if (finished) return;
       finished = true;
-      afterwards();
+      finishedCallback();
       observer.finished({
-        method,
-        path,
+        requestId: id,
+        ...request,
         status: tracker.status,
         outcome,
         keyId: tracker.keyId,
@@ -64,7 +67,7 @@ export function trackRequest(
         streamed: tracker.streamed,
         upstreamMs,
         firstByteMs,
-        durationMs: monotonic() - begunAt,
+        durationMs: monotonic() - startedAt,
         usage: details?.usage,
       });
     },

@@ -1,195 +1,179 @@
 import { Elysia } from "elysia";
-import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { Config } from "../config.ts";
+import type { RequestObserver } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import { findWholeBody, isRewritable } from "./request/body.ts";
-import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
-import { applyCors, findPreflightResponse } from "./request/cors.ts";
-import { type Delivery, respond, type RespondDeps } from "./response/respond.ts";
-import { type ErrorCode, errorResponse, ProxyError } from "./errors.ts";
-import { trackRequest, type RequestTracker } from "./request-tracker.ts";
-import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
-import { type AuthenticateDeps, authenticate } from "./request/authenticate.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
-import {
-  findNonThinkingModel,
-  isNonThinkingModelPath,
-  type ServedModels,
-  withNonThinkingModel,
-} from "./response/model-list.ts";
-import type { RequestObserver, Outcome } from "../domain.ts";
-import { findPathAndQuery, isHost } from "./request/path.ts";
+import { authenticate, type FindKey } from "./request/authenticate.ts";
+import { type ReadBody, readBody } from "./request/body.ts";
+import type { HeldBytes } from "./request/held-bytes.ts";
+import { applyCors, findPreflightResponse } from "./request/cors.ts";
+import { guardPaths } from "./request/path.ts";
+import { requestIdOf } from "./request/request-id.ts";
+import { loggedPath, readTarget } from "./request/target.ts";
+import { getEndpoint } from "./rewrite/endpoint.ts";
+import { type RequestTracker, trackRequest } from "./request-tracker.ts";
+import { resolveModelList } from "./response/model-list.ts";
+import { type RecordUsage, respond } from "./response/respond.ts";
+import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
+import { noUsageAdded } from "./rewrite/stream-options.ts";
+import { classifyFailure } from "./upstream/abort-reason.ts";
+import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
+import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
-import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
 
-export interface ProxyDeps extends RespondDeps, AuthenticateDeps {
-  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
+export interface ProxyDeps {
+  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
+  findKey: FindKey;
   forward: Forward;
+  record: RecordUsage;
   observer: RequestObserver;
-  clientAddress: (request: Request) => string | undefined;
-  /** Keeps the server's idle timer off a request that may be silent for long. @returns puts it back */
+  /** The address at the other end of the connection. */
+  peerAddress: (request: Request) => string | undefined;
+  /** The client as the outermost trusted reverse proxy saw it. */
+  clientAddress: (request: Request, peerAddress: string | undefined) => string;
+  /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
   disableIdleTimeout: (request: Request) => () => void;
   isStopping: () => boolean;
   startReadTimeout: StartReadTimeout;
+  heldBytes: HeldBytes;
+  wall: WallClock;
   monotonic: MonotonicClock;
+  /** 0: never. */
+  sseKeepaliveMs: number;
+  log: Log;
 }
 
 export interface Proxy {
   handle(request: Request): Promise<Response>;
-  /** Answers what the path guard caught before anything else was looked at. */
+  /** Responds with an error to a request that gets no further than the listener. */
   refuse(request: Request, code: ErrorCode): Response;
 }
 
-const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-
-export function proxyRoutes(proxy: Proxy) {
-  // Nothing may touch `set` here: Elysia would take a streamed answer apart and decode it as text (1.4.30).
-  return new Elysia().all("/v1/*", ({ request }) => proxy.handle(request), { parse: "none" });
+/** What the listener serves: the path guard, then everything else through `fetch`. */
+export function guardedRoutes(proxy: Proxy, fetch: (request: Request) => Response | Promise<Response>) {
+  return guardPaths(fetch, (request) => proxy.refuse(request, "invalid_path"));
 }
 
+/** Nothing here may touch `set`: Elysia 1.4.30 would then decode a streamed response as text. Remove when it does not. */
+export function proxyRoutes(proxy: Proxy) {
+  return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
+}
+
+/** One request on its way, as the steps need it. */
+interface Incoming {
+  request: Request;
+  tracker: RequestTracker;
+  /** The address at the other end of the connection. */
+  peerAddress: string | undefined;
+}
+
+/** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
+async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDeps): Promise<Response> {
+  const { config, wall } = deps;
+  const { path, pathAndQuery } = readTarget(request);
+  if (deps.isStopping()) throw new ProxyError("shutting_down");
+
+  const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
+  tracker.keyId = key.id;
+  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
+  tracker.onFinished(deps.disableIdleTimeout(request));
+
+  using held = deps.heldBytes.open(key.id);
+  const { startReadTimeout } = deps;
+  const received = await readBody(request, getEndpoint(path).takesJson, {
+    startReadTimeout,
+    held,
+    maxBytes: config.maxBodyBytes,
+  });
+  const { body, length, stream, usageAdded } = await rewriteBody(path, received, config.rewrite);
+  const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+
+  tracker.upstreamRequestSent();
+  const upstream = await deps.forward({
+    method: request.method,
+    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
+    headers: upstreamRequestHeaders(request.headers, {
+      contentLength: length,
+      peerAddress,
+      upstreamApiKey: config.upstream.apiKey,
+      requestId: tracker.requestId,
+    }),
+    body,
+    readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
+    client: request.signal,
+  });
+  tracker.upstreamResponded();
+  held.release();
+
+  return respond(
+    { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
+    { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
+  );
+}
+
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+  body: UpstreamRequest["body"];
+  /** Undefined for a body that is not held: its length is the client's. */
+  length: number | undefined;
+}
+
+async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
+  if (!(body instanceof Uint8Array)) return { body, length: undefined, stream: false, usageAdded: noUsageAdded };
+  const rewritten = await rewriteRequest(path, body, rules);
+  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  const { pieces = [body], stream, usageAdded } = rewritten;
+  return { ...outgoingBodyOf(pieces), stream, usageAdded };
+}
+
+/** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
-  const { config } = deps;
+  const { config, log } = deps;
 
-  const begin = (request: Request): RequestTracker => {
-    const path = withoutQuery(findPathAndQuery(request.url) ?? request.url);
-    return trackRequest(deps.observer, deps.monotonic, request.method, path);
-  };
+  function track(request: Request): Incoming {
+    const peerAddress = deps.peerAddress(request);
+    const tracker = trackRequest(deps.observer, deps.monotonic, {
+      id: requestIdOf(request.headers),
+      method: request.method,
+      path: loggedPath(request),
+      clientAddress: deps.clientAddress(request, peerAddress),
+    });
+    return { request, tracker, peerAddress };
+  }
 
-  const fail = (tracker: RequestTracker, code: ErrorCode | undefined, outcome: Outcome): Response => {
-    const response = code === undefined ? new Response(null, { status: 499 }) : errorResponse(code);
+  function fail({ request, tracker }: Incoming, error: unknown): Response {
+    const { code, outcome } = classifyFailure(error, request.signal);
+    if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
+    const response = failureResponse(code);
     tracker.status = response.status;
     tracker.finish(outcome, { code });
-    return response;
-  };
+    return withOurHeaders({ request, tracker }, response);
+  }
 
-  /** The story of a request: path, key, body, upstream, answer. */
-  const serve = async (request: Request, tracker: RequestTracker): Promise<Response> => {
-    const target = getTarget(request);
-    if (deps.isStopping()) throw new ProxyError("shutting_down");
-
-    const key = await authenticate(request.headers, deps);
-    tracker.keyId = key.id;
-
-    const path = withoutQuery(target);
-    // Before the body: the idle timer would cut one that takes longer, though it flows (bytes win no time in Bun 1.4.5).
-    tracker.onFinished(deps.disableIdleTimeout(request));
-    const { body, stream, usageAdded } = await readBody(request, path, deps);
-    const asked = askedModels(request.method, target, config.rewrite, deps.clock);
-    tracker.upstreamRequestSent();
-    const answer = await deps.forward({
-      method: request.method,
-      pathAndQuery: asked.target,
-      headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body === null || body instanceof ReadableStream,
-        clientAddress: deps.clientAddress(request),
-        upstreamApiKey: config.upstream.apiKey,
-      }),
-      body,
-      readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
-      client: request.signal,
-    });
-    tracker.upstreamResponded();
-    return respond(
-      { answer, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: asked.edit },
-      deps,
-    );
-  };
-
-  const withCors = (request: Request, response: Response): Response => {
+  function withOurHeaders({ request, tracker }: Pick<Incoming, "request" | "tracker">, response: Response): Response {
+    response.headers.set("x-request-id", tracker.requestId);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
-  };
+  }
 
   return {
     async handle(request) {
-      const tracker = begin(request);
+      const incoming = track(request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) {
-        tracker.status = preflight.status;
-        tracker.finish("completed");
+        incoming.tracker.status = preflight.status;
+        incoming.tracker.finish("completed");
         return preflight;
       }
       try {
-        return withCors(request, await serve(request, tracker));
+        return withOurHeaders(incoming, await serve(incoming, deps));
       } catch (error) {
-        return withCors(request, fail(tracker, ...failureOf(error, request, deps.log)));
+        return fail(incoming, error);
       }
     },
-    refuse: (request, code) => withCors(request, fail(begin(request), code, "refused")),
+    refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };
 }
 
-/** Path and query as they came. @throws Refusal for what is no request to an API */
-function getTarget(request: Request): string {
-  const target = findPathAndQuery(request.url);
-  if (target === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
-  if (!methods.has(request.method)) throw new ProxyError("method_not_allowed");
-  if (wantsWebSocket(request)) throw new ProxyError("upgrade_not_supported");
-  return target;
-}
-
-/** Browsers and SDKs upgrade to WebSocket alone; an offer of HTTP/2 (Java's client makes it each time) may be ignored. */
-function wantsWebSocket(request: Request): boolean {
-  return request.headers.get("upgrade")?.toLowerCase().includes("websocket") === true;
-}
-
-function withoutQuery(target: string): string {
-  const query = target.indexOf("?");
-  return query === -1 ? target : target.slice(0, query);
-}
-
-interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
-  body: UpstreamRequest["body"];
-}
-
-/** Only a body that may need a rewrite is held. @throws Refusal where such a one is too large */
-async function readBody(
-  request: Request,
-  path: string,
-  { config, startReadTimeout }: Pick<ProxyDeps, "config" | "startReadTimeout">,
-): Promise<OutgoingBody> {
-  const untouched = { stream: false, usageAdded: { includeUsage: false, continuousUsage: false } };
-  if (!isRewritable(request)) return { ...untouched, body: request.body };
-  const bytes = await inTime(findWholeBody(request), startReadTimeout);
-  if (bytes === undefined) throw new ProxyError("body_too_large");
-  const rewritten = await rewriteRequest(path, bytes, config.rewrite);
-  if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  return { ...rewritten, body: rewritten.body ?? bytes };
-}
-
-/** For 128 MiB over a slow line; a client that stops in the middle shall not keep its connection for ever. */
-const heldBodyMs = 60 * 60_000;
-
-/** @throws Refusal where the body does not come in time */
-function inTime<T>(body: Promise<T>, startReadTimeout: StartReadTimeout): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const readTimeout = startReadTimeout(heldBodyMs, () => reject(new ProxyError("request_timeout")));
-    readTimeout.beginWait();
-    body.then(resolve, reject).finally(readTimeout.clear);
-  });
-}
-
-function failureOf(error: unknown, request: Request, log: Log): [ErrorCode | undefined, Outcome] {
-  // A body that stops in the middle fails with the runtime's error, not with ours.
-  const ended = error instanceof AbortReason || !request.signal.aborted ? error : clientLeft();
-  if (ended instanceof AbortReason) return [ended.code, ended.outcome];
-  if (ended instanceof ProxyError) return [ended.code, "refused"];
-  log.error("A request failed inside Tollgate", { error: error instanceof Error ? error.stack : String(error) });
-  return ["internal", "refused"];
-}
-
-interface AskedModels {
-  /** Path and query that the backend is asked for. */
-  target: string;
-  edit: Delivery["edit"];
-}
-
-/** The list of models gets an entry that no backend knows, and asking for that entry asks the backend for its list. */
-function askedModels(method: string, target: string, models: ServedModels, clock: WallClock): AskedModels {
-  const path = withoutQuery(target);
-  const createdSeconds = Math.floor(clock() / 1000);
-  if (method !== "GET") return { target, edit: undefined };
-  if (path === "/v1/models") return { target, edit: (list) => withNonThinkingModel(list, models, createdSeconds) };
-  if (!isNonThinkingModelPath(path, models)) return { target, edit: undefined };
-  return { target: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
-}
+const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

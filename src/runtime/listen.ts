@@ -1,32 +1,31 @@
-import { type ErrorCode, errorResponse } from "../proxy/errors.ts";
-import { guardedPatterns, hasDotDot } from "../proxy/request/path.ts";
-
 type Handler = (request: Request) => Response | Promise<Response>;
 
 export interface ListenOptions {
   host: string;
   port: number;
-  /** Several processes may share the port. */
+  /** Lets several processes share the port. */
   shared: boolean;
   connections: Connections;
+  /** Native routes, matched before `fetch`. */
+  routes?: Record<string, (request: Bun.BunRequest) => Response | Promise<Response>>;
   fetch: Handler;
-  /** Answers a path under `/v1/` that may not pass; undefined on a listener without the proxy. */
-  refuse: ((request: Request, code: ErrorCode) => Response) | undefined;
+  /** Responds when a handler throws. */
+  internalError: () => Response;
 }
 
 export interface Listener {
   url: string;
   /** Refuses new connections, and resolves once the running responses have ended. */
   drain(): Promise<void>;
-  /** Cuts what still runs. */
+  /** Closes all connections at once, running responses too. */
   cut(): Promise<void>;
 }
 
-/** What the application asks of the connection below a request; made before the listener that it then belongs to. */
+/** What the application needs of the connection below a request. Created before the listener that it is attached to. */
 export interface Connections {
   /** The address at the other end. */
   peerAddress(request: Request): string | undefined;
-  /** How long a connection may be silent, or take over a request head: bytes that trickle in win no time (Bun 1.4.5). */
+  /** How long a connection may be silent or take for a request head: bytes that trickle in do not extend it (Bun 1.4.5). */
   idleSeconds: number;
   /** Takes a request out of the idle timer. @returns puts its connection back */
   disableIdleTimeout(request: Request): () => void;
@@ -40,7 +39,8 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
     peerAddress: (request) => server?.requestIP(request)?.address,
     disableIdleTimeout(request) {
       server?.timeout(request, 0);
-      // The setting outlives the response: without this a kept-alive connection would never be closed again.
+      // The setting outlives the response: without this a kept-alive connection would stay open forever. Remove
+      // when `server.timeout` applies to one request (Bun 1.4.5).
       return () => server?.timeout(request, idleSeconds);
     },
     attach(attached) {
@@ -49,7 +49,7 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
   };
 }
 
-/** A port that is taken, or an address that is not ours. */
+/** The port is taken or the address is not this machine's. The message is one line for the operator. */
 export class ListenError extends Error {
   override name = "ListenError";
 }
@@ -64,48 +64,34 @@ export function listen(options: ListenOptions): Listener {
   return { url: server.url.origin, drain: () => server.stop(), cut: () => server.stop(true) };
 }
 
-function serve({ host, port, shared, connections, fetch, refuse }: ListenOptions): Bun.Server<undefined> {
+function serve({
+  host,
+  port,
+  shared,
+  connections,
+  routes = {},
+  fetch,
+  internalError,
+}: ListenOptions): Bun.Server<undefined> {
   try {
     return Bun.serve({
       hostname: host,
       port,
       reusePort: shared,
       idleTimeout: connections.idleSeconds,
-      // Bodies that are not rewritten have no limit; those that are have one of their own.
+      // Bodies that are streamed have no limit; those that are held have one of their own.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Bun's error page would tell strangers about the program.
+      // Bun's error page would show strangers the program's source.
       development: false,
-      error: () => errorResponse("internal"),
-      routes: refuse === undefined ? {} : guardedRoutes(fetch, refuse),
-      fetch: (request) =>
-        refuse !== undefined && isBelowV1(request) ? refuse(request, "invalid_path") : fetch(request),
+      error: internalError,
+      routes,
+      fetch,
     });
   } catch (error) {
     throw listenError(error, host, port);
   }
 }
 
-/** The path guard: it sees the segments as they came, before anything else looks at the request. */
-function guardedRoutes(
-  fetch: Handler,
-  refuse: (request: Request, code: ErrorCode) => Response,
-): Record<string, (request: Bun.BunRequest) => Response | Promise<Response>> {
-  const guard = (request: Bun.BunRequest): Response | Promise<Response> => {
-    const params: Record<string, string> = request.params;
-    for (const name in params) if (hasDotDot(params[name] ?? "")) return refuse(request, "invalid_path");
-    return fetch(request);
-  };
-  const routes = Object.fromEntries(guardedPatterns().map((pattern) => [pattern, guard]));
-  // What no pattern matches cannot be looked through.
-  return { ...routes, "/v1/*": (request) => refuse(request, "invalid_path") };
-}
-
-/** Bun has already taken the dot segments out of a URL: one that ends up below `/v1/` past the guard began elsewhere. */
-function isBelowV1(request: Request): boolean {
-  return /^(?:https?:\/\/[^/]*)?\/v1\//.test(request.url);
-}
-
-/** One line for the operator. */
 export function listenError(error: unknown, host: string, port: number): ListenError {
   return new ListenError(listenProblem(error, host, port));
 }

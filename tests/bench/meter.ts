@@ -22,6 +22,7 @@ function meter(keepaliveMs: number): Passage {
   return createMeter({
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
     keepaliveMs,
+    commit: async () => {},
     settle: async () => {},
   });
 }

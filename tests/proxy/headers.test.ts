@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { clientResponseHeaders, upstreamRequestHeaders } from "../../src/proxy/headers.ts";
 
-const options = { keepLength: false, clientAddress: "192.0.2.7", upstreamApiKey: undefined };
+const options = { contentLength: 3, requestId: "req-1", peerAddress: "192.0.2.7", upstreamApiKey: undefined };
 
 describe("upstreamRequestHeaders", () => {
   test.each([
@@ -18,7 +18,6 @@ describe("upstreamRequestHeaders", () => {
     "x-api-key",
     "proxy-authorization",
     "cookie",
-    "content-length",
   ])("keeps %s from the upstream", (name) => {
     const headers = upstreamRequestHeaders(new Headers({ [name]: "value" }), options);
     expect(headers.has(name)).toBe(false);
@@ -37,11 +36,12 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.get("x-other")).toBe("2");
   });
 
-  test("asks for no compression and adds the client to X-Forwarded-For", () => {
+  test("asks for no compression, adds the client to X-Forwarded-For and names the request", () => {
     const incoming = new Headers({ "accept-encoding": "gzip", "x-forwarded-for": "198.51.100.1" });
     const headers = upstreamRequestHeaders(incoming, options);
     expect(headers.get("accept-encoding")).toBe("identity");
     expect(headers.get("x-forwarded-for")).toBe("198.51.100.1, 192.0.2.7");
+    expect(headers.get("x-request-id")).toBe("req-1");
   });
 
   test("presents the upstream's key in the place of the client's", () => {
@@ -53,7 +53,14 @@ describe("upstreamRequestHeaders", () => {
 
   test("keeps the length of a body that goes through as it came", () => {
     const incoming = new Headers({ "content-length": "5" });
-    expect(upstreamRequestHeaders(incoming, { ...options, keepLength: true }).get("content-length")).toBe("5");
+    const unchanged = { ...options, contentLength: undefined };
+    expect(upstreamRequestHeaders(incoming, unchanged).get("content-length")).toBe("5");
+    expect(upstreamRequestHeaders(new Headers(), unchanged).has("content-length")).toBe(false);
+  });
+
+  test("sets the length of a body that was held", () => {
+    const incoming = new Headers({ "content-length": "5" });
+    expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
   });
 
   test("does not change what came", () => {
@@ -71,6 +78,6 @@ describe("clientResponseHeaders", () => {
     upstream.append("set-cookie", "b=2");
     const headers = clientResponseHeaders(upstream);
     expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
-    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-id"]);
+    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-content-type-options", "x-id"]);
   });
 });

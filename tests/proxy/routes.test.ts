@@ -1,47 +1,52 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
+import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
+import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 
-const stillDeadline = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
+const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
 const models = '{"object":"list","data":[]}';
 const json = { "content-type": "application/json" };
 
-interface Bench {
+interface Harness {
   /** Sends a request with the key. */
-  ask(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Response>;
-  /** What the upstream was asked. */
+  send(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Response>;
+  /** What the upstream received. */
   calls: UpstreamRequest[];
   /** What happened around a request, in order. */
   events: string[];
   finished: RequestRecord[];
 }
 
-/** The proxy with an upstream that gives this answer. */
-function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench {
+const proxyConfig: ProxyDeps["config"] = {
+  upstream: {
+    baseUrl: "http://up.example",
+    apiKey: undefined,
+    streamReadTimeoutMs: 111,
+    nonStreamReadTimeoutMs: 222,
+  },
+  rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
+  corsOrigins: undefined,
+  maxBodyBytes: 1_000_000,
+};
+
+/** The proxy with an upstream that gives this response. */
+function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Harness {
   const calls: UpstreamRequest[] = [];
   const events: string[] = [];
   const finished: RequestRecord[] = [];
   const proxy = createProxy({
-    config: {
-      upstream: {
-        baseUrl: "http://up.example",
-        apiKey: undefined,
-        streamReadTimeoutMs: 111,
-        nonStreamReadTimeoutMs: 222,
-      },
-      rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
-      corsOrigins: undefined,
-    },
+    config: proxyConfig,
     forward: async (call) => {
       calls.push(call);
       const release = (): void => void events.push("released");
       return {
-        response: answer(),
-        readTimeout: stillDeadline,
+        response: upstream(),
+        readTimeout: noTimeout,
         signal: new AbortController().signal,
         abort: () => {},
         release,
@@ -50,21 +55,23 @@ function benchWith(answer: () => Response, more: Partial<ProxyDeps> = {}): Bench
     findKey: () => ({ id: 1 }),
     record: async () => void events.push("counted"),
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
-    clientAddress: () => undefined,
+    peerAddress: () => undefined,
+    clientAddress: () => "192.0.2.7",
+    heldBytes: createHeldBytes(1_000_000, 1_000_000),
     disableIdleTimeout: () => {
-      events.push("held open");
-      return () => void events.push("put back");
+      events.push("idle timeout disabled");
+      return () => void events.push("idle timeout restored");
     },
     isStopping: () => false,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,
-    clock: () => 1_700_000_000_999,
+    wall: () => 1_700_000_000_999,
     monotonic: () => performance.now(),
     log: createLog({ level: "error", format: "json", clock: Date.now, write: () => {} }),
     ...more,
   });
   return {
-    ask: (method, path, body, headers = {}) =>
+    send: (method, path, body, headers = {}) =>
       proxy.handle(
         new Request(`http://gate.example${path}`, {
           method,
@@ -87,85 +94,118 @@ describe("the read timeout", () => {
     ["PUT", '{"stream":true}', 222],
     ["GET", undefined, 222],
   ])("of a %s of %s is %i ms", async (method, body, readTimeoutMs) => {
-    const { ask, calls } = benchWith(() => Response.json({}));
-    await ask(method, "/v1/x", body);
+    const { send, calls } = proxyWith(() => Response.json({}));
+    await send(method, "/v1/x", body);
     expect(calls[0]?.readTimeoutMs).toBe(readTimeoutMs);
   });
 });
 
 describe("a request", () => {
-  const answers: [string, () => Response][] = [
+  const responses: [string, () => Response][] = [
     ["whole", () => new Response("{}", { headers: { "content-length": "2" } })],
     ["streamed", () => new Response("data: {}\n\n", { headers: { "content-type": "text/event-stream" } })],
     ["empty", () => new Response(null, { status: 204 })],
   ];
-  test.each(answers)("is held open until its %s answer has ended, and lets go of the upstream", async (_, answer) => {
-    const { ask, events, finished } = benchWith(answer);
-    await (await ask("GET", "/v1/x")).text();
-    expect(events).toEqual(["held open", "released", "counted", "put back"]);
-    expect(finished).toHaveLength(1);
-  });
+  test.each(responses)(
+    "keeps the idle timeout off until its %s response has ended, and releases the upstream",
+    async (_, upstream) => {
+      const { send, events, finished } = proxyWith(upstream);
+      await (await send("GET", "/v1/x")).text();
+      expect(events).toEqual(["idle timeout disabled", "released", "counted", "idle timeout restored"]);
+      expect(finished).toHaveLength(1);
+    },
+  );
 
-  test("is not held open for a key that is wrong", async () => {
-    const { ask, events } = benchWith(() => Response.json({}), { findKey: () => undefined });
-    expect((await ask("GET", "/v1/x")).status).toBe(401);
+  test("keeps the idle timeout on for a wrong key", async () => {
+    const { send, events } = proxyWith(() => Response.json({}), { findKey: () => undefined });
+    expect((await send("GET", "/v1/x")).status).toBe(401);
     expect(events).toEqual([]);
   });
 
-  test("that comes in while the server stops never reaches the upstream", async () => {
-    const { ask, calls } = benchWith(() => Response.json({}), { isStopping: () => true });
-    const response = await ask("GET", "/v1/x");
+  test("that arrives while the server stops never reaches the upstream", async () => {
+    const { send, calls } = proxyWith(() => Response.json({}), { isStopping: () => true });
+    const response = await send("GET", "/v1/x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(calls).toEqual([]);
   });
 });
 
 describe("the list of models", () => {
-  const listed = (status: number) => benchWith(() => new Response(models, { status, headers: json }));
+  const listed = (status: number) => proxyWith(() => new Response(models, { status, headers: json }));
 
   test("has the synthetic model's time in seconds", async () => {
-    expect(await (await listed(200).ask("GET", "/v1/models")).json()).toMatchObject({
+    expect(await (await listed(200).send("GET", "/v1/models")).json()).toMatchObject({
       data: [{ id: "Family-nonthinking", created: 1_700_000_000 }],
     });
+  });
+
+  test("above 4 MiB passes as it is, and so does one of an unserved family, which is not even held", async () => {
+    const long = `{"object":"list","data":[${"{},".repeat(2_000_000)}{}]}`;
+    const chunked = () => new Response(new Blob([long]).stream(), { headers: json });
+    expect(await (await proxyWith(chunked).send("GET", "/v1/models")).text()).toBe(long);
+
+    let pulled = 0;
+    const endless = () =>
+      new Response(
+        new ReadableStream({
+          pull(controller) {
+            pulled++;
+            controller.enqueue(new Uint8Array(65_536));
+          },
+        }),
+        { headers: json },
+      );
+    const { send } = proxyWith(endless, {
+      config: { ...proxyConfig, rewrite: { ...rewriteRules({}), vendorPrefixes: [] } },
+    });
+    const response = await send("GET", "/v1/models");
+    await passTicks();
+    expect(pulled).toBeLessThan(10);
+    await response.body?.cancel();
   });
 
   test.each([
     ["GET", 201],
     ["GET", 404],
     ["POST", 200],
-  ])("is the backend's own in the answer to a %s with %i", async (method, status) => {
-    expect(await (await listed(status).ask(method, "/v1/models")).text()).toBe(models);
+  ])("is the backend's own in the response to a %s with %i", async (method, status) => {
+    expect(await (await listed(status).send(method, "/v1/models")).text()).toBe(models);
   });
 });
 
-test("an answer to HEAD is counted though a body is announced, and has none", async () => {
-  const { ask, events } = benchWith(() => new Response("data: x\n\n", { headers: { "content-length": "9" } }));
-  const response = await ask("HEAD", "/v1/x");
+test("a response to HEAD counts and has no body, though one is announced", async () => {
+  const { send, events } = proxyWith(() => new Response("data: x\n\n", { headers: { "content-length": "9" } }));
+  const response = await send("HEAD", "/v1/x");
   expect(response.body).toBeNull();
   expect(response.headers.get("content-length")).toBe("9");
   expect(events).toContain("counted");
 });
 
-describe("a silent answer", () => {
+describe("a silent response", () => {
   const silent = (contentType: string) => () =>
     new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("first\n\n")) }), {
       headers: { "content-type": contentType },
     });
 
-  test("gets comments where it is an event stream", async () => {
-    const { ask } = benchWith(silent("text/event-stream"), { sseKeepaliveMs: 5 });
-    const reader = (await ask("GET", "/v1/x")).body?.getReader();
+  test("gets comments if it is an event stream", async () => {
+    const { send } = proxyWith(silent("text/event-stream"), { sseKeepaliveMs: 5 });
+    const reader = (await send("GET", "/v1/x")).body?.getReader();
     expect(Buffer.from((await reader?.read())?.value ?? "").toString()).toBe("first\n\n");
     expect(Buffer.from((await reader?.read())?.value ?? "").toString()).toBe(": keepalive\n\n");
     await reader?.cancel();
   });
 
-  test("gets none where it is anything else", async () => {
-    const { ask } = benchWith(silent("application/octet-stream"), { sseKeepaliveMs: 5 });
-    const reader = (await ask("GET", "/v1/x")).body?.getReader();
+  test("gets none if it is anything else", async () => {
+    jest.useFakeTimers();
+    const { send } = proxyWith(silent("application/octet-stream"), { sseKeepaliveMs: 5 });
+    const reader = (await send("GET", "/v1/x")).body?.getReader();
     await reader?.read();
-    const second = reader?.read();
-    expect(await Promise.race([second, Bun.sleep(50).then(() => "nothing")])).toBe("nothing");
+    let received = false;
+    void reader?.read().then(() => (received = true));
+    jest.advanceTimersByTime(50);
+    jest.useRealTimers();
+    await passTicks();
+    expect(received).toBe(false);
     await reader?.cancel();
   });
 });

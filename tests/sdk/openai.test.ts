@@ -88,7 +88,10 @@ describe("the openai package", () => {
   });
 
   test.each(["die@2", "reset@2", "die-mid-frame@3"])("throws where a stream breaks: %s", async (script) => {
-    const stream = await clientWith({ "x-simulate": script }).chat.completions.create({ ...question, stream: true });
+    const stream = await clientWith({ "x-simulate": `${script}; rate=100` }).chat.completions.create({
+      ...question,
+      stream: true,
+    });
     const read = async (): Promise<void> => {
       for await (const _ of stream);
     };

@@ -19,7 +19,7 @@ async function trickle(first: string): Promise<number> {
       release();
       return new Response("answered");
     },
-    refuse: undefined,
+    internalError: () => new Response(null, { status: 500 }),
   });
   const begun = performance.now();
   const closed = Promise.withResolvers<number>();

@@ -3,3 +3,15 @@ export const readme = await Bun.file(new URL("../../README.md", import.meta.url)
 /** The README's blocks of code in this language, in their order. */
 export const readmeBlocks = (language: string): string[] =>
   [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text]) => (of === language ? [text ?? ""] : []));
+
+/**
+ * The README's web server in front of two instances, `gate-1.internal` and `gate-2.internal`. For nginx it describes a
+ * change to its first server instead of a second one.
+ */
+export function readmeBalancer(language: "nginx" | "caddyfile"): string {
+  const balancing = readmeBlocks(language).find((block) => block.includes("gate-2.internal")) ?? "";
+  if (language === "caddyfile") return balancing;
+  const [, directives = ""] = /`(proxy_pass [^`]+)`/.exec(readme) ?? [];
+  const [server = ""] = readmeBlocks("nginx");
+  return balancing + server.replace(/proxy_pass [^;]+;/, directives);
+}

@@ -37,7 +37,7 @@ describe("the read timeout", () => {
       type: "error",
       error: {
         type: "timeout_error",
-        message: "The backend did not answer in time.",
+        message: "The backend did not respond in time.",
         param: null,
         code: "upstream_timeout",
       },

@@ -146,6 +146,22 @@ describe("the backend's answer", () => {
     client.close();
   });
 
+  test("to HEAD without a length gains none", async () => {
+    const client = await ask("HEAD", "/v1/models", { "x-simulate": "http10" });
+    expect((await client.head()).header("content-length")).toBeUndefined();
+    client.close();
+  });
+
+  test("keeps a cookie named session, which the console may own, to the backend", async () => {
+    const client = await ask("GET", "/v1/models", {
+      "x-simulate": "set-cookies; header=set-cookie: session=stolen; header=set-cookie: SESSION = x",
+    });
+    const head = await client.head();
+    expect(head.all("set-cookie").map((cookie) => cookie.split("=")[0])).toEqual(["first", "second"]);
+    expect(head.header("x-content-type-options")).toBe("nosniff");
+    client.close();
+  });
+
   test.each([204, 304])("with status %i has no body", async (status) => {
     const client = await ask("GET", "/v1/anything", { "x-simulate": `${status}` });
     expect((await client.head()).status).toBe(status);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
@@ -61,3 +62,67 @@ test("an answer whose end was seen is counted, though the program is killed twen
   // At most those that were under way at each end may have been counted without their end being seen.
   expect(listed?.total_request_count).toBeLessThanOrEqual(seen.requests + rounds * clients);
 }, 120_000);
+
+/** Streams whose connection stays open after the event that clients take for the end. */
+const dialects: readonly [path: string, body: object, end: string][] = [
+  ["/v1/chat/completions", { messages: [{ role: "user", content: "Hi" }], max_tokens: 3 }, "data: [DONE]\n\n"],
+  ["/v1/completions", { prompt: "Hi", max_tokens: 3 }, "data: [DONE]\n\n"],
+  ["/v1/messages", { messages: [{ role: "user", content: "Hi" }], max_tokens: 3 }, '"type":"message_stop"}\n\n'],
+  ["/v1/responses", { input: "Hi", max_output_tokens: 3 }, "event: response.incomplete\n"],
+];
+
+/** Reads until the terminal event and no further. @returns whether it was seen */
+async function readToTerminalEvent(origin: string, key: string, [path, body, end]: (typeof dialects)[number]) {
+  const response = await fetch(origin + path, {
+    method: "POST",
+    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7; never-end" },
+    body: JSON.stringify({ model: "m", stream: true, stream_options: { include_usage: true }, ...body }),
+  });
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes(end) && text.endsWith("\n\n")) return true;
+  }
+  return false;
+}
+
+/** The proof at large is `TOLLGATE_KILL_ROUNDS=200`. */
+const terminalRounds = Number(process.env["TOLLGATE_KILL_ROUNDS"] ?? 12);
+
+test.each(whyNoPostgres === undefined ? ["SQLite", "PostgreSQL"] : ["SQLite"])(
+  "a stream whose terminal event was read is counted, though the program is killed at that moment (%s)",
+  async (engine) => {
+    using folder = createTempFolder();
+    const environment = {
+      PROXY_UPSTREAM_URL: backend.url,
+      DATA_DIR: folder.path,
+      ADMIN_PASSWORD: "password",
+      SECRET_KEY: "0123456789abcdef",
+      LOG_LEVEL: "error",
+      ...(engine === "PostgreSQL" && { DATABASE_URL: await (await sharedPostgres()).createDatabase() }),
+    };
+    let key = "";
+    let seen = 0;
+    for (let round = 0; round < terminalRounds; round++) {
+      const program = await startProgram(environment);
+      if (key === "") ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test"));
+      const streams = dialects.map((dialect) =>
+        readToTerminalEvent(program.url, key, dialect).then(
+          (ended) => void (seen += Number(ended)),
+          () => {},
+        ),
+      );
+      await (round % 2 === 0 ? Promise.race(streams) : Promise.all(streams));
+      await program.stop("SIGKILL");
+      await Promise.all(streams);
+    }
+    const program = await startProgram(environment);
+    const [listed] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
+    await program.stop();
+    expect(seen).toBeGreaterThanOrEqual(terminalRounds);
+    expect(listed?.total_request_count).toBeGreaterThanOrEqual(seen);
+    expect(listed?.total_output_tokens).toBeGreaterThanOrEqual(seen * 7);
+  },
+  terminalRounds * 10_000,
+);

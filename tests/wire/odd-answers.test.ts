@@ -109,7 +109,7 @@ const answers: OddAnswer[] = [
   {
     name: "a chunk that is none",
     pieces: [`${okHead}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n`],
-    status: 0,
+    status: 502,
   },
   {
     name: "a last chunk that never comes",

@@ -15,7 +15,7 @@ test("a body that takes longer than the idle time comes through where its reques
       release();
       return new Response(`${text.length} bytes`);
     },
-    refuse: undefined,
+    internalError: () => new Response(null, { status: 500 }),
   });
   const client = await connectRaw(listener.url);
   client.send("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\n\r\n");

@@ -1,25 +1,30 @@
 import { findCredential } from "../../credentials.ts";
+import type { KeyId } from "../../domain.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
-export interface AuthenticateDeps {
-  /** Undefined for an unknown and for an inactive key alike. Throws where storage cannot tell. */
-  findKey: (key: string) => { id: number } | undefined | Promise<{ id: number } | undefined>;
-  log: Log;
+export interface ActiveKey {
+  id: KeyId;
 }
 
+/** Undefined for an unknown and for an inactive key alike. Throws if storage cannot tell. */
+export type FindKey = (key: string) => ActiveKey | undefined | Promise<ActiveKey | undefined>;
+
 /**
- * Who may pass.
- * @throws Refusal the same for a key that is missing, unknown or inactive; another where storage cannot tell
+ * The key that a request presents.
+ * @throws ProxyError `invalid_api_key` if it is missing, unknown or inactive; `storage_unavailable` if it cannot be checked
  */
-export async function authenticate(headers: Headers, { findKey, log }: AuthenticateDeps): Promise<{ id: number }> {
+export async function authenticate(
+  headers: Headers,
+  { findKey, log }: { findKey: FindKey; log: Log },
+): Promise<ActiveKey> {
   const credential = findCredential(headers);
   if (credential === undefined) throw new ProxyError("invalid_api_key");
-  let key: { id: number } | undefined;
+  let key: ActiveKey | undefined;
   try {
     key = await findKey(credential);
   } catch (error) {
-    log.error("A key could not be looked up", { error: error instanceof Error ? error.message : String(error) });
+    log.error("Key look-up failed; request refused", { error: error instanceof Error ? error.message : String(error) });
     throw new ProxyError("storage_unavailable");
   }
   if (key === undefined) throw new ProxyError("invalid_api_key");

@@ -1,12 +1,12 @@
-/** Which pages may call `/v1/*` from a browser; undefined leaves CORS to the backend. */
+/** The origins whose pages may call `/v1/*`; undefined leaves CORS to the backend. */
 export type CorsOrigins = "*" | readonly string[] | undefined;
 
 const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const preflightMaxAgeSeconds = "7200";
 
 /**
- * Answers a preflight, which never carries a key (Fetch standard, "CORS-preflight fetch"); undefined for any other
- * request. The wanted headers are echoed, because `*` does not cover `authorization`.
+ * The response to a preflight, which never carries a key (Fetch standard, "CORS-preflight fetch"); undefined for any
+ * other request. The requested headers are echoed, because `*` does not cover `authorization`.
  */
 export function findPreflightResponse(request: Request, origins: CorsOrigins): Response | undefined {
   if (origins === undefined || request.method !== "OPTIONS") return undefined;
@@ -22,20 +22,20 @@ export function findPreflightResponse(request: Request, origins: CorsOrigins): R
   return new Response(null, { status: 204, headers });
 }
 
-/** Puts our CORS headers in the place of the backend's, so that every answer carries them exactly once. */
+/** Replaces the backend's CORS headers with ours, so that every response carries them exactly once. */
 export function applyCors(headers: Headers, request: Request, origins: CorsOrigins): void {
   if (origins === undefined) return;
-  // Taken down first: deleting while iterating skips names.
-  const theirs = headers
+  // Listed first: deleting while iterating skips names.
+  const backends = headers
     .keys()
     .filter((name) => name.startsWith("access-control-"))
     .toArray();
-  for (const name of theirs) headers.delete(name);
+  for (const name of backends) headers.delete(name);
   if (origins !== "*") headers.append("vary", "Origin");
   const origin = allowedOrigin(request, origins);
   if (origin === undefined) return;
   headers.set("access-control-allow-origin", origin);
-  // Rate limits and request ids are of use to a page too.
+  // Pages can use rate limits and request ids too.
   headers.set("access-control-expose-headers", "*");
 }
 

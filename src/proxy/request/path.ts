@@ -1,18 +1,47 @@
 /** Segments below `/v1/` that the guard can see; longer paths are refused. */
 const maxSegments = 64;
 /**
- * Up to here a path may also hold empty segments (`//`, a trailing slash); no API goes as deep. A pattern takes 4 KB and
- * 20 µs of the start, and each segment more here makes a third more of them.
+ * Up to here a path may also hold empty segments (`//`, a trailing slash); no API goes as deep. A pattern costs 4 KB and
+ * 20 µs at start, and each segment more here adds a third to their number.
  */
 const maxSegmentsWithEmpty = 8;
 const maxEmptySegments = 2;
 
+type Handler = (request: Request) => Response | Promise<Response>;
+type NativeHandler = (request: Bun.BunRequest) => Response | Promise<Response>;
+
+/** What `Bun.serve` takes. */
+export interface GuardedRoutes {
+  routes: Record<string, NativeHandler>;
+  fetch: Handler;
+}
+
 /**
- * Patterns for `Bun.serve({ routes })` that together match every path below `/v1/` that may pass. Bun normalises dot
- * segments away before `request.url` can be read; the parameters of its native routes alone hold the segments as they
- * came, and a parameter never matches an empty segment: so there is a pattern for each arrangement (Bun 1.4.5). This can
- * go when Bun tells a request's raw target.
+ * The path guard: `refuse` responds to every path below `/v1/` that holds `..`, `serve` to everything else.
+ *
+ * Bun normalises dot segments away before `request.url` can be read; only the parameters of its native routes hold the
+ * segments as they came, and a parameter never matches an empty segment, so there is a pattern for each arrangement (Bun
+ * 1.4.5). Remove the patterns when Bun exposes a request's raw target.
  */
+export function guardPaths(serve: Handler, refuse: Handler): GuardedRoutes {
+  const guard: NativeHandler = (request) => {
+    const params: Record<string, string> = request.params;
+    for (const name in params) if (hasDotDot(params[name] ?? "")) return refuse(request);
+    return serve(request);
+  };
+  const routes = Object.fromEntries(guardedPatterns().map((pattern) => [pattern, guard]));
+  // Bun reads `\` as `/`, but only after its routes have matched.
+  const guardBackslash: NativeHandler = (request) =>
+    /^v1\\/i.test(String(Object.values(request.params)[0])) ? guard(request) : serve(request);
+  return {
+    // A path that no pattern matches cannot be checked.
+    routes: { ...routes, "/v1/*": refuse, "/:first": guardBackslash },
+    // A URL that is below `/v1/` but came past the patterns was only normalised into it.
+    fetch: (request) => (isBelowV1(request.url) ? refuse(request) : serve(request)),
+  };
+}
+
+/** Patterns that together match every path below `/v1/` that may pass. */
 export function guardedPatterns(): string[] {
   const patterns: string[] = [];
   const extend = (segments: readonly string[], empty: number): void => {
@@ -22,16 +51,19 @@ export function guardedPatterns(): string[] {
     if (empty < maxEmptySegments) extend([...segments, ""], empty + 1);
   };
   extend([], 0);
-  for (let length = maxSegmentsWithEmpty + 1; length <= maxSegments; length++) {
-    patterns.push(`/v1/${Array.from({ length }, (_, index) => `:s${index}`).join("/")}`);
+  for (let length = 1; length <= maxSegments; length++) {
+    const segments = Array.from({ length }, (_, index) => `:s${index}`).join("/");
+    if (length > maxSegmentsWithEmpty) patterns.push(`/v1/${segments}`);
+    // A base URL with a slash at its end.
+    patterns.push(`//v1/${segments}`);
   }
   return patterns;
 }
 
-/** Nobody honest encodes a path more often than this. */
+/** No honest client encodes a path more often than this. */
 const maxDecodings = 8;
 
-/** Whether one segment holds `..`, plain or percent-encoded, however often encoded. */
+/** Whether a segment holds `..`, plain or percent-encoded, however often encoded. */
 export function hasDotDot(segment: string): boolean {
   let text = segment;
   for (let decodings = 0; decodings <= maxDecodings; decodings++) {
@@ -44,14 +76,6 @@ export function hasDotDot(segment: string): boolean {
   return true;
 }
 
-/** Whether a Host header is a name or an address, with or without a port (RFC 9110 section 7.2). */
-export function isHost(host: string | null): boolean {
-  return host !== null && /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=-]+)(?::\d{1,5})?$/i.test(host);
-}
-
-/** The path of a request's URL as it came, percent-encoding kept; undefined where the Host made the URL relative. */
-export function findPathAndQuery(url: string): string | undefined {
-  if (!url.startsWith("http")) return undefined;
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  return start === -1 ? undefined : url.slice(start);
+function isBelowV1(url: string): boolean {
+  return /^(?:https?:\/\/[^/]*)?\/+v1\//.test(url);
 }

@@ -1,12 +1,12 @@
 export interface KeepaliveTimer {
-  /** Something was heard: the silence begins anew. */
+  /** A byte passed: the silence begins anew. */
   restart(): void;
   stop(): void;
 }
 
 /**
- * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart is a note of the
- * time; the one timer finds out when it fires that it has to wait longer.
+ * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart only notes the
+ * time; the one timer finds out when it fires whether it has to wait longer.
  */
 export function startKeepaliveTimer(silenceMs: number, onSilence: () => void): KeepaliveTimer {
   let silentSince = performance.now();
@@ -14,7 +14,7 @@ export function startKeepaliveTimer(silenceMs: number, onSilence: () => void): K
 
   function check(): void {
     const remainingMs = silentSince + silenceMs - performance.now();
-    // Set before the call, which may stop it.
+    // Set before the callback, which may stop it.
     timer = setTimeout(check, remainingMs > 0 ? remainingMs : silenceMs);
     if (remainingMs > 0) return;
     silentSince = performance.now();

@@ -1,12 +1,12 @@
 import { createEventBoundary, type Place } from "../sse/event-boundary.ts";
 
-/** Where a meter's bytes go out, which knows what may follow them. */
+/** The sending side of a meter. It knows what may follow the bytes sent so far. */
 export interface MeterOutput {
   attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
   send(bytes: Uint8Array): void;
-  /** A comment line, where none of the stream's meaning changes and the client takes what it is sent. */
+  /** Sends a comment line if it changes nothing in the stream's meaning and the client takes what it is sent. */
   sendComment: () => void;
-  /** An event of its own, behind whatever ends a line or an event that was left open. */
+  /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
 }
@@ -23,16 +23,19 @@ const ending: Readonly<Record<Place, Uint8Array>> = {
   "inside a line": utf8.encode("\n\n"),
 };
 
-export function createMeterOutput(): MeterOutput {
+/** @param onFirstBytes called when the first bytes are sent */
+export function createMeterOutput(onFirstBytes: () => void): MeterOutput {
   const boundary = createEventBoundary();
   let controller: TransformStreamDefaultController<Uint8Array> | undefined;
   let sent = false;
 
   function send(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    sent = true;
     boundary.passed(bytes);
     controller?.enqueue(bytes);
+    if (sent) return;
+    sent = true;
+    onFirstBytes();
   }
 
   return {

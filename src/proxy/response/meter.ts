@@ -1,19 +1,24 @@
-import { createMeterOutput } from "./meter-output.ts";
-import { startKeepaliveTimer } from "./keepalive-timer.ts";
-import type { StreamUsageFilter } from "../usage/stream-filter.ts";
-import type { UsageReader } from "../usage/response-usage.ts";
 import type { Usage } from "../../domain.ts";
+import type { UsageReader } from "../usage/response-usage.ts";
+import type { StreamUsageFilter } from "../usage/stream-filter.ts";
+import type { EventHold } from "./event-hold.ts";
+import { startKeepaliveTimer } from "./keepalive-timer.ts";
+import { createMeterOutput } from "./meter-output.ts";
 
 export interface MeterOptions {
   reader: UsageReader;
-  /** Takes out of the stream what only the proxy asked for. */
+  /** Removes from the stream what only the proxy asked for. */
   filter?: StreamUsageFilter | undefined;
+  /** Holds back an unfinished event and the terminal one. Only for a plain event stream. */
+  hold?: EventHold | undefined;
   /** After how much silence a comment is sent; 0: never. Only for a plain event stream. */
   keepaliveMs: number;
+  /** Commits the usage seen so far. The terminal event waits for the promise. */
+  commit: (usage: Usage) => Promise<void>;
   /**
-   * Called exactly once, with the usage seen: at the end (`cause` is undefined then, and only then), when the client
-   * leaves (the reason its stream was cancelled with), or when the writable is aborted (its reason). The client sees no
-   * end before the promise resolves.
+   * Called exactly once, with the usage seen: at the end (only then is `cause` undefined), when the client leaves (with
+   * the reason its stream was cancelled with), or when the writable is aborted (with its reason). The client sees no end
+   * before the promise resolves.
    */
   settle: (usage: Usage, cause: unknown) => Promise<void>;
 }
@@ -21,81 +26,106 @@ export interface MeterOptions {
 export interface Meter {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable: WritableStream<Uint8Array>;
-  /** Whether any byte was handed on, a keepalive's included: the response head is then on its way. */
-  readonly handedOn: boolean;
+  /** Resolves with the first bytes for the client, or at the end of an empty body; rejects if it is aborted before. */
+  readonly started: Promise<void>;
+  /** Whether the client got anything, a keepalive included. */
+  hasSent(): boolean;
   /**
-   * Sends what the filter still holds, and `frame` as an event of its own, after whatever ends a line or an event that
-   * was left open. Nothing is sent afterwards. Who calls it aborts the writable next, a macrotask later: Bun 1.4.5
-   * drops what was enqueued right before an error.
+   * Sends what the filter still holds, and `frame` as an event of its own. An unfinished event is dropped. Nothing is sent
+   * afterwards. The caller aborts the writable next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an
+   * error.
    */
   fail(frame: Uint8Array | undefined): void;
 }
 
-/** TypeScript's lib lacks `cancel`, which the standard calls for a cancelled readable and an aborted writable. */
+/**
+ * TypeScript's lib lacks `cancel`, which the standard calls for a cancelled readable and an aborted writable.
+ * Remove when `Transformer` has it.
+ */
 interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
   cancel(reason: unknown): Promise<void>;
 }
 
 /**
- * One chunk on each side: with less, nothing tells a client that reads from one that does not (`desiredSize` is never
- * above 0); with more, a client that stalls costs more memory.
+ * One chunk on each side. With less, a client that reads looks like one that does not (`desiredSize` is never above 0);
+ * with more, a client that stalls costs more memory.
  */
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
-/** Hands an answer's bytes on first, looks at them second, and settles it once, however it ends. */
-export function createMeter({ reader, filter, keepaliveMs, settle }: MeterOptions): Meter {
-  const output = createMeterOutput();
+/** Passes a response's bytes on first, reads their usage second, and settles once, however the response ends. */
+export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle }: MeterOptions): Meter {
+  const started = Promise.withResolvers<void>();
+  // The streams report a failure to whoever does not wait for the start.
+  started.promise.catch(() => {});
+  const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
+  let ended = false; // The terminal event was sent: for the client the response is whole.
   let failed = false;
-  let settled: Promise<void> | undefined;
 
-  async function settleNow(cause: unknown): Promise<void> {
+  function send(visible: Uint8Array): void {
+    const bytes = hold === undefined ? visible : hold.push(visible);
+    if (bytes.length === 0) return;
+    keepalive?.restart();
+    output.send(bytes);
+  }
+
+  async function endAfterCommit(terminal: Uint8Array): Promise<void> {
+    await commit(reader.seen());
+    ended = true;
+    output.send(terminal);
+  }
+
+  const settlement = createSettlement(async (cause) => {
     keepalive?.stop();
     await settle(await reader.end(), cause);
-  }
-
-  /** Bun 1.4.5 ends a stream through `flush` or `cancel`, never both; a count is not staked on that. */
-  function settleOnce(cause: unknown): Promise<void> {
-    settled ??= settleNow(cause);
-    return settled;
-  }
+    if (cause === undefined || output.hasSent()) started.resolve();
+    else started.reject(cause);
+  });
 
   const transformer: MeterTransformer = {
     start: output.attach,
     transform(chunk) {
       if (failed) return undefined;
-      keepalive?.restart();
       const bytes = output.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
       upstreamBegan = true;
-      output.send(filter === undefined ? bytes : filter.push(bytes));
-      return reader.push(chunk);
+      send(filter === undefined ? bytes : filter.push(bytes));
+      const backlog = reader.push(chunk);
+      const terminal = hold?.takeTerminal();
+      return terminal === undefined ? backlog : endAfterCommit(terminal);
     },
-    flush() {
-      if (!failed && filter !== undefined) output.send(filter.end());
-      return settleOnce(undefined);
+    async flush() {
+      if (!failed && filter !== undefined) send(filter.end());
+      const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
+      await settlement.once(undefined);
+      for (const bytes of rest) output.send(bytes ?? nothing);
     },
-    cancel: (reason) => settleOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
+    cancel: (reason) => settlement.once(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
   const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
 
+  function fail(frame: Uint8Array | undefined): void {
+    if (failed || settlement.hasBegun()) return;
+    failed = true;
+    keepalive?.stop();
+    if (filter !== undefined) send(filter.end());
+    if (frame !== undefined && !ended && output.hasSent()) output.sendEvent(frame);
+  }
+  return { readable, writable, started: started.promise, hasSent: output.hasSent, fail };
+}
+
+const nothing = new Uint8Array();
+
+/** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
+function createSettlement(settle: (cause: unknown) => Promise<void>) {
+  let settled: Promise<void> | undefined;
   return {
-    readable,
-    writable,
-    get handedOn() {
-      return output.hasSent();
-    },
-    fail(frame) {
-      if (failed || settled !== undefined) return;
-      failed = true;
-      keepalive?.stop();
-      if (filter !== undefined) output.send(filter.end());
-      if (frame !== undefined) output.sendEvent(frame);
-    },
+    once: (cause: unknown): Promise<void> => (settled ??= settle(cause)),
+    hasBegun: (): boolean => settled !== undefined,
   };
 }
 
-/** The mark is one at the very start only: behind a comment of ours it would spoil the first line. */
+/** The mark counts only at the very start; after a comment of ours it would spoil the first line. */
 function withoutByteOrderMark(chunk: Uint8Array): Uint8Array {
   return chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
 }

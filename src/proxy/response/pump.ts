@@ -1,24 +1,32 @@
-import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { ErrorCode } from "../errors.ts";
+import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
+import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { Meter } from "./meter.ts";
 
-/** Answers up to this length are read whole and returned whole, at half the cost of a stream. */
+/** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;
 
-/** A frame enqueued right before a stream errors is lost unless the runtime gets to write it first (Bun 1.4.5). */
-const lastWordsMs = 10;
+/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
+const lastFrameMs = 10;
 
-/** Whether an answer is short and known to be, so that nobody waits for its first byte in vain. */
+/** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
 export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
   const length = response.headers.get("content-length");
   return length !== null && Number(length) <= maxBytes;
 }
 
-/** @throws CallEnded where the answer breaks off, times out or the client leaves */
-export async function readWhole({ response, readTimeout, signal }: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
+/**
+ * @returns the whole body, or, if it is longer than `maxBytes`, a stream of it
+ * @throws AbortReason if the response breaks off or times out, or the client leaves
+ */
+export async function readWhole(
+  { response, readTimeout, signal }: UpstreamResponse,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
   if (response.body === null) return new Uint8Array();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let length = 0;
   const reader = response.body.getReader();
   try {
     for (;;) {
@@ -27,6 +35,8 @@ export async function readWhole({ response, readTimeout, signal }: UpstreamRespo
       readTimeout.endWait();
       if (done) break;
       chunks.push(value);
+      length += value.length;
+      if (length > maxBytes) return resumedStream(chunks, reader);
     }
   } catch (error) {
     throw abortReasonOf(error, signal);
@@ -42,16 +52,17 @@ export interface PumpOptions {
 }
 
 /**
- * Pumps the answer's bytes through the meter. Written out rather than piped, because a read deadline has to know which
- * side is waited for: `write` resolves when the client has taken the chunk, `read` waits for the upstream alone.
+ * Moves the response's bytes through the meter. Written out instead of piped, because the read timeout has to know which
+ * side we wait for: `write` resolves when the client has taken the chunk, `read` waits only for the upstream.
  */
-export async function pump(answer: UpstreamResponse, meter: Meter, options: PumpOptions): Promise<void> {
-  const { response, readTimeout, signal, abort } = answer;
+export async function pump(upstream: UpstreamResponse, meter: Meter, options: PumpOptions): Promise<void> {
+  const { response, readTimeout, signal, abort } = upstream;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const writer = meter.writable.getWriter();
   // A client that leaves while the upstream is silent shows here, not at the next write.
   writer.closed.catch(() => abort(clientLeft()));
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
+  /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
   try {
     for (;;) {
@@ -73,16 +84,16 @@ export async function pump(answer: UpstreamResponse, meter: Meter, options: Pump
   }
 }
 
-/** Never a clean end: no client may take half an answer for a whole one. */
+/** Never ends cleanly: no client may take half a response for a whole one. */
 async function endBroken(
-  ended: AbortReason,
+  reason: AbortReason,
   meter: Meter,
   writer: WritableStreamDefaultWriter<Uint8Array>,
   errorFrame: PumpOptions["errorFrame"],
 ): Promise<void> {
-  if (ended.code !== undefined) {
-    meter.fail(errorFrame?.(ended.code));
-    await Bun.sleep(lastWordsMs);
+  if (reason.code !== undefined) {
+    meter.fail(errorFrame?.(reason.code));
+    await Bun.sleep(lastFrameMs);
   }
-  await writer.abort(ended).catch(() => {});
+  await writer.abort(reason).catch(() => {});
 }

@@ -1,88 +1,153 @@
+import type { KeyId, Usage, UsageEvent } from "../../domain.ts";
+import { noUsage } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { findText } from "../request/body.ts";
-import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import { errorFrame } from "../errors.ts";
-import type { RequestTracker } from "../request-tracker.ts";
-import type { UpstreamResponse } from "../upstream/forward.ts";
 import { clientResponseHeaders } from "../headers.ts";
-import { createMeter } from "./meter.ts";
-import { isShort, readWhole, pump } from "./pump.ts";
-import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { noUsage, type Usage } from "../../domain.ts";
-import { createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/response-usage.ts";
+import { abortReasonOf } from "../upstream/abort-reason.ts";
+import type { UpstreamResponse } from "../upstream/forward.ts";
+import { type BodyHeaders, createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/response-usage.ts";
+import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import { createEventHold } from "./event-hold.ts";
+import { createMeter } from "./meter.ts";
+import { isShort, pump, readWhole } from "./pump.ts";
+import { terminalEventsOf } from "./terminal-event.ts";
+
+/** A longer response is passed on without its edit. */
+const maxEditedBytes = 4 * 1024 * 1024;
+
+/** Commits one usage event; the client sees no end of the response before. Never rejects. */
+export type RecordUsage = (event: UsageEvent) => Promise<void>;
 
 export interface RespondDeps {
-  /** Commits one counted response; the client sees no end before. Never rejects. */
-  record: (receipt: Usage & { keyId: number; closedAt: number }) => Promise<void>;
-  clock: WallClock;
+  record: RecordUsage;
+  wall: WallClock;
   /** 0: never. */
   sseKeepaliveMs: number;
 }
 
-export interface Delivery {
-  answer: UpstreamResponse;
+/** A response head that came from the upstream, and what is known of its request. */
+export interface Responding {
+  upstream: UpstreamResponse;
   tracker: RequestTracker;
-  keyId: number;
+  keyId: KeyId;
   method: string;
   path: string;
-  /** What was added to the request for our own counting, to be taken out of the answer again. */
+  /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
-  /** Changes the text of a 200; undefined for the answers that are the backend's alone. */
-  edit: ((text: string) => string | undefined) | undefined;
+  /** Changes the text of a 200; undefined for responses that pass as they are. */
+  edit: ((body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | undefined) | undefined;
+}
+
+/** The client's response in the making. */
+interface Head {
+  init: ResponseInit;
+  headers: Headers;
+  /** How the body is to be read. */
+  kind: BodyHeaders;
 }
 
 /**
- * Turns the upstream's answer into the client's, counted.
- * @throws CallEnded where a short answer breaks off: nothing of it has been sent yet
+ * Turns the upstream's response into the client's, metered.
+ * @throws AbortReason if a response that is read whole breaks off: nothing of it has been sent yet
  */
-export async function respond(delivery: Delivery, deps: RespondDeps): Promise<Response> {
-  const { answer, tracker, method } = delivery;
-  const { response } = answer;
-  const headers = clientResponseHeaders(response.headers);
-  const init = { status: response.status, statusText: response.statusText, headers };
+export async function respond(responding: Responding, deps: RespondDeps): Promise<Response> {
+  const { upstream, tracker, method } = responding;
+  const { response } = upstream;
   tracker.status = response.status;
+  const head = clientHead(response);
+  const edit = response.status === 200 ? responding.edit : undefined;
 
-  if (method === "HEAD" || response.body === null) {
-    await settle(delivery, deps, noUsage, undefined);
-    return new Response(null, init);
+  if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
+  if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
+    return respondWhole(responding, deps, head, edit);
   }
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  // Nothing can be put into a compressed one, so it is relayed like any other body.
+  return respondStreaming(responding, deps, head);
+}
+
+function clientHead(response: Response): Head {
+  const headers = clientResponseHeaders(response.headers);
+  return {
+    init: { status: response.status, statusText: response.statusText, headers },
+    headers,
+    kind: { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") },
+  };
+}
+
+async function respondWithoutBody(responding: Responding, deps: RespondDeps, { init }: Head): Promise<Response> {
+  const {
+    method,
+    upstream: { response },
+  } = responding;
+  await settle(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
+  return new Response(announcesNothing ? unreadStream() : null, init);
+}
+
+/** Reads the body to its end first, which costs half of what a stream does. */
+async function respondWhole(
+  responding: Responding,
+  deps: RespondDeps,
+  { init, headers, kind }: Head,
+  edit: Responding["edit"],
+): Promise<Response> {
+  const { upstream, tracker } = responding;
+  const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
+    async (error: unknown) => {
+      await settle(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+      throw abortReasonOf(error, upstream.signal);
+    },
+  );
+  if (read instanceof ReadableStream) {
+    const rest = { ...upstream, response: new Response(read, upstream.response) };
+    return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
+  }
+  tracker.firstByte();
+  const usage = await readWholeUsage(read, kind);
+  await settle(responding, createCount(responding, deps), { usage, cause: undefined, hasSent: false });
+  headers.delete("content-length");
+  const body = edit?.(read) ?? read;
+  return new Response(kind.contentType === null ? streamOf(body) : body, init);
+}
+
+/**
+ * Passes the body on as it comes, once its first bytes are here: a response that fails before them is an error of ours.
+ * Bun withholds the head until then in any case.
+ */
+async function respondStreaming(
+  responding: Responding,
+  deps: RespondDeps,
+  { init, headers, kind }: Head,
+): Promise<Response> {
+  const { upstream, tracker, path, usageAdded } = responding;
+  // Nothing can be put into a compressed event stream, so it passes like any other body.
   const isEventStream = isPlainEventStream(kind);
-  const edit = response.status === 200 ? delivery.edit : undefined;
-  if (edit !== undefined || (!isEventStream && isShort(response))) {
-    let bytes: Uint8Array<ArrayBuffer>;
-    try {
-      bytes = await readWhole(answer);
-    } catch (error) {
-      const ended = abortReasonOf(error, answer.signal);
-      await settle(delivery, deps, noUsage, ended);
-      throw ended;
-    }
-    tracker.firstByte();
-    await settle(delivery, deps, await readWholeUsage(bytes, kind), undefined);
-    headers.delete("content-length");
-    const body = edit?.(findText(bytes) ?? "") ?? bytes;
-    return new Response(kind.contentType === null ? streamOf(body) : body, init);
-  }
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   tracker.streamed = true;
+  const count = createCount(responding, deps);
   const meter = createMeter({
     reader: createUsageReader(kind),
-    filter: isEventStream ? createStreamUsageFilter(delivery.usageAdded) : undefined,
+    filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
+    hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
-    settle: (usage, cause) => settle(delivery, deps, usage, cause),
+    commit: (usage) => count.commit(usage),
+    settle: (usage, cause) => settle(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
-  void pump(answer, meter, {
-    errorFrame: isEventStream ? (code) => errorFrame(delivery.path, code) : undefined,
+  void pump(upstream, meter, {
+    errorFrame: isEventStream ? (code) => errorFrame(path, code) : undefined,
     onFirstByte: tracker.firstByte,
   });
+  await meter.started;
   return new Response(meter.readable, init);
 }
 
-/** Bun gives an answer without a content type one of its own, save where its body is a stream (1.4.5). */
+/** Bun adds `content-length: 0` to a HEAD's response unless its body is an open stream (1.4.5). Remove when it does not. */
+const unreadStream = (): ReadableStream<Uint8Array> =>
+  new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
+
+/** Bun adds a content type to a response that has none unless its body is a stream (1.4.5). Remove when it does not. */
 function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
@@ -92,17 +157,51 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
-/** Once for each answer: an ended one counts when the upstream said 2xx and did not break it off itself. */
+/** The committed count of one response. */
+interface Count {
+  isCommitted(): boolean;
+  /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
+  commit(usage: Usage): Promise<void>;
+}
+
+function createCount({ upstream, keyId }: Responding, { record, wall }: RespondDeps): Count {
+  let committed: Usage | undefined;
+  return {
+    isCommitted: () => committed !== undefined,
+    async commit(usage) {
+      const before = committed;
+      if (!upstream.response.ok) return;
+      committed = usage;
+      if (before === undefined) return record({ keyId, closedAt: wall(), ...usage });
+      const inputTokens = usage.inputTokens - before.inputTokens;
+      const outputTokens = usage.outputTokens - before.outputTokens;
+      if (inputTokens === 0 && outputTokens === 0) return;
+      await record({ keyId, closedAt: wall(), inputTokens, outputTokens, requestCount: 0 });
+    },
+  };
+}
+
+interface Ending {
+  usage: Usage;
+  /** Why it ended early; undefined if it is whole. */
+  cause: unknown;
+  /** Whether the client got any of it. */
+  hasSent: boolean;
+}
+
+/**
+ * Runs once for each response. It counts if the upstream did not break it off itself; one whose terminal event was sent
+ * is whole, however its connection ends.
+ */
 async function settle(
-  { answer, tracker, keyId }: Delivery,
-  { record, clock }: RespondDeps,
-  usage: Usage,
-  cause: unknown,
+  { upstream, tracker }: Responding,
+  count: Count,
+  { usage, cause, hasSent }: Ending,
 ): Promise<void> {
-  const ended: AbortReason | undefined = cause === undefined ? undefined : abortReasonOf(cause, answer.signal);
-  answer.release();
-  if (answer.response.ok && (ended === undefined || ended.outcome === "client_left")) {
-    await record({ keyId, closedAt: clock(), ...usage });
-  }
-  tracker.finish(ended?.outcome ?? "completed", { code: ended?.code, usage });
+  const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
+  upstream.release();
+  if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
+  // A failure before the first byte becomes an error response, and that ends the request.
+  if (reason !== undefined && !hasSent) return;
+  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, usage });
 }

@@ -1,13 +1,13 @@
-import type { ErrorCode } from "../errors.ts";
 import type { Outcome } from "../../domain.ts";
+import { type ErrorCode, ProxyError } from "../errors.ts";
 
-/** Why a call to the upstream ended before its answer was whole: the reason that everything of it is aborted with. */
+/** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
 export class AbortReason extends Error {
-  override name = "CallEnded";
+  override name = "AbortReason";
 
   constructor(
     readonly outcome: Exclude<Outcome, "completed" | "refused">,
-    /** What the client is told; undefined where nobody is left to be told. */
+    /** The error that the client gets; undefined if no client is left. */
     readonly code: ErrorCode | undefined,
   ) {
     super(code ?? outcome);
@@ -19,10 +19,23 @@ export const timedOut = (): AbortReason => new AbortReason("timed_out", "upstrea
 export const stopped = (): AbortReason => new AbortReason("upstream_failed", "shutting_down");
 
 /**
- * Classifies a failure by who aborted: our deadline, the client, our stop, or none of them. In the last case it is the
- * upstream's doing, whichever of its many words for it the runtime used.
+ * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream
+ * failed, whichever of its many errors the runtime reports.
  */
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
   if (signal.reason instanceof AbortReason) return signal.reason;
   return error instanceof AbortReason ? error : new AbortReason("upstream_failed", "upstream_unreachable");
+}
+
+export interface Failure {
+  outcome: Outcome;
+  code: ErrorCode | undefined;
+}
+
+/** What ended a request before its response began. */
+export function classifyFailure(error: unknown, client: AbortSignal): Failure {
+  if (error instanceof AbortReason) return error;
+  // A body that stops halfway fails with the runtime's error, not with ours.
+  if (client.aborted) return clientLeft();
+  return { outcome: "refused", code: error instanceof ProxyError ? error.code : "internal" };
 }

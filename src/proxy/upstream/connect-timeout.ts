@@ -1,11 +1,11 @@
 import { createConnection } from "node:net";
 import type { MonotonicClock } from "../../time/clock.ts";
 
-/** Opens a TCP connection and closes it again; rejects where it was refused or the signal fired first. */
+/** Opens a TCP connection and closes it again; rejects if it was refused or the signal fired first. */
 export type Connect = (signal: AbortSignal) => Promise<void>;
 
 export interface ConnectTimeout {
-  /** Calls `giveUp` when the upstream has not taken a connection within the limit. @returns ends the watch */
+  /** Calls `onTimeout` if the upstream has not accepted a connection within the limit. @returns stops watching */
   watch(onTimeout: () => void): () => void;
 }
 
@@ -14,57 +14,58 @@ interface PendingConnect {
   onTimeout: () => void;
 }
 
-/** Requests whose head comes sooner need no trial. */
+/** Requests that get their response head sooner need no probe. */
 const probeAfterMs = 3_000;
-/** A trial that stays silent is begun anew, since a kernel repeats its SYN at ever longer intervals. */
+/** A probe that stays silent is started anew, because a kernel repeats its SYN at ever longer intervals. */
 const probeMs = 2_000;
 const tickMs = 1_000;
 
 /**
- * The connect timeout of `fetch`, which has none of its own (Bun 1.4.5: the kernel gives up after 134 s). Watching each
- * connect costs more than the rest of a small request, so one TCP connection is tried beside all the requests that wait
- * long for a head. Once it stands, or is refused, their own connects have been decided too, and they are left to the
- * read timeouts for good; as long as every trial stays silent, those that began `limitMs` ago are given up.
+ * The connect timeout that `fetch` lacks (Bun 1.4.5: the kernel gives up after 134 s). Watching each connect costs more
+ * than the rest of a small request, so one TCP connection is probed on behalf of all requests that wait long for a head.
+ * Once it is accepted or refused, their own connects have been decided too, and only the read timeouts apply to them. As
+ * long as every probe stays silent, requests that began `limitMs` ago time out. Remove when `fetch` has a connect timeout.
  */
 export function createConnectTimeout(connect: Connect, limitMs: number, clock: MonotonicClock): ConnectTimeout {
-  const waiting = new Set<PendingConnect>();
+  /** In the order in which they began. */
+  const pending = new Set<PendingConnect>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let trying = false;
+  let probing = false;
 
-  const tryConnection = async (): Promise<void> => {
-    trying = true;
-    const deadline = AbortSignal.timeout(probeMs);
-    const decided = await connect(deadline).then(
+  const probe = async (): Promise<void> => {
+    probing = true;
+    const timeout = AbortSignal.timeout(probeMs);
+    const decided = await connect(timeout).then(
       () => true,
-      () => !deadline.aborted,
+      () => !timeout.aborted,
     );
-    trying = false;
-    if (decided) waiting.clear();
+    probing = false;
+    if (decided) pending.clear();
   };
 
   const tick = (): void => {
     const now = clock();
-    for (const one of waiting) {
-      if (now - one.since < limitMs) break;
-      waiting.delete(one);
-      one.onTimeout();
+    for (const request of pending) {
+      if (now - request.since < limitMs) break;
+      pending.delete(request);
+      request.onTimeout();
     }
-    const oldest = waiting.values().next().value;
-    if (oldest !== undefined && !trying && now - oldest.since >= probeAfterMs) void tryConnection();
+    const oldest = pending.values().next().value;
+    if (oldest !== undefined && !probing && now - oldest.since >= probeAfterMs) void probe();
     timer = oldest && setTimeout(tick, Math.min(tickMs, oldest.since + limitMs - now));
   };
 
   return {
     watch(onTimeout) {
-      const one = { since: clock(), onTimeout };
-      waiting.add(one);
+      const request = { since: clock(), onTimeout };
+      pending.add(request);
       timer ??= setTimeout(tick, tickMs);
-      return () => void waiting.delete(one);
+      return () => void pending.delete(request);
     },
   };
 }
 
-/** Tries the upstream's TCP port. */
+/** Connects to the upstream's TCP port. */
 export function connectTo(upstreamUrl: string): Connect {
   const { hostname, port, protocol } = new URL(upstreamUrl);
   // Brackets belong to the URL, not to the IPv6 address.
@@ -78,7 +79,7 @@ export function connectTo(upstreamUrl: string): Connect {
       socket.once("error", reject);
       signal.addEventListener("abort", () => {
         socket.destroy();
-        reject(new Error("The connection did not come about in time."));
+        reject(new Error("The connection was not accepted in time."));
       });
     });
 }

@@ -12,7 +12,7 @@ export interface ForwardDeps {
   fetch: UpstreamFetch;
   connectTimeout: ConnectTimeout;
   startReadTimeout: StartReadTimeout;
-  /** Fires when the program stops waiting for running answers. */
+  /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
   monotonic: MonotonicClock;
 }
@@ -33,62 +33,62 @@ export interface UpstreamRequest {
 export interface UpstreamResponse {
   response: Response;
   readTimeout: ReadTimeout;
-  /** Aborted with a `CallEnded` by whoever ended the call first. */
+  /** Aborted with the `AbortReason` of whoever ended the request first. */
   signal: AbortSignal;
-  /** Ends the call to the upstream. */
+  /** Ends the request to the upstream. */
   abort: (reason: AbortReason) => void;
-  /** Lets go of timers and listeners; every answer needs it in the end. */
+  /** Frees timers and listeners; due for every response in the end. */
   release: () => void;
 }
 
-/** A reset this soon after sending is a pooled connection that the upstream had just closed. */
+/** A reset within this time means that we reused a pooled connection which the upstream had just closed. */
 const staleConnectionMs = 250;
 
-/** The one place where the proxy calls out. @throws CallEnded where no response head comes */
-export type Forward = (call: UpstreamRequest) => Promise<UpstreamResponse>;
+/** Sends one request to the upstream: the only place that does. @throws AbortReason if no response head comes */
+export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
-  // Whether the runtime's pool may hold a connection that was used before.
+  /** Whether the runtime's pool may hold a connection that was used before. */
   let pooled = false;
   const running = new Set<(reason: AbortReason) => void>();
   deps.stopping.addEventListener("abort", () => {
     for (const abort of running) abort(stopped());
   });
 
-  return async (call) => {
-    const url = getTargetUrl(call.pathAndQuery);
+  return async (request) => {
+    const url = getTargetUrl(request.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: AbortReason): void => aborter.abort(reason);
     running.add(abort);
     if (deps.stopping.aborted) abort(stopped());
-    // Not taken away again: a request that has ended never fires it, and the two are forgotten together.
-    call.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
-    if (call.client.aborted) abort(clientLeft());
-    const readTimeout = deps.startReadTimeout(call.readTimeoutMs, () => abort(timedOut()));
+    // Never removed: a request that has ended does not fire it, and the two are collected together.
+    request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
+    if (request.client.aborted) abort(clientLeft());
+    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () => abort(timedOut()));
     const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut()));
     const release = (): void => {
       running.delete(abort);
       readTimeout.clear();
     };
-    const begunAt = deps.monotonic();
-    const upload = call.body instanceof ReadableStream ? createUpload(call.body, readTimeout) : undefined;
+    const sentAt = deps.monotonic();
+    const upload = request.body instanceof ReadableStream ? createUpload(request.body, readTimeout) : undefined;
     readTimeout.beginWait();
     try {
-      const init = fetchInit(upload === undefined ? call : { ...call, body: upload.body }, aborter.signal);
+      const init = fetchInit(upload === undefined ? request : { ...request, body: upload.body }, aborter.signal);
       const response = await deps.fetch(url, init).catch((error: unknown) => {
-        const stale = pooled && isStaleConnection(error, call, deps.monotonic() - begunAt) && !aborter.signal.aborted;
+        const stale = pooled && isStaleConnection(error, request, deps.monotonic() - sentAt) && !aborter.signal.aborted;
         if (!stale) throw error;
         return deps.fetch(url, { ...init, keepalive: false });
       });
       pooled = true;
-      if (!isReadable(response)) throw new Error("The upstream's answer is not HTTP that was asked for.");
+      if (!isReadable(response)) throw new Error("The upstream's response cannot be passed on.");
       return { response, readTimeout, signal: aborter.signal, abort, release };
     } catch (error) {
-      const ended = abortReasonOf(error, aborter.signal);
-      abort(ended);
+      const reason = abortReasonOf(error, aborter.signal);
+      abort(reason);
       release();
-      throw ended;
+      throw reason;
     } finally {
       upload?.releaseReadTimeout();
       readTimeout.endWait();
@@ -98,8 +98,9 @@ export function createForward(deps: ForwardDeps): Forward {
 }
 
 /**
- * No Response can be made with a status out of range (RFC 9110 section 15). Bun undoes the chunks and leaves any other
- * transfer coding in the bytes, while its name ends at this hop (1.4.5).
+ * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
+ * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
+ * decodes or rejects it.
  */
 function isReadable({ status, headers }: Response): boolean {
   if (status < 200 || status > 599) return false;
@@ -107,12 +108,12 @@ function isReadable({ status, headers }: Response): boolean {
   return coding === null || coding.toLowerCase() === "chunked";
 }
 
-/** A last check right before the call: whatever a client sends, only the configured origin's `/v1/` is ever asked. */
+/** The last check before sending: whatever a client asks for, only paths below the configured `/v1/` are requested. */
 function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   const base = new URL(baseUrl);
   const prefix = `${base.pathname.replace(/\/$/, "")}/v1/`;
   return (pathAndQuery) => {
-    // Nothing in such a path leads anywhere else, and most are such.
+    // Most paths are like this, and nothing in them can lead elsewhere.
     if (/^\/v1\/[\w/-]*$/.test(pathAndQuery)) return baseUrl + pathAndQuery;
     const target = new URL(baseUrl + pathAndQuery);
     const inside = target.origin === base.origin && target.pathname.startsWith(prefix);
@@ -121,30 +122,31 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   };
 }
 
-function fetchInit(call: UpstreamRequest, signal: AbortSignal): BunFetchRequestInit {
+function fetchInit(request: UpstreamRequest, signal: AbortSignal): BunFetchRequestInit {
   return {
-    method: call.method,
-    headers: call.headers,
-    body: call.body,
+    method: request.method,
+    headers: request.headers,
+    body: request.body,
     signal,
-    // A redirect is the client's to follow.
+    // The client follows redirects, not we.
     redirect: "manual",
-    // Else the bytes would no longer be those that the backend sent.
+    // The bytes stay those that the backend sent.
     decompress: false,
-    // Bun's own limit is about five minutes; ours are the read deadline and the connect watch.
+    // Bun's own limit is about five minutes; we have the read and connect timeouts.
     timeout: false,
-    // HTTP_PROXY and the like are meant for other programs of the operator's.
+    // HTTP_PROXY and the like are meant for the operator's other programs.
     proxy: false,
-    // A streamed body can be sent once only, so it must not meet a kept connection that the upstream is closing.
-    keepalive: !(call.body instanceof ReadableStream),
+    // A streamed body can be sent only once, so it must not meet a pooled connection that the upstream is closing.
+    keepalive: !(request.body instanceof ReadableStream),
   };
 }
 
 /**
- * A POST can meet the upstream closing a connection that it kept alive (uvicorn does after 5 s); Bun repeats GET and PUT
- * by itself, a POST never. It is sent once more, on a new connection, if it came to nothing at once and can be repeated.
+ * A POST can meet the upstream closing a pooled connection (uvicorn does after 5 s). Bun repeats GET and PUT by itself,
+ * a POST never. We send it once more on a new connection if it failed at once and its body can be sent again. Remove when
+ * `fetch` retries it (Bun 1.4.5).
  */
-function isStaleConnection(error: unknown, call: UpstreamRequest, afterMs: number): boolean {
+function isStaleConnection(error: unknown, { body }: UpstreamRequest, afterMs: number): boolean {
   const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
-  return reset && afterMs < staleConnectionMs && !(call.body instanceof ReadableStream);
+  return reset && afterMs < staleConnectionMs && !(body instanceof ReadableStream);
 }

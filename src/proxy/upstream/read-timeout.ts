@@ -1,35 +1,36 @@
 import type { MonotonicClock } from "../../time/clock.ts";
 
-/** Bounds each wait for the other side, and only the waits: time that a slow client takes is not the upstream's. */
+/** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
 export interface ReadTimeout {
   beginWait(): void;
   endWait(): void;
-  /** No deadline passes any more. */
+  /** Ends it for good. */
   clear(): void;
 }
 
-/** Calls `pass` when a wait has lasted `timeoutMs`. */
+/** Calls `onTimeout` when a wait has lasted `timeoutMs`. */
 export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void) => ReadTimeout;
 
 interface Wait {
+  /** Infinity while the other side is not waited for. */
   dueAt: number;
   onTimeout: () => void;
 }
 
 /**
- * Deadlines that share one timer, set for the earliest of them: with one each, making and clearing timers is a good
- * part of what a small answer costs, and with one for each wait more than a frame does.
- * @param monotonic milliseconds that never jump
+ * Read timeouts that share one timer, set for the earliest of them. One timer for each response is a good part of what a
+ * small response costs, and one for each wait more than a frame does.
  */
 export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout {
   const waits = new Set<Wait>();
   let timer: Timer | undefined;
+  /** Never later than the earliest `dueAt`. */
   let firesAt = Infinity;
 
   function arm(dueAt: number): void {
     clearTimeout(timer);
     firesAt = dueAt;
-    // It may outlast the answers by far, and keeps no process alive.
+    // It may outlast the responses by far, and must not keep the process alive.
     timer = setTimeout(check, dueAt - monotonic()).unref();
   }
 

@@ -4,31 +4,31 @@ type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
 
 export interface Upload {
   body: Body;
-  /** The answer has begun: the deadline is its alone. */
+  /** Called when the response has begun: from then on only the response uses the read timeout. */
   releaseReadTimeout(): void;
 }
 
 /**
- * A client's body on its way to the upstream, in constant memory. The deadline rests while the client is waited for, and
- * runs while the upstream is: to take what there is, and in the end to answer.
+ * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client
+ * and runs while we wait for the upstream: to take what there is, and in the end to respond.
  */
 export function createUpload(body: Body, readTimeout: ReadTimeout): Upload {
   const reader = body.getReader();
-  let ownsReadTimeout = true;
+  let usesReadTimeout = true;
   const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
     async pull(controller) {
-      if (ownsReadTimeout) readTimeout.endWait();
+      if (usesReadTimeout) readTimeout.endWait();
       const { done, value } = await reader.read();
       if (done) controller.close();
       else controller.enqueue(value);
-      if (ownsReadTimeout) readTimeout.beginWait();
+      if (usesReadTimeout) readTimeout.beginWait();
     },
     cancel: (reason) => reader.cancel(reason),
   };
   return {
     body: new ReadableStream(source, { highWaterMark: 0 }),
     releaseReadTimeout() {
-      ownsReadTimeout = false;
+      usesReadTimeout = false;
     },
   };
 }

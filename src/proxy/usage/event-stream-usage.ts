@@ -6,6 +6,8 @@ import { readEventUsage, type StreamUsage } from "./token-counts.ts";
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 export interface EventStreamUsageParser {
   push(chunk: Uint8Array): void;
+  /** The usage of the events that are complete. */
+  seen(): Usage;
   /** The usage of all events pushed. Called once. */
   end(): Usage;
 }
@@ -34,14 +36,16 @@ export function createEventStreamUsageParser(): EventStreamUsageParser {
       json = undefined;
     },
   });
+  const seen = (): Usage => ({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
   return {
+    seen,
     push(chunk) {
       const holdsNone = events.isBetweenEvents() && endsEvent(chunk) && !mentionsUsage(chunk);
       if (!holdsNone) events.push(chunk);
     },
     end() {
       events.end();
-      return { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
+      return seen();
     },
   };
 }

@@ -9,6 +9,8 @@ import { readUsage } from "./token-counts.ts";
 export interface UsageReader {
   /** @returns a promise if the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
   push(chunk: Uint8Array): Promise<void> | undefined;
+  /** The usage of the events pushed so far; none while a JSON document is unfinished. */
+  seen(): Usage;
   /** The usage of everything pushed, also if the response was cut short. Called once. */
   end(): Usage | Promise<Usage>;
 }
@@ -39,7 +41,7 @@ function findDecompressingReader(encoding: string, reader: UsageReader): UsageRe
     await decompressor.end();
     return reader.end();
   };
-  return { push: decompressor.push, end };
+  return { push: decompressor.push, seen: reader.seen, end };
 }
 
 /**
@@ -70,7 +72,7 @@ function findJson(bytes: Uint8Array): unknown {
   }
 }
 
-const noUsageReader: UsageReader = { push: () => undefined, end: () => noUsage };
+const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
 function createPlainReader(type: string): UsageReader | undefined {
   if (type === "text/event-stream") return createEventStreamReader();
@@ -91,6 +93,7 @@ function createSniffingReader(): UsageReader {
       reader = first === openBrace ? createJsonReader() : createEventStreamReader();
       return reader.push(chunk);
     },
+    seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
   };
 }
@@ -104,6 +107,7 @@ function createJsonReader(): UsageReader {
       parser.push(chunk);
       return undefined;
     },
+    seen: () => noUsage,
     end: () => readUsage(parser.document(), noUsage),
   };
 }
@@ -115,6 +119,7 @@ function createEventStreamReader(): UsageReader {
       parser.push(chunk);
       return undefined;
     },
+    seen: parser.seen,
     end: parser.end,
   };
 }

@@ -1,12 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/log/log.ts";
 import { ProxyError } from "../../../src/proxy/errors.ts";
-import { authenticate } from "../../../src/proxy/request/authenticate.ts";
+import { authenticate, type FindKey } from "../../../src/proxy/request/authenticate.ts";
 
 const lines: string[] = [];
 const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });
 
-type FindKey = Parameters<typeof authenticate>[1]["findKey"];
 const findKnown: FindKey = (key) => (key === "known" ? { id: 7 } : undefined);
 
 const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown): Promise<unknown> =>
@@ -14,8 +13,8 @@ const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown):
     error instanceof ProxyError ? error.code : error,
   );
 
-describe("the gate", () => {
-  test("lets a known key pass, whether storage has it at once or later", async () => {
+describe("authenticate", () => {
+  test("accepts a known key, whether storage has it at once or later", async () => {
     expect(await outcome({ authorization: "Bearer known" })).toEqual({ id: 7 });
     expect(await outcome({ "x-api-key": "known" }, async (key) => findKnown(key))).toEqual({ id: 7 });
   });
@@ -38,10 +37,13 @@ describe("the gate", () => {
         throw new Error("the disk is gone");
       },
     ],
-  ])("says so where storage fails %s, and logs the reason without the key", async (_, findKey) => {
-    lines.length = 0;
-    expect(await outcome({ "x-api-key": "known" }, findKey)).toBe("storage_unavailable");
-    expect(lines.join("")).toContain("the disk is gone");
-    expect(lines.join("")).not.toContain("known");
-  });
+  ])(
+    "refuses with an error of its own if storage fails %s, and logs the reason without the key",
+    async (_, findKey) => {
+      lines.length = 0;
+      expect(await outcome({ "x-api-key": "known" }, findKey)).toBe("storage_unavailable");
+      expect(lines.join("")).toContain("the disk is gone");
+      expect(lines.join("")).not.toContain("known");
+    },
+  );
 });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { findText, findWholeBody, isJson, isRewritable } from "../../../src/proxy/request/body.ts";
+import { isJson, isRewritable, type ReadBody, readBody } from "../../../src/proxy/request/body.ts";
+import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
+import type { StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
   new Request("http://h/v1/x", { method, headers, body });
@@ -10,69 +12,120 @@ describe("isJson", () => {
     "Application/JSON; charset=utf-8",
     " application/json ;x=y",
     "application/vnd.x+json",
-  ])("takes %s for JSON", (type) => expect(isJson(type)).toBe(true));
+  ])("accepts %s", (type) => expect(isJson(type)).toBe(true));
   test.each(["", "text/plain", "application/jsonl", "application/x-ndjson", "multipart/form-data; boundary=json"])(
-    "does not take %s for JSON",
+    "rejects %s",
     (type) => expect(isJson(type)).toBe(false),
   );
 });
 
 describe("isRewritable", () => {
-  test("holds for a POST with a JSON type or none", () => {
+  test("is true for a POST with a JSON type or none", () => {
     expect(isRewritable(post({ "content-type": "application/json" }))).toBe(true);
     expect(isRewritable(new Request("http://h/", { method: "POST", body: new Uint8Array([123, 125]) }))).toBe(true);
     expect(isRewritable(post({ "content-type": "" }))).toBe(true);
   });
 
-  test("holds whatever encoding is named, so that a name alone is no way around a cap", () => {
+  test("is true whatever encoding is named, so that a name is not a way around a cap", () => {
     expect(isRewritable(post({ "content-type": "application/json", "content-encoding": "identity" }))).toBe(true);
     expect(isRewritable(post({ "content-type": "application/json", "content-encoding": "gzip" }))).toBe(true);
   });
 
-  test("does not hold for other verbs and types", () => {
+  test("is false for other methods and types", () => {
     expect(isRewritable(post({ "content-type": "application/json" }, "{}", "PUT"))).toBe(false);
     expect(isRewritable(post({ "content-type": "audio/wav" }))).toBe(false);
   });
 });
 
-describe("findWholeBody", () => {
-  const chunked = (chunks: string[]): ReadableStream<Uint8Array> => {
-    const encoder = new TextEncoder();
-    return new ReadableStream({
+describe("readBody", () => {
+  const noTimeout: StartReadTimeout = () => ({ beginWait: () => {}, endWait: () => {}, clear: () => {} });
+  const open = { "content-type": "application/json" };
+
+  const chunked = (chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> =>
+    new ReadableStream({
       start(controller) {
-        for (const chunk of chunks) controller.enqueue(encoder.encode(chunk));
+        for (const chunk of chunks) controller.enqueue(Buffer.from(chunk));
         controller.close();
       },
     });
-  };
 
-  test("reads a body of unknown length up to the limit", async () => {
-    const bytes = await findWholeBody(post({}, chunked(["ab", "cd"])), 4);
-    expect(new TextDecoder().decode(bytes)).toBe("abcd");
-    expect(await findWholeBody(post({}, chunked(["ab", "cde"])), 4)).toBeUndefined();
+  interface Limits {
+    maxBytes?: number;
+    budget?: number;
+    startReadTimeout?: StartReadTimeout;
+    rewritesPath?: boolean;
+  }
+
+  /** What was read, or the code of the refusal. */
+  async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
+    const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rewritesPath = true } = limits;
+    const held = createHeldBytes(budget, budget).open(1);
+    return readBody(request, rewritesPath, { startReadTimeout, held, maxBytes }).catch((error: Error) => error.message);
+  }
+
+  const textOf = (result: ReadBody | string): string | undefined =>
+    result instanceof Uint8Array ? Buffer.from(result).toString() : undefined;
+
+  test("holds a body of known, unknown or large size whole", async () => {
+    expect(textOf(await read(post({ ...open, "content-length": "2" })))).toBe("{}");
+    expect(textOf(await read(post(open, chunked(["{", "}"]))))).toBe("{}");
+    const large = `{"x":"${"x".repeat(3_000_000)}"}`;
+    const pieces = large.match(/.{1,100000}/g) ?? [];
+    expect(textOf(await read(post(open, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
+    const declared = { ...open, "content-length": String(large.length) };
+    expect(textOf(await read(post(declared, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
   });
 
-  test("reads a body whose declared length is the limit", async () => {
-    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 4)).toHaveLength(4);
-    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 3)).toBeUndefined();
+  test("reads a missing body as empty", async () => {
+    expect(await read(new Request("http://h/", { method: "POST" }))).toEqual(new Uint8Array());
   });
 
-  test("refuses a declared length over the limit without reading", async () => {
-    const request = post({ "content-length": "5" }, chunked(["abcde"]));
-    expect(await findWholeBody(request, 4)).toBeUndefined();
-    expect(request.bodyUsed).toBe(false);
+  test("refuses a body over the limit, without reading one whose length is declared", async () => {
+    const declared = post({ ...open, "content-length": "5" }, chunked(["abcde"]));
+    expect(await read(declared, { maxBytes: 4 })).toBe("body_too_large");
+    expect(declared.bodyUsed).toBe(false);
+    expect(await read(post(open, chunked(["ab", "cde"])), { maxBytes: 4 })).toBe("body_too_large");
+    expect(textOf(await read(post(open, chunked(["ab", "cd"])), { maxBytes: 4 }))).toBe("abcd");
   });
 
-  test("takes no body for an empty one", async () => {
-    expect(await findWholeBody(post({}, null))).toEqual(new Uint8Array());
-  });
-});
-
-describe("findText", () => {
-  test("gives text that encodes to the same bytes, a byte order mark included", () => {
-    const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d, 0xf0, 0x9f, 0x98, 0x80]);
-    expect(new TextEncoder().encode(findText(bytes))).toEqual(bytes);
+  test("refuses a body over the budget, without reading one whose length is declared", async () => {
+    const declared = post({ ...open, "content-length": "5" }, chunked(["abcde"]));
+    expect(await read(declared, { budget: 4 })).toBe("too_many_bytes_held");
+    expect(declared.bodyUsed).toBe(false);
+    expect(await read(post(open, chunked(["ab", "cde"])), { budget: 4 })).toBe("too_many_bytes_held");
   });
 
-  test("has none for bytes that are not UTF-8", () => expect(findText(new Uint8Array([0x7b, 0xff]))).toBeUndefined());
+  test.each([{}, { "content-length": "5" }, { "content-length": "100000" }])(
+    "gives up on a body that makes no progress (%p)",
+    async (headers) => {
+      const silent = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("{")) });
+      const timesOut: StartReadTimeout = (_, onTimeout) => {
+        const timer = setTimeout(onTimeout, 20);
+        return { beginWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
+      };
+      const request = post({ ...open, ...headers }, silent);
+      expect(await read(request, { startReadTimeout: timesOut })).toBe("request_timeout");
+    },
+  );
+
+  test.each(["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"])(
+    "holds %s that begins like a JSON object on a path that takes JSON",
+    async (type) => {
+      const body = chunked([" \r\n", "\t", '{"a":', "1}"]);
+      expect(textOf(await read(post({ "content-type": type }, body)))).toBe(' \r\n\t{"a":1}');
+    },
+  );
+
+  test.each<[string, Record<string, string>, string, boolean]>([
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "a=1", true],
+    ["an array", { "content-type": "text/plain" }, "[{}]", true],
+    ["blanks", { "content-type": "text/plain" }, "  ", true],
+    ["another path's", { "content-type": "text/plain" }, "{}", false],
+    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, "{}", true],
+    ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, "{}", true],
+  ])("streams %s, every byte of it", async (_, headers, body, rewritesPath) => {
+    const result = await read(post(headers, chunked([body.slice(0, 1), body.slice(1)])), { rewritesPath });
+    expect(textOf(result)).toBeUndefined();
+    expect(await new Response(result as ReadableStream).text()).toBe(body);
+  });
 });

@@ -1,40 +1,43 @@
-import { describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { startKeepaliveTimer } from "../../../src/proxy/response/keepalive-timer.ts";
 
-describe("silence timer", () => {
-  test("calls back after each silence, again and again", async () => {
-    const started = performance.now();
-    const calledAfterMs: number[] = [];
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = startKeepaliveTimer(20, () => {
-      calledAfterMs.push(performance.now() - started);
-      if (calledAfterMs.length === 3) resolve();
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+describe("the keepalive timer", () => {
+  test("calls back after each silence, again and again", () => {
+    let calls = 0;
+    const timer = startKeepaliveTimer(20, () => calls++);
+    const seen = [19, 1, 19, 1, 20].map((ms) => {
+      jest.advanceTimersByTime(ms);
+      return calls;
     });
-    await promise;
     timer.stop();
-    for (const [index, ms] of calledAfterMs.entries()) expect(ms).toBeGreaterThanOrEqual(20 * (index + 1) - 1);
+    expect(seen).toEqual([0, 1, 1, 2, 3]);
   });
 
-  test("waits for a whole silence behind the last restart", async () => {
-    const { promise, resolve } = Promise.withResolvers<number>();
-    const timer = startKeepaliveTimer(60, () => resolve(performance.now()));
-    let restartedAt = 0;
+  test("waits for a whole silence after the last restart", () => {
+    let calls = 0;
+    const timer = startKeepaliveTimer(60, () => calls++);
     for (let round = 0; round < 10; round++) {
-      await Bun.sleep(10);
+      jest.advanceTimersByTime(50);
       timer.restart();
-      restartedAt = performance.now();
     }
-    expect((await promise) - restartedAt).toBeGreaterThanOrEqual(59);
+    jest.advanceTimersByTime(59);
+    expect(calls).toBe(0);
+    jest.advanceTimersByTime(1);
+    expect(calls).toBe(1);
     timer.stop();
   });
 
-  test("is silent itself once it is stopped, also from inside the call", async () => {
+  test("stays silent once it is stopped, also from inside the call", () => {
     let calls = 0;
     const timer = startKeepaliveTimer(1, () => {
       calls++;
       timer.stop();
     });
-    await Bun.sleep(30);
+    jest.advanceTimersByTime(1000);
     expect(calls).toBe(1);
+    expect(jest.getTimerCount()).toBe(0);
   });
 });

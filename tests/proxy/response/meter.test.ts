@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { gzipSync } from "node:zlib";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 import type { Usage } from "../../../src/domain.ts";
 import { answers } from "../../fixtures/answers.ts";
+import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();
@@ -24,6 +27,7 @@ function start(options: Partial<MeterOptions> = {}): Started {
   const meter = createMeter({
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
     keepaliveMs: 0,
+    commit: async () => {},
     async settle(usage, cause) {
       settlements.push({ usage, cause });
     },
@@ -48,8 +52,10 @@ async function readAll(stream: ReadableStream<Uint8Array>): Promise<string> {
   return text.decode(await new Response(stream).bytes());
 }
 
-describe("meter", () => {
-  test.each(answers)("hands on every byte and counts: $server", async ({ contentType, body, usage }) => {
+afterEach(() => void jest.useRealTimers());
+
+describe("the meter", () => {
+  test.each(answers)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
     for (let seed = 0; seed < 20; seed++) {
       const { meter, writer, settlements } = start({
         reader: createUsageReader({ contentType, contentEncoding: null }),
@@ -70,7 +76,7 @@ describe("meter", () => {
     await reader.read();
     let ended = false;
     const end = reader.read().then(({ done }) => (ended = done));
-    await Bun.sleep(20);
+    await passTicks();
     expect(ended).toBe(false);
     committed.resolve();
     expect(await end).toBe(true);
@@ -86,7 +92,7 @@ describe("meter", () => {
     expect(writer.closed).rejects.toBe("gone");
   });
 
-  test("settles with a cause of its own when the client leaves without giving one", async () => {
+  test("settles with a cause of its own when the client leaves without naming one", async () => {
     const { meter, settlements } = start();
     await meter.readable.cancel();
     expect(settlements).toHaveLength(1);
@@ -116,14 +122,14 @@ describe("meter", () => {
     write(writer, usageEvent);
     writer.close().catch(() => {});
     await reader.read();
-    await Bun.sleep(1);
+    await passTicks();
     const cancelled = reader.cancel("gone");
     committed.resolve();
     await cancelled;
     expect(causes).toEqual([undefined]);
   });
 
-  test("settles the usage of a compressed stream, whose bytes it leaves as they are", async () => {
+  test("settles the usage of a compressed stream and leaves its bytes as they are", async () => {
     const { meter, writer, settlements } = start({
       reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: "gzip" }),
     });
@@ -159,32 +165,22 @@ describe("meter", () => {
     const piped = source.pipeTo(meter.writable).catch((error: unknown) => error);
     const reader = meter.readable.getReader();
     await reader.read();
-    await Bun.sleep(20);
+    await passTicks();
     expect(pulled).toBeLessThan(8);
     await reader.cancel("gone");
     expect(await piped).toBe("gone");
   });
-
-  test("tells whether any byte was handed on", async () => {
-    const { meter, writer } = start();
-    expect(meter.handedOn).toBe(false);
-    const reader = meter.readable.getReader();
-    write(writer, "data");
-    await reader.read();
-    expect(meter.handedOn).toBe(true);
-  });
 });
 
-describe("meter that fails", () => {
+describe("a meter that fails", () => {
   const frame = utf8.encode('data: {"error":{}}\n\n');
   const frameText = text.decode(frame);
 
   test.each([
-    ["before any byte", [], frameText],
     ["between events", ["data: a\n\n"], `data: a\n\n${frameText}`],
     ["between the lines of an event", ["event: a\n"], `event: a\n\n${frameText}`],
     ["inside a line", ["data: a\n\ndata: {"], `data: a\n\ndata: {\n\n${frameText}`],
-    ["behind a CR", ["data: a\r"], `data: a\r\n\n${frameText}`],
+    ["after a CR", ["data: a\r"], `data: a\r\n\n${frameText}`],
   ])("%s puts its frame on a line of its own", async (_, chunks, expected) => {
     const { meter, writer, settlements } = start();
     const reader = meter.readable.getReader();
@@ -202,26 +198,59 @@ describe("meter that fails", () => {
     expect(settlements[0]?.cause).toBe("broken");
   });
 
-  test("sends nothing behind the frame, and the frame once", async () => {
+  test("before any byte sends nothing: the caller still has a whole response to give", async () => {
+    const { meter, writer } = start();
+    meter.fail(frame);
+    expect(meter.hasSent()).toBe(false);
+    await writer.abort("broken");
+    expect(meter.started).rejects.toBe("broken");
+  });
+
+  test("sends nothing after the frame, and the frame once", async () => {
+    jest.useFakeTimers();
     const { meter, writer } = start({ keepaliveMs: 5 });
+    write(writer, "data: a\n\n");
+    await meter.started;
     meter.fail(frame);
     meter.fail(frame);
     write(writer, "data: late\n\n");
     void writer.close();
-    await Bun.sleep(20);
-    expect(await readAll(meter.readable)).toBe(frameText);
+    jest.advanceTimersByTime(20);
+    expect(await readAll(meter.readable)).toBe(`data: a\n\n${frameText}`);
   });
 
-  test("sends no frame where there is none to send, nor once the answer is settled", async () => {
+  test("sends no frame if there is none to send, nor once the response is settled", async () => {
     const broken = start();
     broken.meter.fail(undefined);
     await broken.writer.abort("broken");
-    expect(broken.meter.handedOn).toBe(false);
+    expect(broken.meter.readable.getReader().read()).rejects.toBe("broken");
 
     const left = start();
     await left.meter.readable.cancel("gone");
     left.meter.fail(frame);
-    expect(left.meter.handedOn).toBe(false);
+    expect(left.settlements).toHaveLength(1);
+  });
+
+  test("drops an unfinished event that was held", async () => {
+    const { meter, writer } = start({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, 'data: a\n\ndata: {"cho');
+    expect(await readText(reader)).toBe("data: a\n\n");
+    meter.fail(frame);
+    expect(await readText(reader)).toBe(frameText);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+  });
+
+  test("sends no frame after the terminal event", async () => {
+    const { meter, writer } = start({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    expect(await readText(reader)).toBe("data: [DONE]\n\n");
+    meter.fail(frame);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
   });
 
   test("first sends what a filter holds", async () => {
@@ -231,19 +260,72 @@ describe("meter that fails", () => {
     });
     const reader = meter.readable.getReader();
     write(writer, `${held}data: {"cho`);
-    await Bun.sleep(1);
+    await passTicks();
     meter.fail(frame);
     expect(await readText(reader)).toBe(`${held}data: {"cho`);
     expect(await readText(reader)).toBe(`\n\n${frameText}`);
   });
 });
 
-describe("meter that keeps a client alive", () => {
+describe("a meter that holds the terminal event", () => {
+  const done = "data: [DONE]\n\n";
+  const hold = () => createEventHold(terminalEventsOf("/v1/chat/completions"));
+
+  test("sends it once the usage before it is committed, and the rest after it", async () => {
+    const committed = Promise.withResolvers<void>();
+    const commits: Usage[] = [];
+    const { meter, writer, settlements } = start({
+      hold: hold(),
+      commit(usage) {
+        commits.push(usage);
+        return committed.promise;
+      },
+    });
+    const reader = meter.readable.getReader();
+    write(writer, Buffer.concat([utf8.encode("data: a\n\n"), usageEvent, utf8.encode(`${done}: bye\n\n`)]));
+    expect(await readText(reader)).toBe(`data: a\n\n${text.decode(usageEvent)}`);
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
+    await passTicks();
+    expect([commits, received]).toEqual([[five], ""]);
+    committed.resolve();
+    expect(await next).toBe(`${done}: bye\n\n`);
+    void writer.close();
+    expect(await readText(reader)).toBe("(end)");
+    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+  });
+
+  test("commits nothing early in a stream without one, and sends its unfinished end after the settlement", async () => {
+    let commits = 0;
+    const settled = Promise.withResolvers<void>();
+    const { meter, writer } = start({
+      hold: hold(),
+      commit: async () => void commits++,
+      settle: () => settled.promise,
+    });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n");
+    void writer.close();
+    expect(await readText(reader)).toBe("data: a\n\n");
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
+    await passTicks();
+    expect([commits, received]).toEqual([0, ""]);
+    settled.resolve();
+    expect(await next).toBe("data: [DONE]\n");
+    expect(await readText(reader)).toBe("(end)");
+  });
+});
+
+describe("a meter that keeps a client alive", () => {
+  beforeEach(() => void jest.useFakeTimers());
+
   test("sends comments before the first byte, and again after each further silence", async () => {
     const { meter } = start({ keepaliveMs: 10 });
     const reader = meter.readable.getReader();
+    jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe(comment);
-    expect(meter.handedOn).toBe(true);
+    jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe(comment);
     await reader.cancel();
   });
@@ -253,17 +335,18 @@ describe("meter that keeps a client alive", () => {
     const reader = meter.readable.getReader();
     write(writer, "event: a\n");
     expect(await readText(reader)).toBe("event: a\n");
+    jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe(": keepalive\n");
     await reader.cancel();
   });
 
-  test.each(["data: {", "data: a\r", "event: a\r\n:"])("never sends a comment behind %j", async (half) => {
+  test.each(["data: {", "data: a\r", "event: a\r\n:"])("never sends a comment after %j", async (half) => {
     const { meter, writer } = start({ keepaliveMs: 2 });
     const reader = meter.readable.getReader();
     write(writer, half);
     let received = await readText(reader);
     const next = readText(reader);
-    await Bun.sleep(30);
+    jest.advanceTimersByTime(30);
     write(writer, "\n\n");
     received += await next;
     expect(received).toBe(`${half}\n\n`);
@@ -272,39 +355,33 @@ describe("meter that keeps a client alive", () => {
 
   test("sends one comment to a client that does not read, not one for every silence", async () => {
     const { meter, writer } = start({ keepaliveMs: 2 });
-    await Bun.sleep(60);
+    jest.advanceTimersByTime(60);
     void writer.close();
     expect(await readAll(meter.readable)).toBe(comment);
   });
 
   test("sends none as long as bytes come", async () => {
     const { meter, writer } = start({ keepaliveMs: 100 });
-    let longestGapMs = 0;
-    let lastWrite = performance.now();
-    async function writeNowAndThen(): Promise<void> {
-      for (let round = 0; round < 20; round++) {
-        write(writer, "data: a\n\n");
-        longestGapMs = Math.max(longestGapMs, performance.now() - lastWrite);
-        lastWrite = performance.now();
-        await Bun.sleep(10);
-      }
-      await writer.close();
+    const reader = meter.readable.getReader();
+    for (let round = 0; round < 20; round++) {
+      write(writer, "data: a\n\n");
+      expect(await readText(reader)).toBe("data: a\n\n");
+      jest.advanceTimersByTime(99);
     }
-    const [received] = await Promise.all([readAll(meter.readable), writeNowAndThen()]);
-    // A machine that stood still for so long was silent indeed.
-    if (longestGapMs < 90) expect(received).toBe("data: a\n\n".repeat(20));
+    await reader.cancel();
   });
 
-  test("leaves a byte order mark in front where it is", async () => {
+  test("leaves a byte order mark at the start", async () => {
     const { meter, writer } = start({ keepaliveMs: 1000 });
     write(writer, "\uFEFFdata: a\n\n");
     void writer.close();
     expect(await readAll(meter.readable)).toBe("\uFEFFdata: a\n\n");
   });
 
-  test("drops a byte order mark that a comment came before", async () => {
+  test("drops a byte order mark that follows a comment", async () => {
     const { meter, writer } = start({ keepaliveMs: 10 });
     const reader = meter.readable.getReader();
+    jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe(comment);
     write(writer, "\uFEFFdata: a\n\n");
     write(writer, "\uFEFFdata: b\n\n");
@@ -313,18 +390,15 @@ describe("meter that keeps a client alive", () => {
     await reader.cancel();
   });
 
-  test("leaves no timer behind, however the answer ends", async () => {
+  test("leaves no timer behind, however the response ends", async () => {
     const endings: ((started: Started) => Promise<unknown>)[] = [
       ({ meter }) => meter.readable.cancel(),
       ({ writer }) => writer.abort("broken"),
       ({ meter, writer }) => Promise.all([writer.close(), readAll(meter.readable)]),
     ];
     for (const end of endings) {
-      const started = start({ keepaliveMs: 5 });
-      await end(started);
-      const { handedOn } = started.meter;
-      await Bun.sleep(20);
-      expect(started.meter.handedOn).toBe(handedOn);
+      await end(start({ keepaliveMs: 5 }));
+      expect(jest.getTimerCount()).toBe(0);
     }
   });
 });
