@@ -54,6 +54,11 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     // Some agents repeat a wrong key for minutes unless told not to.
     headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
   },
+  invalid_json: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
+  },
   body_too_large: {
     status: 413,
     type: "invalid_request_error",
@@ -64,11 +69,6 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "rate_limit_error",
     message: "Too many bytes of request bodies are being held; try again shortly.",
     headers: { "retry-after": "2" },
-  },
-  invalid_json: {
-    status: 400,
-    type: "invalid_request_error",
-    message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
   path_without_v1: {

@@ -19,6 +19,7 @@ import { type RecordUsage, respond } from "./response/respond.ts";
 import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
+import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
 import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
@@ -81,12 +82,12 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
-  const read = await readBody(request, getEndpoint(path).isInference, {
+  const received = await readBody(request, getEndpoint(path).takesJson, {
     startReadTimeout,
     held,
     maxBytes: config.maxBodyBytes,
   });
-  const { body, stream, usageAdded } = await rewriteBody(path, read, config.rewrite);
+  const { body, length, stream, usageAdded } = await rewriteBody(path, received, config.rewrite);
   const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
   tracker.upstreamRequestSent();
@@ -94,7 +95,7 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     method: request.method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
-      keepLength: body === null || body instanceof ReadableStream,
+      contentLength: length,
       peerAddress,
       upstreamApiKey: config.upstream.apiKey,
       requestId: tracker.requestId,
@@ -112,16 +113,18 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
   );
 }
 
-interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: UpstreamRequest["body"];
+  /** Undefined for a body that is not held: its length is the client's. */
+  length: number | undefined;
 }
 
-/** @throws ProxyError if the backend may read in the body what the rules could not */
-async function rewriteBody(path: string, { body, held }: ReadBody, rules: RewriteRules): Promise<OutgoingBody> {
-  if (held === undefined) return { body, stream: false, usageAdded: noUsageAdded };
-  const rewritten = await rewriteRequest(path, held, rules);
+async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
+  if (!(body instanceof Uint8Array)) return { body, length: undefined, stream: false, usageAdded: noUsageAdded };
+  const rewritten = await rewriteRequest(path, body, rules);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  return { ...rewritten, body: rewritten.body ?? held };
+  const { pieces = [body], stream, usageAdded } = rewritten;
+  return { ...outgoingBodyOf(pieces), stream, usageAdded };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

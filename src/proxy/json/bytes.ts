@@ -1,3 +1,6 @@
+// Native searches over all of the bytes, of which `Buffer` itself has none.
+export { isAscii, isUtf8 } from "node:buffer";
+
 const colon = 0x3a;
 
 /** @returns where white space and byte order marks end; the length if nothing else follows */

@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { isUtf8 } from "./bytes.ts";
 import { continueScan, isComplete, startScan } from "./scan.ts";
 import type { JsonSlot } from "./slots.ts";
 import type { Steps } from "./steps.ts";

@@ -1,6 +1,6 @@
 import type { WallClock } from "../../time/clock.ts";
-import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import { findString } from "../json/decode.ts";
+import { findJson, findString } from "../json/decode.ts";
+import { createJsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
@@ -8,12 +8,14 @@ import type { RewriteRules } from "../rewrite/rules.ts";
 
 export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
 
+type Bytes = Uint8Array<ArrayBuffer>;
+
 /** How a GET of the model list or of the synthetic model is served. */
 export interface ModelListRequest {
   /** What the upstream is asked for. */
   pathAndQuery: string;
   /** Turns the body of the upstream's 200 into the client's; undefined to leave it as it is. */
-  edit: (list: string) => string | undefined;
+  edit: (list: Bytes) => Bytes | undefined;
 }
 
 /**
@@ -55,22 +57,18 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
  * @param list the body of a 200 response to `GET /v1/models`
  * @param createdSeconds for an entry that has no reasoning model's entry to copy, seconds since the epoch
  */
-export function withNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
-  const alias = findAlias(models);
-  const read = alias === undefined ? undefined : readList(list, [alias, models.reasoningModel ?? ""]);
-  if (alias === undefined || read === undefined || read.entries[0] !== undefined) return undefined;
+export function withNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
+  const read = readList(list, models);
+  if (read === undefined || read.synthetic !== undefined) return undefined;
   const editor = createJsonEditor();
-  editor.appendElement(read.data, newEntry(read.entries[1], alias, createdSeconds));
-  return editedText(editor, Buffer.from(list));
+  editor.appendElement(read.data, newEntry(read, createdSeconds));
+  return Buffer.concat(editor.apply(list) ?? []);
 }
 
 /** The synthetic model's own entry, for `GET /v1/models/<family>-nonthinking`; undefined as for the list. */
-export function findNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
-  const alias = findAlias(models);
-  const read = alias === undefined ? undefined : readList(list, [alias, models.reasoningModel ?? ""]);
-  if (alias === undefined || read === undefined) return undefined;
-  const [own, original] = read.entries;
-  return own ?? newEntry(original, alias, createdSeconds);
+export function findNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
+  const read = readList(list, models);
+  return read === undefined ? undefined : Buffer.from(read.synthetic ?? newEntry(read, createdSeconds));
 }
 
 function findAlias(models: ServedModels): string | undefined {
@@ -80,43 +78,49 @@ function findAlias(models: ServedModels): string | undefined {
 }
 
 interface ModelList {
+  alias: string;
   data: JsonSlot;
-  /** For each name asked for, the text of the first entry of that name. */
-  entries: (string | undefined)[];
+  /** The JSON of the first entry named as the alias, and as the reasoning model. */
+  synthetic: string | undefined;
+  reasoning: string | undefined;
 }
 
-function readList(list: string, names: readonly string[]): ModelList | undefined {
-  const bytes = Buffer.from(list);
-  const entries: (string | undefined)[] = [];
+/** Undefined if the reasoning model is not served, or this is not a list. */
+function readList(bytes: Bytes, models: ServedModels): ModelList | undefined {
+  const alias = findAlias(models);
+  if (alias === undefined) return undefined;
   const id = createSlot();
   const entry = createSlot({
     members: { id },
     onValue() {
-      const given = entry.kind === "object" ? findString(bytes, id) : undefined;
-      if (given === undefined) return;
-      for (const [index, name] of names.entries()) {
-        if (sameName(given, name)) entries[index] ??= bytes.toString("utf8", entry.start, entry.end);
-      }
+      const name = entry.kind === "object" ? findString(bytes, id) : undefined;
+      if (name === undefined) return;
+      if (sameName(name, alias)) list.synthetic ??= findJson(bytes, entry);
+      if (sameName(name, models.reasoningModel ?? "")) list.reasoning ??= findJson(bytes, entry);
     },
   });
-  const data = createSlot({ element: entry, onStart: () => (entries.length = 0) });
+  const data = createSlot({
+    element: entry,
+    onStart() {
+      list.synthetic = undefined;
+      list.reasoning = undefined;
+    },
+  });
+  const list: ModelList = { alias, data, synthetic: undefined, reasoning: undefined };
   const root = createSlot({ members: { data } });
-  const isList = readJson(bytes, root) && root.kind === "object" && data.kind === "array";
-  return isList ? { data, entries } : undefined;
+  return readJson(bytes, root) && root.kind === "object" && data.kind === "array" ? list : undefined;
 }
 
-function newEntry(original: string | undefined, id: string, created: number): string {
-  if (original === undefined) return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
-  const bytes = Buffer.from(original);
-  const ids = createRepeatedSlot(64);
-  const editor = createJsonEditor();
-  if (readJson(bytes, createSlot({ members: { id: ids.slot } }))) {
-    for (const given of ids.values) editor.replace(given, JSON.stringify(id));
+function newEntry({ alias, reasoning }: ModelList, created: number): string {
+  if (reasoning === undefined) {
+    return JSON.stringify({ id: alias, object: "model", created, owned_by: "tollgate" });
   }
-  return editedText(editor, bytes) ?? original;
+  const bytes = Buffer.from(reasoning);
+  const ids = createRepeatedSlot(maxDuplicates);
+  readJson(bytes, createSlot({ members: { id: ids.slot } }));
+  const editor = createJsonEditor();
+  for (const id of ids.values) editor.replace(id, JSON.stringify(alias));
+  return Buffer.concat(editor.apply(bytes) ?? [bytes]).toString();
 }
 
-function editedText(editor: JsonEditor, bytes: Uint8Array): string | undefined {
-  const edited = editor.apply(bytes);
-  return edited === undefined ? undefined : Buffer.from(edited).toString();
-}
+const maxDuplicates = 64;

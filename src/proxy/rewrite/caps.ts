@@ -1,4 +1,4 @@
-import { isAscii } from "node:buffer";
+import { isAscii } from "../json/bytes.ts";
 import { findNumber, findString } from "../json/decode.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue, RepeatedSlot } from "../json/slots.ts";

@@ -1,7 +1,7 @@
 /** What is rewritten in bodies of this path besides model name and caps. */
 export interface Endpoint {
-  /** An endpoint of the specification: its body is JSON whatever the content type, because backends read it as such. */
-  isInference: boolean;
+  /** A path of the specification, whose bodies backends read as JSON whatever their content type. */
+  takesJson: boolean;
   templateKwargs: boolean;
   /** Whether its system text is a leading message or a member of its own. */
   system: "message" | "member" | undefined;
@@ -9,7 +9,7 @@ export interface Endpoint {
   streamOptions: boolean;
 }
 
-const plain: Endpoint = { isInference: true, templateKwargs: false, system: undefined, streamOptions: false };
+const plain: Endpoint = { takesJson: true, templateKwargs: false, system: undefined, streamOptions: false };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/chat/completions", { ...plain, templateKwargs: true, system: "message", streamOptions: true }],
   ["/v1/completions", { ...plain, streamOptions: true }],
@@ -18,7 +18,7 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/responses", { ...plain, templateKwargs: true }],
 ]);
 
-const other: Endpoint = { ...plain, isInference: false };
+const other: Endpoint = { ...plain, takesJson: false };
 
 /**
  * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case

@@ -17,8 +17,8 @@ import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from 
 export type { RewriteRules } from "./rules.ts";
 
 export interface Rewritten {
-  /** The body to send; undefined if nothing changed and the original bytes are to be sent. */
-  body: Uint8Array<ArrayBuffer> | undefined;
+  /** The body to send, in views of the original and what was inserted; undefined if nothing changed. */
+  pieces: Uint8Array<ArrayBuffer>[] | undefined;
   /** The body requests a stream. */
   stream: boolean;
   usageAdded: UsageAdded;
@@ -29,7 +29,7 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = { body: undefined, stream: false, usageAdded: noUsageAdded };
+const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded };
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
@@ -37,14 +37,14 @@ const sharedSlices = createSlices(2);
 
 /**
  * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
- * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory besides
- * the edited body.
+ * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory for a body
+ * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
  * @returns a promise for a long body, which is read in slices so that no other request waits for it
  */
 export function rewriteRequest(
   path: string,
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   rules: RewriteRules,
   slices = sharedSlices,
 ): Rewritten | RefusedBody | Promise<Rewritten | RefusedBody> {
@@ -52,9 +52,13 @@ export function rewriteRequest(
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
-export function* rewriteInSteps(path: string, bytes: Uint8Array, rules: RewriteRules): Steps<Rewritten | RefusedBody> {
+export function* rewriteInSteps(
+  path: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  rules: RewriteRules,
+): Steps<Rewritten | RefusedBody> {
   const endpoint = getEndpoint(path);
-  if (isUtf16Or32(bytes)) return endpoint.isInference ? { refused: "not_utf8" } : untouched;
+  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
   const body = createRequestBody(bytes, endpoint);
   const isJson = yield* readJsonInSteps(bytes, body.root);
   if (!isJson || body.root.kind !== "object") return untouched;
@@ -73,7 +77,7 @@ export function* rewriteInSteps(path: string, bytes: Uint8Array, rules: RewriteR
     stream && endpoint.streamOptions
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
-  return { body: yield* editor.applyInSteps(bytes), stream, usageAdded };
+  return { pieces: editor.apply(bytes), stream, usageAdded };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */

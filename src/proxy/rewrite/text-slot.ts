@@ -27,8 +27,9 @@ export function createTextSlot(bytes: Uint8Array): TextSlot {
     members: { type, text },
     onValue() {
       if (part.kind !== "object" || !isString(bytes, type, "text")) return;
-      if (parts.length === maxParts) parts.splice(maxParts / 2, 1);
-      parts.push(text.kind === "string" ? contentOf(text) : noPart);
+      const content = text.kind === "string" ? contentOf(text) : noPart;
+      if (parts.length < maxParts) parts.push(content);
+      else parts.copyWithin(maxParts / 2, maxParts / 2 + 1)[maxParts - 1] = content;
     },
   });
   const slot = createSlot({

@@ -6,7 +6,7 @@ import { readEventUsage, type StreamUsage } from "./token-counts.ts";
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 export interface EventStreamUsageParser {
   push(chunk: Uint8Array): void;
-  /** The usage of the events pushed so far. */
+  /** The usage of the events that are complete. */
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
   end(): Usage;

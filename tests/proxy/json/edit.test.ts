@@ -21,7 +21,7 @@ function edited(text: string, edit: (editor: JsonEditor, looked: Looked) => void
   const editor = createJsonEditor();
   edit(editor, { ...looked, root });
   const result = editor.apply(bytes);
-  return result === undefined ? undefined : Buffer.from(result).toString();
+  return result === undefined ? undefined : Buffer.concat(result).toString();
 }
 
 test("an editor without edits has no result", () => {
@@ -131,13 +131,13 @@ function editEverything(editor: JsonEditor, { root, a, list, text }: Looked): vo
   editor.addMember(root, "new", "[1]");
 }
 
-test("a long text is copied in one step for each 256 KiB", () => {
-  const bytes = Buffer.alloc(1 << 20, " ").fill("[]", 0, 2);
+test("an edited text is made of views of the original and what was inserted", () => {
+  const bytes = Buffer.from("[ ]");
   const root = createSlot();
   expect(readJson(bytes, root)).toBe(true);
   const editor = createJsonEditor();
-  expect(Array.from(editor.applyInSteps(bytes))).toBeEmpty();
   editor.appendElement(root, "1");
-  expect(Array.from(editor.applyInSteps(bytes))).toHaveLength(3);
-  expect(Buffer.from(editor.apply(bytes) ?? []).toString()).toBe(`[1]${" ".repeat((1 << 20) - 2)}`);
+  const pieces = editor.apply(bytes) ?? [];
+  expect(pieces.map((piece) => Buffer.from(piece).toString())).toEqual(["[", "1", " ]"]);
+  expect(pieces.map(({ buffer }) => buffer === bytes.buffer)).toEqual([true, false, true]);
 });

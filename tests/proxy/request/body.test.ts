@@ -64,7 +64,7 @@ describe("readBody", () => {
   }
 
   const textOf = (result: ReadBody | string): string | undefined =>
-    typeof result === "string" ? result : result.held && new TextDecoder().decode(result.held);
+    result instanceof Uint8Array ? Buffer.from(result).toString() : undefined;
 
   test("holds a body of known, unknown or large size whole", async () => {
     expect(textOf(await read(post({ ...open, "content-length": "2" })))).toBe("{}");
@@ -76,15 +76,8 @@ describe("readBody", () => {
     expect(textOf(await read(post(declared, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
   });
 
-  test("takes a length that was sent twice for an unknown one", async () => {
-    expect(textOf(await read(post({ ...open, "content-length": "2, 2" })))).toBe("{}");
-  });
-
   test("reads a missing body as empty", async () => {
-    expect(await read(new Request("http://h/", { method: "POST" }))).toEqual({
-      body: new Uint8Array(),
-      held: new Uint8Array(),
-    });
+    expect(await read(new Request("http://h/", { method: "POST" }))).toEqual(new Uint8Array());
   });
 
   test("refuses a body over the limit, without reading one whose length is declared", async () => {
@@ -133,6 +126,6 @@ describe("readBody", () => {
   ])("streams %s, every byte of it", async (_, headers, body, rewritesPath) => {
     const result = await read(post(headers, chunked([body.slice(0, 1), body.slice(1)])), { rewritesPath });
     expect(textOf(result)).toBeUndefined();
-    expect(await new Response((result as ReadBody).body).text()).toBe(body);
+    expect(await new Response(result as ReadableStream).text()).toBe(body);
   });
 });

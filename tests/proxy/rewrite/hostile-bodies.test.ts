@@ -8,7 +8,7 @@ const everyRule = rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsag
 const mebibyte = 1024 * 1024;
 
 /** @returns how long each step took */
-function runSteps({ outcome }: HostileBody, bytes: Uint8Array): number[] {
+function runSteps({ outcome }: HostileBody, bytes: Uint8Array<ArrayBuffer>): number[] {
   const steps = rewriteInSteps("/v1/chat/completions", bytes, everyRule);
   const tookMs: number[] = [];
   for (;;) {
@@ -17,7 +17,7 @@ function runSteps({ outcome }: HostileBody, bytes: Uint8Array): number[] {
     tookMs.push(performance.now() - begunMs);
     if (step.done !== true) continue;
     const { value } = step;
-    expect("refused" in value ? "refused" : value.body === undefined ? "unchanged" : "edited").toBe(outcome);
+    expect("refused" in value ? "refused" : value.pieces === undefined ? "unchanged" : "edited").toBe(outcome);
     return tookMs;
   }
 }
@@ -29,13 +29,13 @@ describe("a hostile body is read in short steps", () => {
     const runs = Array.from({ length: 3 }, () => runSteps(body, bytes));
     const [steps = []] = runs;
     const longestMs = Math.max(...steps.map((_, index) => Math.min(...runs.map((run) => run[index] ?? 0))));
-    // For each 16 KiB read, each 64 KiB counted and each 256 KiB copied.
-    expect(steps.length).toBeWithin(4 * 64, 4 * (64 + 16 + 4) + 10);
+    // For each 16 KiB read and each 64 KiB counted.
+    expect(steps.length).toBeWithin(4 * 64, 4 * (64 + 16) + 10);
     expect(longestMs).toBeLessThan(5);
   });
 });
 
-describe("a hostile body of 64 MiB needs less than three times its memory", () => {
+describe("a hostile body of 64 MiB needs little memory besides its own", () => {
   const names = [
     "empty messages",
     "messages",
@@ -50,7 +50,7 @@ describe("a hostile body of 64 MiB needs less than three times its memory", () =
     const script = new URL("../../support/measure-rewrite.ts", import.meta.url).pathname;
     const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
     const measure = JSON.parse(stdout.toString()) as RewriteMeasure;
-    expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(3);
+    expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(2);
     expect(measure.slices).toBeGreaterThan(10);
   });
 });
