@@ -207,7 +207,8 @@ async function adminDepsOf(
 function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstream"] {
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return async (signal) => {
-    const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
+    const init: BunFetchRequestInit = { headers, signal, redirect: "manual", proxy: false, keepalive: false };
+    const response = await fetch(`${baseUrl}/v1/models`, init);
     await response.body?.cancel();
     return { ok: response.status < 500 };
   };

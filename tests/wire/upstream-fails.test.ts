@@ -73,34 +73,50 @@ describe("before its response", () => {
       });
     },
   );
+});
 
-  test("a POST that finds its kept connection closed is sent once more", async () => {
+describe("the connection of a request", () => {
+  function send(method: string, path = "/v1/embeddings"): Promise<Response> {
     const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    await (
-      await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })
-    ).text();
+    const body = method === "POST" || method === "PUT" ? { body: '{"model":"m","input":"a"}' } : {};
+    return fetch(gate.url + path, { method, headers, ...body });
+  }
+
+  /** The number of the connection that the request came to the backend over. */
+  async function connectionOf(...request: Parameters<typeof send>): Promise<number> {
     backend.clear();
-    backend.next("reset-before-head");
-    const response = await fetch(`${gate.url}/v1/embeddings`, {
-      method: "POST",
-      headers,
-      body: '{"model":"m","input":"b"}',
-    });
-    expect(response.status).toBe(200);
-    expect(backend.requests()).toHaveLength(2);
+    await (await send(...request)).text();
+    return (await backend.waitFor(({ type }) => type === "request")).connection;
+  }
+
+  test.each(["POST", "PATCH", "DELETE"])(
+    "of a %s is reset before the response, though it is a pooled one: the request is not sent again",
+    async (method) => {
+      await (await send("POST")).text();
+      backend.clear();
+      backend.next("reset-before-head");
+      const response = await send(method);
+      expect(response.status).toBe(502);
+      expect(await response.json()).toEqual(unreachable);
+      expect(backend.requests()).toHaveLength(1);
+    },
+  );
+
+  test("of a POST is new while the pooled one may be closing; that of a GET never is", async () => {
+    const pooled = await connectionOf("POST");
+    expect(await connectionOf("POST")).toBe(pooled);
+    // The clients are idle.
+    await Bun.sleep(1_600);
+    expect(await connectionOf("POST")).not.toBe(pooled);
+    expect(await connectionOf("GET", "/v1/models")).toBe(pooled);
+    expect(await connectionOf("POST")).toBe(pooled);
   });
 
-  test("an upload, which could not be sent once more, goes over a connection of its own", async () => {
-    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    const connectionOf = async (method: string, path: string): Promise<number> => {
-      backend.clear();
-      await (await fetch(gate.url + path, { method, headers, body: '{"model":"m","input":"a"}' })).text();
-      return (await backend.waitFor(({ type }) => type === "request")).connection;
-    };
-    const kept = await connectionOf("POST", "/v1/embeddings");
-    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
-    expect(await connectionOf("PUT", "/v1/files/1")).not.toBe(kept);
-    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
+  test("of an upload is its own, because it can be sent only once", async () => {
+    const pooled = await connectionOf("POST");
+    expect(await connectionOf("POST")).toBe(pooled);
+    expect(await connectionOf("PUT", "/v1/files/1")).not.toBe(pooled);
+    expect(await connectionOf("POST")).toBe(pooled);
   });
 });
 
