@@ -1,6 +1,6 @@
 import { defineConfig } from "drizzle-kit";
 
-/** `bun drizzle-kit generate --config drizzle/drizzle.config.ts` writes the next migration from `src/store/schema.ts`. */
+/** `bun drizzle-kit generate --config drizzle/drizzle.config.ts` writes the next SQLite migration. */
 export default defineConfig({
   dialect: "sqlite",
   schema: "./src/store/schema.ts",

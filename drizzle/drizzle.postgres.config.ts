@@ -1,6 +1,6 @@
 import { defineConfig } from "drizzle-kit";
 
-/** `bun drizzle-kit generate --config drizzle/drizzle.postgres.config.ts` writes the next migration for PostgreSQL. */
+/** `bun drizzle-kit generate --config drizzle/drizzle.postgres.config.ts` writes the next PostgreSQL migration. */
 export default defineConfig({
   dialect: "postgresql",
   schema: "./src/store/postgres/schema.ts",

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "./proxy/errors.ts";
+import { isPathWithoutV1 } from "./proxy/request/target.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
 export interface AppDeps {
@@ -9,13 +10,14 @@ export interface AppDeps {
   proxy: Proxy;
 }
 
-/** What the console's typed client is made from. */
+/** The type that the console's client is made from. */
 export type App = ReturnType<typeof createAdminApp>;
 
 const options = {
-  // Elysia routes by the Host header unless told otherwise (1.4.30): a short one shifts the path.
+  // By default Elysia (1.4.30) looks for the path from a fixed offset of the URL, so that a short Host header shifts it.
+  // Remove when the default handles every Host header.
   handler: { standardHostname: false },
-  // `/v1` is nothing, `/v1/` is the backend's.
+  // `/v1` is not found; `/v1/` is forwarded.
   strictPath: true,
 } as const;
 
@@ -25,28 +27,28 @@ export function createAdminApp(deps: AdminDeps) {
 }
 
 /**
- * Both sides on one port, as two apps: in one, Elysia has every request pay for the cookies and hooks of the admin API,
- * which is a seventh of what a small completion costs.
+ * Proxy, admin API and console on one port, as two apps: in one app, every request would pay for the cookies and hooks
+ * of the admin API (Elysia 1.4.30), a seventh of the cost of a small completion. Remove when it would not.
  */
 export function createApp({ admin, proxy }: AppDeps): Fetcher {
   const [proxyApp, adminApp] = [createProxyApp(proxy), createAdminApp(admin)];
-  return { fetch: (request) => (isForProxy(request.url) ? proxyApp : adminApp).fetch(request) };
+  return { fetch: (request) => (isForProxy(request) ? proxyApp : adminApp).fetch(request) };
 }
 
-/** With an invalid Host a URL is its path alone. */
-function isForProxy(url: string): boolean {
-  return /^(?:https?:\/\/[^/]*)?\/v1(?:[/?]|$)/.test(url);
+/** With an invalid Host, a URL is only its path. Remove when `request.url` is absolute then too (Bun 1.4.5). */
+function isForProxy(request: Request): boolean {
+  return /^(?:https?:\/\/[^/]*)?\/+v1(?:[/?]|$)/.test(request.url) || isPathWithoutV1(request);
 }
 
-/** `/v1` alone. */
+/** The proxy only, for a port of its own. */
 export function createProxyApp(proxy: Proxy): Fetcher {
-  return new Elysia(options).use(proxyRoutes(proxy)).all("/*", ({ request }) => proxy.refuse(request, "not_found"));
+  return new Elysia(options).use(proxyRoutes(proxy));
 }
 
-/** All but `/v1`, for a port of its own: there the console must not take those paths for pages of its own. */
+/** The admin API and the console, for a port of their own. Without the 404s, the console would serve its page under `/v1`. */
 export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
-  const nothing = (): Response => errorResponse("not_found");
-  return new Elysia(options).all("/v1", nothing).all("/v1/*", nothing).use(createAdminApp(deps));
+  const notFound = (): Response => errorResponse("not_found");
+  return new Elysia(options).all("/v1", notFound).all("/v1/*", notFound).use(createAdminApp(deps));
 }
 
 export interface Fetcher {

@@ -3,32 +3,32 @@ import { Value } from "@sinclair/typebox/value";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One variable: what its text is read as, what it may be, and the words for who got it wrong. */
+/** One environment variable: how its text is parsed, its schema, and the description of valid values. */
 interface Variable<S extends TSchema> {
   schema: S;
   read: (text: string) => unknown;
   allowed: string;
-  /** A secret's value is never repeated, not even a wrong one. */
+  /** The value of a secret is never shown, not even an invalid one. */
   secret?: boolean;
 }
 
-const unreadable = Symbol("unreadable");
+const invalid = Symbol("invalid");
 
 const integer = (options: { minimum: number; maximum: number; default: number }) => ({
   schema: Type.Integer(options),
-  read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : unreadable),
+  read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : invalid),
   allowed: `a whole number from ${options.minimum} to ${options.maximum}`,
 });
 
-/** 0 lets the system choose a free one. */
+/** 0: the kernel chooses a free port. */
 const port = integer({ minimum: 0, maximum: 65_535, default: 8080 });
 
-/** Timers in JavaScript overflow past 2^31 ms; a day under that is room enough. */
+/** JavaScript timers overflow above 2^31 ms, which is 2 147 483 seconds. */
 const maxSeconds = 2_000_000;
 
 const seconds = (options: { default: number; exclusiveMinimum?: number }) => ({
   schema: Type.Number({ minimum: 0, maximum: maxSeconds, ...options }),
-  read: (text: string) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : unreadable),
+  read: (text: string) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : invalid),
   allowed: `seconds${options.exclusiveMinimum === undefined ? "" : " above 0"}, up to ${maxSeconds}, decimals allowed`,
 });
 
@@ -53,18 +53,18 @@ const list = (value: string) =>
 
 function readUpstreamUrl(value: string): unknown {
   const url = URL.parse(value);
-  if (url === null || !["http:", "https:"].includes(url.protocol)) return unreadable;
-  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return unreadable;
+  if (url === null || !["http:", "https:"].includes(url.protocol)) return invalid;
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return invalid;
   return url.origin + url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "").replace(/\/+$/, "");
 }
 
 function readOrigins(value: string): unknown {
   if (value.trim() === "*") return "*";
   const origins = list(value);
-  return origins.length > 0 && origins.every(isOrigin) ? origins : unreadable;
+  return origins.length > 0 && origins.every(isOrigin) ? origins : invalid;
 }
 
-/** Extensions and apps built on browsers have schemes of their own, for which `URL` knows no origin. */
+/** Browser extensions and browser-based apps have their own schemes, for which `URL` gives no origin. */
 function isOrigin(given: string): boolean {
   const url = URL.parse(given);
   return url !== null && url.host !== "" && given === `${url.protocol}//${url.host}`;
@@ -102,6 +102,8 @@ const variables = {
   PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
   MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
+  MAX_BODY_BYTES: integer({ minimum: 1024, maximum: 1024 ** 3, default: 64 * 1024 ** 2 }),
+  MAX_HELD_BYTES: integer({ minimum: 4096, maximum: 2 ** 40, default: 1024 ** 3 }),
   HOST: text(Type.String({ default: "127.0.0.1", pattern: "^[^\\s/]+$" }), "an address or name to listen on"),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
@@ -113,7 +115,7 @@ const variables = {
   PROCESSES: {
     schema: Type.Union([Type.Literal("auto"), Type.Integer({ minimum: 1, maximum: 256 })], { default: 1 }),
     read: (value: string) =>
-      value.toLowerCase() === "auto" ? "auto" : /^\d{1,3}$/.test(value) ? Number(value) : unreadable,
+      value.toLowerCase() === "auto" ? "auto" : /^\d{1,3}$/.test(value) ? Number(value) : invalid,
     allowed: "auto or a whole number from 1 to 256",
   },
   ADMIN_USERNAME: text(Type.String({ default: "admin" }), "a user name"),
@@ -134,13 +136,13 @@ const variables = {
   },
 } satisfies Record<string, Variable<TSchema>>;
 
-/** All there are, so that no document leaves one out. */
+/** The names of all settings; a test checks that the README lists them. */
 export const variableNames: readonly string[] = Object.keys(variables);
 
 type Variables = typeof variables;
 type Settings = Static<TObject<{ [Name in keyof Variables]: Variables[Name]["schema"] }>>;
 
-/** Everything an operator can set, read and checked once. Times are milliseconds. */
+/** All settings, parsed and validated. Times are in milliseconds. */
 export type Config = ReturnType<typeof configFrom>;
 
 export class ConfigError extends Error {
@@ -151,16 +153,16 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment.
- * @param terminal whether standard output is a terminal, which decides the log's default format
- * @throws ConfigError with every problem, one line each
+ * Parses the environment.
+ * @param terminal whether standard output is a terminal, which determines the default log format
+ * @throws ConfigError with one line for each problem
  */
 export function readConfig(environment: Environment, terminal: boolean): Config {
   const problems: string[] = [];
   const settings: Record<string, unknown> = {};
   for (const [name, variable] of Object.entries<Variable<TSchema>>(variables)) {
     const given = environment[name];
-    // An empty value counts as unset: compose files and unit files pass variables through that way.
+    // An empty value counts as unset, because compose and unit files pass unset variables that way.
     const value: unknown = given === undefined || given === "" ? variable.schema.default : variable.read(given);
     if (value === undefined) continue;
     if (Value.Check(variable.schema, value)) settings[name] = value;
@@ -172,7 +174,7 @@ export function readConfig(environment: Environment, terminal: boolean): Config 
 }
 
 function wrongValue(name: string, variable: Variable<TSchema>, given: string): string {
-  // A user and password in an address are secrets too.
+  // An address may contain a password.
   const shown = variable.secret === true || given.includes("@") ? "its value" : JSON.stringify(given);
   return `${name}: ${shown} is not allowed; use ${variable.allowed}`;
 }
@@ -182,13 +184,18 @@ function contradictions(settings: Settings): string[] {
   if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0 && settings.ADMIN_PORT === settings.PORT) {
     problems.push(`ADMIN_PORT: "${settings.ADMIN_PORT}" is not allowed; use another port than PORT, or leave it unset`);
   }
+  if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
+    problems.push(
+      "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
+    );
+  }
   if (settings.DATABASE_URL !== undefined && settings.SECRET_KEY === undefined) {
-    problems.push("SECRET_KEY: must be set where DATABASE_URL is, since every instance has to sign alike");
+    problems.push("SECRET_KEY: must be set together with DATABASE_URL; use the same value for all instances");
   }
   return problems;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Config is this function's shape
+// oxlint-disable-next-line typescript/explicit-function-return-type -- Config is the type of its result
 function configFrom(settings: Settings, terminal: boolean) {
   return {
     upstream: {
@@ -208,6 +215,9 @@ function configFrom(settings: Settings, terminal: boolean) {
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       forceStreamUsage: settings.PROXY_FORCE_STREAM_USAGE,
     },
+    maxBodyBytes: settings.MAX_BODY_BYTES,
+    /** Of all requests together; a key gets a quarter. */
+    maxHeldBytes: settings.MAX_HELD_BYTES,
     /** 0: never. */
     sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
     corsOrigins: settings.PROXY_CORS_ORIGINS,
@@ -222,7 +232,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       password: settings.ADMIN_PASSWORD,
       secretKey: settings.SECRET_KEY,
     },
-    /** How many reverse proxies in front append to X-Forwarded-For. */
+    /** Number of trusted reverse proxies that append to X-Forwarded-For. */
     trustProxy: settings.TRUST_PROXY,
     metrics: { token: settings.METRICS_TOKEN, perKey: settings.METRICS_PER_KEY === "on" },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,

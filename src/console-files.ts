@@ -2,19 +2,17 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Elysia } from "elysia";
 
-/** One file of the built console, ready to send. Forms are what the build wrote beside it. */
-interface Asset {
-  headers: Readonly<Record<string, string>>;
-  forms: readonly Form[];
-}
+type Encoding = "br" | "gzip" | "identity";
 
+/** One form of a file: as it is, or as the build compressed it. */
 interface Form {
-  encoding: "br" | "gzip" | "identity";
+  encoding: Encoding;
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;
 }
 
-type Console = ReadonlyMap<string, Asset>;
+/** The forms of each file by its path, the best compression first. */
+type Files = ReadonlyMap<string, readonly Form[]>;
 
 const contentTypes: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
@@ -23,104 +21,94 @@ const contentTypes: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** Best compression first: of what a client likes equally, the first is sent. */
-const suffixes = [
+const suffixes: readonly (readonly [Encoding, string])[] = [
   ["br", ".br"],
   ["gzip", ".gz"],
   ["identity", ""],
-] as const;
+];
 
-const guards: Readonly<Record<string, string>> = {
-  // Nothing inline and nothing from elsewhere: a key's name that slipped through as HTML could still do nothing.
+const securityHeaders: Readonly<Record<string, string>> = {
+  // Nothing inline and nothing from other origins: HTML in a key's name could do nothing even if it were not escaped.
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
-  // For browsers that know no frame-ancestors.
+  // For browsers without frame-ancestors.
   "x-frame-options": "DENY",
-  // Addresses of the console hold key ids and filters.
+  // The console's addresses hold key ids and filters.
   "referrer-policy": "no-referrer",
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** From source the console is where its build puts it; in the compiled program it is embedded beside the modules. */
+/** From source, the folder that the build writes; in the compiled program, the copy embedded beside the modules. */
 const builtConsole = Bun.isStandaloneExecutable
   ? join(import.meta.dir, "dist")
   : join(import.meta.dir, "..", "console", "dist");
 
 /**
- * Serves the built console: the page at every address that is no file, and its files, compressed as the build left them.
- *
- * Not by `@elysiajs/static` (1.4.10): it sends neither the `.br` nor the `.gz` that lie beside a file, answers no HEAD,
- * and takes its entity tags from the plain bytes alone. Everything fits into memory, so a request never meets the disk,
- * and a path can only ever name what was read at the start.
+ * Serves the built console: its files, compressed as the build left them, and the page at every other address that has
+ * no extension. Reads the folder once: a request then reaches only what was there, never the disk, and a rebuild does
+ * not mix with the version that is served.
  */
 export function consoleRoutes(folder: string = builtConsole): Elysia {
-  const built = readConsole(folder);
+  const files = readFiles(folder);
   const app = new Elysia();
-  app.all("/*", ({ request }) => consoleResponse(built, request), { parse: "none" });
-  // Typed as if it had no routes: the console's client is made from the type, and calls the API alone.
+  app.all("/*", ({ request }) => consoleResponse(files, request), { parse: "none" });
+  // The plain type keeps this route out of the console's client.
   return app;
 }
 
-function readConsole(folder: string): Console {
+function readFiles(folder: string): Files {
   if (!existsSync(join(folder, "index.html"))) return new Map();
-  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
-    Object.hasOwn(contentTypes, extensionOf(name)),
-  );
-  return new Map(names.map((name) => [`/${name.replaceAll("\\", "/")}`, readAsset(folder, name)]));
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const served = names.filter((name) => Object.hasOwn(contentTypes, extensionOf(name)));
+  return new Map(served.map((name) => [`/${name.replaceAll("\\", "/")}`, readForms(join(folder, name))]));
 }
 
-function readAsset(folder: string, name: string): Asset {
-  const forms = suffixes.flatMap(([encoding, suffix]): Form[] => {
-    const file = join(folder, name + suffix);
-    if (!existsSync(file)) return [];
-    const bytes = new Uint8Array(readFileSync(file));
-    // Strong, and of the very bytes: a compressed form is another representation (RFC 9110, section 8.8.3.3).
+function readForms(file: string): Form[] {
+  return suffixes.flatMap(([encoding, suffix]) => {
+    if (!existsSync(file + suffix)) return [];
+    const bytes = new Uint8Array(readFileSync(file + suffix));
+    // A compressed form is another representation and needs its own tag (RFC 9110, section 8.8.3.3).
     return [{ encoding, bytes, etag: `"${Bun.hash(bytes).toString(36)}"` }];
   });
-  // The build names everything under assets by its content; what keeps its name is asked for again each time.
-  const hashed = /^assets[/\\]/.test(name);
-  return {
-    forms,
-    headers: {
-      ...guards,
-      "content-type": contentTypes[extensionOf(name)] ?? "application/octet-stream",
-      "cache-control": hashed ? "public, max-age=31536000, immutable" : "no-cache",
-      vary: "accept-encoding",
-    },
-  };
 }
 
-function consoleResponse(built: Console, request: Request): Response {
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    return new Response("Method not allowed\n", { status: 405, headers: { ...guards, allow: "GET, HEAD" } });
-  }
+function consoleResponse(files: Files, request: Request): Response {
+  if (request.method !== "GET" && request.method !== "HEAD")
+    return textResponse(405, "Method not allowed\n", { allow: "GET, HEAD" });
   const { pathname } = new URL(request.url);
-  const asset = built.get(pathname) ?? (isPage(pathname) ? built.get("/index.html") : undefined);
-  if (asset !== undefined) return assetResponse(asset, request);
-  return built.size === 0 && isPage(pathname) ? notBuilt() : notFound();
+  const path = !files.has(pathname) && isPage(pathname) ? "/index.html" : pathname;
+  const forms = files.get(path);
+  if (forms !== undefined) return fileResponse(path, forms, request.headers);
+  return files.size === 0 && isPage(pathname) ? textResponse(503, notBuilt) : textResponse(404, "Not found\n");
 }
 
-/** The console's own addresses have no extension: a missing file must not be answered with a page. */
+/** The console's own addresses have no extension. A missing file must not be replaced by the page. */
 const isPage = (pathname: string): boolean => !pathname.startsWith("/assets/") && extensionOf(pathname) === "";
 
-function assetResponse({ forms, headers }: Asset, request: Request): Response {
-  const form = preferredForm(forms, request.headers.get("accept-encoding") ?? "");
-  if (form === undefined) return notFound();
-  const answer = { ...headers, etag: form.etag };
-  if (isKnown(form.etag, request.headers.get("if-none-match")))
-    return new Response(null, { status: 304, headers: answer });
-  const encoded = form.encoding === "identity" ? answer : { ...answer, "content-encoding": form.encoding };
-  return new Response(form.bytes, { headers: encoded });
+function fileResponse(path: string, forms: readonly Form[], request: Headers): Response {
+  const form = preferredForm(forms, request.get("accept-encoding") ?? "");
+  if (form === undefined) return textResponse(404, "Not found\n");
+  const headers = {
+    ...securityHeaders,
+    "content-type": contentTypes[extensionOf(path)] ?? "application/octet-stream",
+    // The build names everything under assets by its content; browsers revalidate the other files each time.
+    "cache-control": path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
+    vary: "accept-encoding",
+    etag: form.etag,
+  };
+  if (matches(form.etag, request.get("if-none-match"))) return new Response(null, { status: 304, headers });
+  const encoding = form.encoding === "identity" ? {} : { "content-encoding": form.encoding };
+  return new Response(form.bytes, { headers: { ...headers, ...encoding } });
 }
 
-/** RFC 9110, section 12.5.3. A client that refuses every form gets the plain one, as that section allows. */
+/** RFC 9110, section 12.5.3. A client that accepts no form gets the uncompressed one, as that section allows. */
 function preferredForm(forms: readonly Form[], acceptEncoding: string): Form | undefined {
   const weights = encodingWeights(acceptEncoding);
   const any = weights.get("*");
+  // Any encoding that the client names is better than an `identity` that it does not name.
   const weightOf = ({ encoding }: Form): number =>
-    // Whoever does not mention it takes plain bytes, but likes any named encoding better.
     weights.get(encoding) ?? any ?? (encoding === "identity" ? 0.0001 : 0);
   const [best] = forms.toSorted((a, b) => weightOf(b) - weightOf(a));
   return best !== undefined && weightOf(best) > 0 ? best : forms.at(-1);
@@ -136,23 +124,17 @@ function encodingWeights(acceptEncoding: string): ReadonlyMap<string, number> {
   );
 }
 
-/** If-None-Match compares weakly (RFC 9110, section 13.1.2): proxies that recompress mark tags as weak. */
-function isKnown(etag: string, ifNoneMatch: string | null): boolean {
-  if (ifNoneMatch === null) return false;
-  return ifNoneMatch.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+/** If-None-Match compares weakly (RFC 9110, section 13.1.2): proxies that recompress a response mark its tag as weak. */
+function matches(etag: string, ifNoneMatch: string | null): boolean {
+  const tags = ifNoneMatch?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+  return tags.includes("*") || tags.includes(etag);
 }
 
-const notFound = (): Response =>
-  new Response("Not found\n", { status: 404, headers: { ...guards, "cache-control": "no-cache" } });
+/** From source only: the compiled program has its console embedded. */
+const notBuilt =
+  "The console is not built. Run `bun run build:console` and restart Tollgate.\nThe API at /api and /v1 works without it.\n";
 
-/** Only from source: the compiled program holds its console. */
-const notBuilt = (): Response =>
-  new Response(
-    "The console is not built. Run `bun run build:console` and start Tollgate again.\nThe API at /api and /v1 works without it.\n",
-    {
-      status: 503,
-      headers: { ...guards, "cache-control": "no-cache" },
-    },
-  );
+const textResponse = (status: number, text: string, headers: Record<string, string> = {}): Response =>
+  new Response(text, { status, headers: { ...securityHeaders, "cache-control": "no-cache", ...headers } });
 
 const extensionOf = (name: string): string => /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";

@@ -16,7 +16,7 @@ export interface UsageEvent extends Usage {
   /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */
-  requestCount?: 0;
+  requestCount?: 0 | 1;
 }
 
 /** How a request ended; log and metrics use the same words. */
@@ -24,6 +24,10 @@ export type Outcome = "completed" | "client_left" | "upstream_failed" | "timed_o
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {
+  /** The `X-Request-Id` that client, backend and log share. */
+  requestId: string;
+  /** The client as the outermost trusted reverse proxy saw it. */
+  clientAddress: string;
   method: string;
   path: string;
   /** The client's status; 499 if it left before the response head. */

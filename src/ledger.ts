@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
-import type { WallClock } from "./time/clock.ts";
-import type { Log } from "./log/log.ts";
-import { minuteOf } from "./time/seoul.ts";
 import type { UsageEvent } from "./domain.ts";
+import type { Log } from "./log/log.ts";
 import type { FlushId, UsageIncrement, UsageStore } from "./store/store.ts";
+import type { WallClock } from "./time/clock.ts";
+import { minuteOf } from "./time/seoul.ts";
 
-/** Turns receipts into committed counts. */
+/** Adds usage events up and commits them to the store. */
 export interface Ledger {
   /**
-   * Resolves once the receipt is committed, or after a second where storage is sick: the count then waits in memory.
-   * Never rejects: a response must not fail because its count is late.
+   * Resolves once the event is committed. If the database is unavailable it resolves after `waitLimitMs` at the latest, and
+   * the event stays buffered in memory. Never rejects: a response must not fail because its usage is late.
    */
   record(event: UsageEvent): Promise<void>;
-  /** What waits to be written. */
+  /** What is not committed yet, and for how long the oldest event has waited. */
   waiting(): { requests: number; keys: number; sinceMs: number };
-  /** Writes what can be written and stops. */
+  /** Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged. */
   close(): Promise<void>;
 }
 
@@ -22,38 +22,37 @@ export interface LedgerOptions {
   store: Pick<UsageStore, "add">;
   clock: WallClock;
   log: Log;
-  /** Told of every flush: how long it took where it went through. */
+  /** Called after each attempt to write a flush. */
   observer?: { committed(durationMs: number): void; commitFailed(): void };
-  /** How long a response waits for its count. */
+  /** How long a response waits for its commit. */
   waitLimitMs?: number;
-  /** Pause after a failed flush; it doubles up to `slowestRetryMs`. */
+  /** Pause after a failed flush; it doubles up to `maxRetryMs`. */
   firstRetryMs?: number;
-  slowestRetryMs?: number;
-  /** How long `close` tries. */
-  closingMs?: number;
+  maxRetryMs?: number;
+  closeTimeoutMs?: number;
 }
 
-/** What came together while the flush before was being written. */
+/** The events that arrive while the previous flush is being written. */
 interface Batch {
-  /** By minute and key: memory is bounded by those, however many requests there are. */
-  counts: Map<string, UsageIncrement>;
-  /** When its first receipt came, on the clock. */
+  /** By minute and key, so memory does not grow with the number of requests. */
+  increments: Map<string, UsageIncrement>;
+  /** When its first event arrived, epoch milliseconds. */
   since: number;
-  /** Resolves when the batch is committed, or when nobody shall wait for it any longer. */
+  /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
   settled: PromiseWithResolvers<void>;
   waitTimer: Timer | undefined;
 }
 
 const newBatch = (): Batch => ({
-  counts: new Map(),
+  increments: new Map(),
   since: 0,
   settled: Promise.withResolvers(),
   waitTimer: undefined,
 });
 
 /**
- * Natural group commit: a flush begins as soon as the one before it ends, and takes all that came meanwhile. There is no
- * timer to wait for when it is quiet, and batches grow by themselves when it is not.
+ * Natural group commit: a flush starts as soon as the previous one ends, and takes everything that arrived meanwhile. Under
+ * low load no event waits for a timer; under high load the batches grow.
  */
 export function createLedger(options: LedgerOptions): Ledger {
   const {
@@ -63,67 +62,67 @@ export function createLedger(options: LedgerOptions): Ledger {
     observer,
     waitLimitMs = 1000,
     firstRetryMs = 50,
-    slowestRetryMs = 2000,
-    closingMs = 5000,
+    maxRetryMs = 2000,
+    closeTimeoutMs = 5000,
   } = options;
   const ledger = randomUUID();
   let flushNumber = 0;
   let gathering = newBatch();
   let writing: Batch | undefined;
-  /** The loop that writes, while there is something to write. */
+  /** The loop that writes; undefined while there is nothing to write. */
   let loop: Promise<void> | undefined;
+  /** The last flush failed or is late: responses do not wait for commits. */
   let degraded = false;
   const aborted = new AbortController();
   let endPause = (): void => {};
 
-  function add(event: UsageEvent): void {
-    const { keyId, closedAt, inputTokens, outputTokens } = event;
-    if (gathering.counts.size === 0) gathering.since = clock();
+  function add({ keyId, closedAt, requestCount = 1, inputTokens, outputTokens }: UsageEvent): void {
+    if (gathering.increments.size === 0) gathering.since = clock();
     const minute = minuteOf(closedAt);
     const id = `${minute}:${keyId}`;
-    const count = gathering.counts.get(id);
-    if (count === undefined) {
-      gathering.counts.set(id, {
+    const increment = gathering.increments.get(id);
+    if (increment === undefined) {
+      gathering.increments.set(id, {
         keyId,
         minute,
-        requestCount: event.requestCount ?? 1,
+        requestCount,
         inputTokens,
         outputTokens,
         lastClosedAt: closedAt,
       });
       return;
     }
-    count.requestCount += event.requestCount ?? 1;
-    count.inputTokens += inputTokens;
-    count.outputTokens += outputTokens;
-    count.lastClosedAt = Math.max(count.lastClosedAt, closedAt);
+    increment.requestCount += requestCount;
+    increment.inputTokens += inputTokens;
+    increment.outputTokens += outputTokens;
+    increment.lastClosedAt = Math.max(increment.lastClosedAt, closedAt);
   }
 
   async function writeAll(): Promise<void> {
-    // Receipts that came in the same turn of the event loop go together: waking the thread that writes costs more than counting.
+    // Events of one tick share a flush: a message to the storage thread costs more than adding an event up.
     await new Promise(setImmediate);
-    while (gathering.counts.size > 0 && !aborted.signal.aborted) {
+    while (gathering.increments.size > 0 && !aborted.signal.aborted) {
       writing = gathering;
       gathering = newBatch();
       await write(writing);
       settle(writing);
       writing = undefined;
     }
-    // Here and not when the promise has resolved: a receipt that comes in between must start the next loop.
+    // Reset here, not when the promise resolves: an event that arrives in between must start the next loop.
     loop = undefined;
   }
 
-  /** The same batch under the same number until it is through: where only the answer got lost, the store knows it. */
+  /** Repeats the same batch under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
   async function write(batch: Batch): Promise<void> {
-    const counts = [...batch.counts.values()];
+    const increments = [...batch.increments.values()];
     const flush: FlushId = { ledger, number: ++flushNumber };
-    for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, slowestRetryMs)) {
-      const begun = performance.now();
+    for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
+      const startedAt = performance.now();
       try {
-        await store.add(counts, flush);
-        const tookMs = performance.now() - begun;
-        observer?.committed(tookMs);
-        if (degraded && tookMs < waitLimitMs) leaveDegraded();
+        await store.add(increments, flush);
+        const durationMs = performance.now() - startedAt;
+        observer?.committed(durationMs);
+        if (degraded && durationMs < waitLimitMs) leaveDegraded();
         return;
       } catch (error) {
         observer?.commitFailed();
@@ -149,26 +148,26 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   function enterDegraded(reason: string): void {
-    if (!degraded) log.warn("Storage does not take counts; they wait in memory", { reason });
+    if (!degraded) log.warn("Database unavailable; buffering usage in memory", { reason });
     degraded = true;
     settle(writing);
     settle(gathering);
-    // Whoever joins this batch once storage is well again waits for its commit.
+    // An event that joins this batch after the database has recovered waits for its commit.
     gathering.settled = Promise.withResolvers();
     gathering.waitTimer = undefined;
   }
 
   function leaveDegraded(): void {
     degraded = false;
-    log.info("Storage takes counts again");
+    log.info("Database available again; writing buffered usage");
   }
 
   function waiting(): ReturnType<Ledger["waiting"]> {
-    const batches = [writing, gathering].filter((batch) => batch !== undefined && batch.counts.size > 0);
-    const counts = batches.flatMap((batch) => [...(batch?.counts.values() ?? [])]);
+    const batches = [writing, gathering].filter((batch) => batch !== undefined && batch.increments.size > 0);
+    const increments = batches.flatMap((batch) => [...(batch?.increments.values() ?? [])]);
     return {
-      requests: counts.reduce((sum, count) => sum + count.requestCount, 0),
-      keys: new Set(counts.map((count) => count.keyId)).size,
+      requests: increments.reduce((sum, { requestCount }) => sum + requestCount, 0),
+      keys: new Set(increments.map(({ keyId }) => keyId)).size,
       sinceMs: batches[0] === undefined ? 0 : Math.max(0, clock() - batches[0].since),
     };
   }
@@ -177,20 +176,19 @@ export function createLedger(options: LedgerOptions): Ledger {
     async record(event) {
       add(event);
       loop ??= writeAll();
-      // Nobody waits for a disk that is known to be sick.
       if (degraded) return;
-      gathering.waitTimer ??= setTimeout(() => enterDegraded("no answer"), waitLimitMs);
+      gathering.waitTimer ??= setTimeout(() => enterDegraded("no response in time"), waitLimitMs);
       await gathering.settled.promise;
     },
     waiting,
     async close() {
       endPause();
-      const deadline = Promise.withResolvers<void>();
-      const timer = setTimeout(deadline.resolve, closingMs);
-      await Promise.race([loop, deadline.promise]);
+      const timedOut = Promise.withResolvers<void>();
+      const timer = setTimeout(timedOut.resolve, closeTimeoutMs);
+      await Promise.race([loop, timedOut.promise]);
       clearTimeout(timer);
       const { requests, keys } = waiting();
-      if (requests > 0) log.error("Counts were lost: storage did not take them before the end", { requests, keys });
+      if (requests > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
       aborted.abort();
       endPause();
       settle(writing);

@@ -3,18 +3,18 @@ import { raiseFetchLimit } from "./runtime/fetch-limit.ts";
 raiseFetchLimit();
 
 const stop = new AbortController();
-/** `npm run` hands on a signal that the terminal has sent to its children too: one Ctrl-C arrives twice there. */
-const sameSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
+/** `npm run` forwards signals that the terminal also sends to the children, so one Ctrl-C arrives twice. */
+const duplicateSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
 let stoppedAt = 0;
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.on(signal, () => {
     if (!stop.signal.aborted) stoppedAt = performance.now();
-    else if (performance.now() - stoppedAt >= sameSignalMs) process.exit(1);
+    else if (performance.now() - stoppedAt >= duplicateSignalMs) process.exit(1);
     stop.abort();
   });
 }
 
-// Loaded only now: what runs before raiseFetchLimit runs twice.
+// Imported here, because code before raiseFetchLimit runs twice.
 const { runCommand } = await import("./commands/commands.ts");
 
 process.exit(

@@ -8,7 +8,7 @@ import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
-import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
@@ -16,9 +16,10 @@ import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
+import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
-import type { GroupFigures, OwnFigures } from "./supervisor/protocol.ts";
-import { openStore } from "./store/sqlite/open.ts";
+import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
+import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
 
@@ -36,8 +37,8 @@ export interface ServerOptions {
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
-  /** Only where other processes share the ports: takes this one's figures, and gives those of all. */
-  join?: ((own: OwnFigures) => GroupFigures) | undefined;
+  /** Only if other processes share the ports: takes this one's stats and returns those of all. */
+  shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -59,7 +60,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
-  const figures = options.join?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
+  const stats = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -69,12 +70,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       ledger,
       metrics,
       inFlight,
-      figures,
+      stats,
       draining,
       stopping,
     });
     // Of several processes none announces the address that their parent announces for them all.
-    const announce = options.join === undefined ? log.info : log.debug;
+    const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
@@ -108,7 +109,7 @@ interface ServerParts extends ServerOptions {
   metrics: Metrics;
   inFlight: RequestObserver;
   /** Of all processes that share the ports. */
-  figures: GroupFigures;
+  stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
@@ -124,7 +125,7 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const shared = { host: config.host, shared: parts.join !== undefined, internalError };
+  const shared = { host: config.host, shared: parts.shareStats !== undefined, internalError };
   const atProxyPort = { ...shared, port: config.port, connections };
   if (config.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
@@ -165,7 +166,9 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       monotonic,
     }),
     observer: observeAll(parts.inFlight, observePerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
-    clientAddress: connections.peerAddress,
+    peerAddress: connections.peerAddress,
+    clientAddress: clientAddressOf(config),
+    heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
   });
@@ -173,7 +176,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, figures }: ServerParts,
+  { store, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -189,18 +192,23 @@ async function adminDepsOf(
     signingKey,
     clock,
     log,
-    clientAddress: (request) =>
-      clientAddress({
-        forwardedFor: request.headers.get("x-forwarded-for"),
-        socketAddress: connections.peerAddress(request) ?? "",
-        trustedHops: config.trustProxy,
-      }),
-    metricsText: figures.metricsText,
+    clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
+    metricsText: stats.metricsText,
+    metricsContentType,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
-    inFlight: figures.inFlight,
+    inFlight: stats.inFlight,
     probeUpstream: probeOf(config.upstream),
   };
+}
+
+function clientAddressOf({ trustProxy }: Config) {
+  return (request: Request, peerAddress = ""): string =>
+    clientAddress({
+      forwardedFor: trustProxy === 0 ? null : request.headers.get("x-forwarded-for"),
+      socketAddress: peerAddress,
+      trustedHops: trustProxy,
+    });
 }
 
 /** The backend answers when it answers anything at all to the cheapest question there is. */

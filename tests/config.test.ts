@@ -11,7 +11,7 @@ const problemsOf = (environment: Environment): readonly string[] => {
 };
 
 describe("readConfig", () => {
-  test("has a default for everything that needs one", () => {
+  test("has defaults", () => {
     const config = readConfig({}, false);
     expect(config.upstream.baseUrl).toBe("http://127.0.0.1:8000");
     expect(config.upstream.streamReadTimeoutMs).toBe(1_200_000);
@@ -32,7 +32,7 @@ describe("readConfig", () => {
     expect([config.sseKeepaliveMs, config.shutdownGraceMs, config.corsOrigins]).toEqual([0, 30_000, undefined]);
   });
 
-  test("takes an empty value for an unset one", () => {
+  test("treats an empty value as unset", () => {
     const empty = { PORT: "", SECRET_KEY: "", PROXY_ALIAS_MODEL: "", ADMIN_PORT: "", PROXY_CORS_ORIGINS: "" };
     expect(readConfig(empty, false)).toEqual(readConfig({}, false));
   });
@@ -71,11 +71,11 @@ describe("readConfig", () => {
   });
 
   test.each(["chrome-extension://abcdefghijklmnop", "app://obsidian.md", "tauri://localhost", "http://[::1]:3000"])(
-    "reads the origin %s, as browsers and apps built on them send it",
+    "reads the origin %s, which a browser or a browser-based app sends",
     (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).corsOrigins).toEqual([origin]),
   );
 
-  test("logs for people on a terminal and for programs elsewhere", () => {
+  test("logs in pretty format on a terminal and in JSON otherwise", () => {
     expect(readConfig({}, true).log.format).toBe("pretty");
     expect(readConfig({}, false).log.format).toBe("json");
   });
@@ -113,7 +113,7 @@ describe("readConfig", () => {
     ["SHUTDOWN_GRACE", "soon"],
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
-  ])("refuses %s=%s in one line that names it and what is allowed", (name, value) => {
+  ])("rejects %s=%s in one line with its name and the allowed values", (name, value) => {
     const problems = problemsOf({ [name]: value, ...(name === "DATABASE_URL" && { SECRET_KEY: "x".repeat(16) }) });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(`${name}: `);
@@ -134,23 +134,23 @@ describe("readConfig", () => {
     ["SHUTDOWN_GRACE", "0", "Infinity"],
     ["SECRET_KEY", "sixteen-letters!", "sixteen-letters"],
     ["PROXY_ALIAS_REWRITE_ALL", "off", " off"],
-  ])("%s: %s is just allowed, and %j is not", (name, last, tooFar) => {
+  ])("%s: accepts %s and rejects %j", (name, last, tooFar) => {
     expect(problemsOf({ [name]: last })).toEqual([]);
     expect(problemsOf({ [name]: tooFar })).toHaveLength(1);
   });
 
-  test("series by key are asked for", () => {
+  test("disables metrics by key by default", () => {
     expect(readConfig({ METRICS_PER_KEY: "on" }, false).metrics.perKey).toBe(true);
     expect(readConfig({}, false).metrics.perKey).toBe(false);
   });
 
-  test("lists every problem at once", () => {
+  test("lists all problems", () => {
     const problems = problemsOf({ PORT: "x", TRUST_PROXY: "y", LOG_LEVEL: "z" });
     expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
   });
 
   test.each(["SECRET_KEY", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL"])(
-    "never repeats a wrong %s",
+    "never shows the value of an invalid %s",
     (name) => {
       const problems = problemsOf({ [name]: "hush hush" });
       expect(problems.join()).toContain(name);
@@ -158,13 +158,13 @@ describe("readConfig", () => {
     },
   );
 
-  test("never repeats a password inside an address", () => {
+  test("never shows a password in an address", () => {
     const problems = problemsOf({ PROXY_UPSTREAM_URL: "http://user:hush@backend" });
     expect(problems).toHaveLength(1);
     expect(problems.join()).not.toContain("hush");
   });
 
-  test("refuses one port for both sides, and a shared database without a shared key", () => {
+  test("rejects the same port twice, and DATABASE_URL without SECRET_KEY", () => {
     expect(problemsOf({ PORT: "9000", ADMIN_PORT: "9000" }).join()).toContain("ADMIN_PORT");
     expect(problemsOf({ PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
     expect(problemsOf({ DATABASE_URL: "postgres://db/tollgate" }).join()).toContain("SECRET_KEY");

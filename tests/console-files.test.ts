@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync } from "node:zlib";
 import { consoleRoutes } from "../src/console-files.ts";
 import { createTempFolder, type TempFolder } from "./support/temp-folder.ts";
 
-const script = "export const answer = 42;\n".repeat(20);
+const script = "export const response = 42;\n".repeat(20);
 const scriptPath = "/assets/index-a1b2c3.js";
 
 let folder: TempFolder;
@@ -37,7 +37,7 @@ function serve(path: string): Bun.Server<undefined> {
   return Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.fetch(request) });
 }
 
-/** Undecoded, so that the tests see what went over the wire. */
+/** Does not decompress, so that the tests see the bytes that were sent. */
 const get = (path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> =>
   fetch(`http://127.0.0.1:${server.port}${path}`, {
     method,
@@ -47,17 +47,17 @@ const get = (path: string, headers: Record<string, string> = {}, method = "GET")
 
 describe("the page", () => {
   test.each(["/", "/keys", "/usage?range=7d", "/gpus", "/nothing/of/the/kind", "/index.html"])(
-    "is the answer at %s",
+    "is served at %s",
     async (path) => {
-      const answer = await get(path);
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
-      expect(answer.headers.get("cache-control")).toBe("no-cache");
-      expect(await answer.text()).toContain("<title>Tollgate</title>");
+      const response = await get(path);
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+      expect(response.headers.get("cache-control")).toBe("no-cache");
+      expect(await response.text()).toContain("<title>Tollgate</title>");
     },
   );
 
-  test("is not sent again to who has it, and is to who has another", async () => {
+  test("is not sent again if the client has it, and is sent if the client has another version", async () => {
     const etag = (await get("/")).headers.get("etag") ?? "";
     for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
       const again = await get("/keys", { "if-none-match": tag });
@@ -67,7 +67,7 @@ describe("the page", () => {
     expect((await get("/", { "if-none-match": '"other"' })).status).toBe(200);
   });
 
-  test("has another tag in each encoding, as each is another representation", async () => {
+  test("has another entity tag in each encoding", async () => {
     const tags = await Promise.all(
       ["", "br", "gzip"].map(async (encoding) => (await get("/", { "accept-encoding": encoding })).headers.get("etag")),
     );
@@ -76,11 +76,11 @@ describe("the page", () => {
 });
 
 describe("an asset", () => {
-  test("is kept for ever, since its name holds its content", async () => {
-    const answer = await get(scriptPath);
-    expect(answer.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
-    expect(answer.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
-    expect(await answer.text()).toBe(script);
+  test("is cached for a year, since its name depends on its content", async () => {
+    const response = await get(scriptPath);
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(response.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(await response.text()).toBe(script);
   });
 
   test.each([
@@ -100,24 +100,24 @@ describe("an asset", () => {
     ["deflate", null],
     ["", null],
     [";;;,,q=1", null],
-  ])("for Accept-Encoding %p goes out as %p", async (accepted, encoding) => {
-    const answer = await get(scriptPath, { "accept-encoding": accepted });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("content-encoding")).toBe(encoding);
-    expect(answer.headers.get("vary")).toBe("accept-encoding");
-    const bytes = new Uint8Array(await answer.arrayBuffer());
+  ])("is sent for Accept-Encoding %p as %p", async (accepted, encoding) => {
+    const response = await get(scriptPath, { "accept-encoding": accepted });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-encoding")).toBe(encoding);
+    expect(response.headers.get("vary")).toBe("accept-encoding");
+    const bytes = new Uint8Array(await response.arrayBuffer());
     const plain = encoding === "br" ? brotliDecompressSync(bytes) : encoding === "gzip" ? gunzipSync(bytes) : bytes;
     expect(new TextDecoder().decode(plain)).toBe(script);
   });
 
-  test("without a compressed form goes out plain", async () => {
-    const answer = await get("/theme.js", { "accept-encoding": "br, gzip" });
-    expect(answer.headers.get("content-encoding")).toBeNull();
-    expect(answer.headers.get("cache-control")).toBe("no-cache");
-    expect(await answer.text()).toBe("// small\n");
+  test("without a compressed form is sent uncompressed", async () => {
+    const response = await get("/theme.js", { "accept-encoding": "br, gzip" });
+    expect(response.headers.get("content-encoding")).toBeNull();
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(await response.text()).toBe("// small\n");
   });
 
-  test("answers HEAD with what GET would say, and no body", async () => {
+  test("responds to HEAD with the headers of GET and no body", async () => {
     const head = await get(scriptPath, { "accept-encoding": "gzip" }, "HEAD");
     const whole = await get(scriptPath, { "accept-encoding": "gzip" });
     expect(head.status).toBe(200);
@@ -142,21 +142,21 @@ test.each([
   "/assets/%2e%2e/%2e%2e/package.json",
   "/constructor.js",
   "/__proto__.html",
-])("nothing is found at %s", async (path) => {
-  const answer = await get(path);
-  expect([path, answer.status]).toEqual([path, 404]);
-  expect(await answer.text()).toBe("Not found\n");
+])("%s is not found", async (path) => {
+  const response = await get(path);
+  expect([path, response.status]).toEqual([path, 404]);
+  expect(await response.text()).toBe("Not found\n");
 });
 
 test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])(
-  "%s is refused with the verbs that there are",
+  "%s is refused with the methods that exist",
   async (method) => {
-    const answer = await get("/", {}, method);
-    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+    const response = await get("/", {}, method);
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
   },
 );
 
-test.each(["/", scriptPath, "/theme.js", "/missing.js"])("%s carries every guard", async (path) => {
+test.each(["/", scriptPath, "/theme.js", "/missing.js"])("%s has every security header", async (path) => {
   const { headers } = await get(path);
   const policy = headers.get("content-security-policy") ?? "";
   expect(policy).toStartWith("default-src 'none'; script-src 'self'; style-src 'self';");
@@ -167,7 +167,20 @@ test.each(["/", scriptPath, "/theme.js", "/missing.js"])("%s carries every guard
   expect(headers.get("referrer-policy")).toBe("no-referrer");
 });
 
-test("where the console was not built, a page says how to, and assets are not found", async () => {
+test("a rebuild does not change what a running server sends", async () => {
+  using dist = createTempFolder();
+  mkdirSync(dist.file("assets"));
+  writeFileSync(dist.file("index.html"), "old page");
+  writeFileSync(dist.file("assets/old.js"), "old");
+  const running = serve(dist.path);
+  const text = async (path: string) => (await fetch(`http://127.0.0.1:${running.port}${path}`)).text();
+  writeFileSync(dist.file("index.html"), "new page");
+  rmSync(dist.file("assets/old.js"));
+  expect([await text("/"), await text("/assets/old.js")]).toEqual(["old page", "old"]);
+  await running.stop(true);
+});
+
+test("without a built console, a page explains how to build it, and assets are not found", async () => {
   using empty = createTempFolder();
   const bare = serve(empty.file("dist"));
   const page = await fetch(`http://127.0.0.1:${bare.port}/keys`);

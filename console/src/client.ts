@@ -24,7 +24,10 @@ export const api = treaty<App>(location.origin, {
   onResponse: (response) => noteServerTime(response.headers.get("date")),
 }).api;
 
-/** Eden (1.4.9) calls a request that got no answer a 503 without a response, whatever its types say. */
+/**
+ * Eden (1.4.9) calls a request that got no answer a 503 without a response, whatever its types say.
+ * Remove when its types include a missing response.
+ */
 type Answer<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
   response: Response | undefined;
 };

@@ -5,27 +5,27 @@ const maxBodyBytes = 1024 * 1024;
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a request's JSON object. A refusal is handed back instead of thrown, because a CSRF token is looked for in the
- * body before the body itself is judged.
+ * Reads the JSON object in a request's body. Returns a failure instead of throwing it, because the CSRF check looks for
+ * its token in the body and comes before any complaint about the body.
  */
 export async function readJsonObject(request: Request): Promise<JsonObject | ApiError> {
   const contentType = request.headers.get("content-type");
   if (request.body === null && contentType === null) return invalidJson();
   if (contentType === null || !/^\s*application\/json\s*(;|$)/i.test(contentType))
     return new ApiError(415, "Content-Type must be application/json");
-  // A client that leaves while it sends gets no answer at all; it is not our failure.
+  // The read fails if the client leaves while it sends. That is not our failure, and no response can reach it.
   const bytes = await readAtMost(request, maxBodyBytes).catch(() => new Uint8Array());
   if (bytes === undefined) return new ApiError(413, "Body must be at most 1 MiB");
   return parseObject(bytes);
 }
 
-/** @throws ApiError where the body was refused */
+/** @throws ApiError if reading the body failed */
 export function acceptedBody(body: JsonObject | ApiError): JsonObject {
   if (body instanceof ApiError) throw body;
   return body;
 }
 
-/** @returns undefined where there is more than `limit` bytes: the rest is not read */
+/** @returns undefined if there are more than `limit` bytes; the rest is not read */
 async function readAtMost(request: Request, limit: number): Promise<Uint8Array | undefined> {
   if (Number(request.headers.get("content-length") ?? 0) > limit) return undefined;
   const chunks: Uint8Array[] = [];

@@ -4,7 +4,7 @@ import type { Store } from "../store/store.ts";
 import { generatePassword, hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
 import { randomHex } from "./secrets.ts";
 
-/** What the operator has to put right before the admin side can be served; the message is one sentence for them. */
+/** A problem that the operator must fix before the admin API can be served; the message is one sentence for them. */
 export class AdminSetupError extends Error {
   override name = "AdminSetupError";
 }
@@ -12,14 +12,14 @@ export class AdminSetupError extends Error {
 export interface BootstrapAdmin {
   store: Pick<Store, "sessions" | "settings">;
   config: { username: string; password: string | undefined; secretKey: string | undefined };
-  /** Exists already. */
+  /** Must exist. */
   dataDir: string;
-  /** Shows text to the operator: the one place where a generated password can be read. */
+  /** Shows text to the operator. A generated password is shown nowhere else. */
   print: (text: string) => void;
 }
 
 /**
- * Makes sure that there is a password and a key to sign sessions with. Safe where several processes start at once.
+ * Ensures that an admin password and a key for signing sessions exist. Safe if several processes start at once.
  * @throws AdminSetupError
  */
 export async function bootstrapAdmin({
@@ -28,15 +28,16 @@ export async function bootstrapAdmin({
   dataDir,
   print,
 }: BootstrapAdmin): Promise<{ signingKey: string }> {
-  const signingKey = config.secretKey ?? (await keptSecretKey(join(dataDir, "secret_key")).catch(explain));
-  if (config.password !== undefined) await holdPassword(store, config.password);
-  else await makeFirstPassword(store, config.username, print);
+  const signingKey =
+    config.secretKey ?? (await loadOrCreateSecretKey(join(dataDir, "secret_key")).catch(throwSetupError));
+  if (config.password !== undefined) await ensurePassword(store, config.password);
+  else await createFirstPassword(store, config.username, print);
   return { signingKey };
 }
 
 /**
- * Sets a new password, a generated one where none is given, and ends all sessions.
- * @returns the password that holds now
+ * Sets a new password, generated if none is given, and ends all sessions.
+ * @returns the new password
  */
 export async function resetPassword(
   store: Pick<Store, "sessions" | "settings">,
@@ -47,21 +48,21 @@ export async function resetPassword(
   return password;
 }
 
-/** Restarting with the same ADMIN_PASSWORD keeps everybody logged in. */
-async function holdPassword(store: BootstrapAdmin["store"], password: string): Promise<void> {
-  const hash = await store.settings.get(passwordHashSetting);
+/** Changes nothing if ADMIN_PASSWORD is the same as at the last start, so that sessions survive a restart. */
+async function ensurePassword(store: BootstrapAdmin["store"], password: string): Promise<void> {
+  const hash = await store.settings.find(passwordHashSetting);
   if (hash === undefined || !(await verifyPassword(password, hash))) await resetPassword(store, password);
 }
 
-async function makeFirstPassword(
+async function createFirstPassword(
   store: BootstrapAdmin["store"],
   username: string,
   print: (text: string) => void,
 ): Promise<void> {
-  if ((await store.settings.get(passwordHashSetting)) !== undefined) return;
+  if ((await store.settings.find(passwordHashSetting)) !== undefined) return;
   const password = generatePassword();
   const hash = await hashPassword(password);
-  // Of several processes that start at once one wins, and only the winner's password is shown.
+  // If several processes start at once, one sets its password, and only that one shows it.
   if ((await store.settings.setIfAbsent(passwordHashSetting, hash)) === hash) print(passwordNotice(username, password));
 }
 
@@ -69,32 +70,33 @@ function passwordNotice(username: string, password: string): string {
   const rule = "=".repeat(72);
   return `
 ${rule}
-  The admin password was generated just now. It is shown only this once.
+  An admin password was generated. It is shown only once.
 
       username   ${username}
       password   ${password}
 
-  Lost it? \`tollgate reset-password\` makes another.
+  To replace it, run \`tollgate reset-password\`.
 ${rule}
 
 `;
 }
 
-/** The key in `file`, made at the first start. */
-async function keptSecretKey(file: string): Promise<string> {
-  const kept = (await readIfThere(file)) ?? (await makeSecretKey(file));
-  const key = kept.trim();
-  if (key.length < 16) throw new AdminSetupError(`${file} holds no usable key; delete it to have a new one made`);
+async function loadOrCreateSecretKey(file: string): Promise<string> {
+  const key = ((await readIfExists(file)) ?? (await createSecretKey(file))).trim();
+  if (key.length < 16) throw new AdminSetupError(`${file} holds no usable key; delete it to have a new one generated`);
   return key;
 }
 
-function explain(error: unknown): never {
+function throwSetupError(error: unknown): never {
   if (!(error instanceof Error) || !("code" in error)) throw error;
-  throw new AdminSetupError(`secret_key cannot be read or made (${String(error.code)})`, { cause: error });
+  throw new AdminSetupError(`secret_key cannot be read or created (${String(error.code)})`, { cause: error });
 }
 
-/** Written whole under another name and then linked: another process sees no file or all of it, and the first link wins. */
-async function makeSecretKey(file: string): Promise<string> {
+/**
+ * Writes the whole file under another name and then links it: other processes see no file or a complete one, and the
+ * first link wins.
+ */
+async function createSecretKey(file: string): Promise<string> {
   const draft = `${file}.${randomHex(8)}`;
   const handle = await open(draft, "wx", 0o600);
   try {
@@ -108,7 +110,7 @@ async function makeSecretKey(file: string): Promise<string> {
   return readFile(file, "utf8");
 }
 
-const readIfThere = (file: string): Promise<string | undefined> => readFile(file, "utf8").catch(ignoring("ENOENT"));
+const readIfExists = (file: string): Promise<string | undefined> => readFile(file, "utf8").catch(ignoring("ENOENT"));
 
 function ignoring(code: string): (error: NodeJS.ErrnoException) => undefined {
   return (error) => {

@@ -1,20 +1,20 @@
-/** @returns what `work` gave, or undefined where too many wait already and it was not begun */
+/** @returns the result of `work`, or undefined if too many callers wait already; `work` has then not run */
 export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T | undefined>;
 
-/** Lets `running` pieces of work go on at once and `waiting` more stand in line. */
+/** Lets at most `running` calls run at once; at most `waiting` more wait in a queue. */
 export function createConcurrencyLimit({ running, waiting }: { running: number; waiting: number }): ConcurrencyLimit {
   let free = running;
-  const line: Array<() => void> = [];
+  const queue: Array<() => void> = [];
 
   return async (work) => {
-    if (free === 0 && line.length >= waiting) return undefined;
+    if (free === 0 && queue.length >= waiting) return undefined;
     if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => line.push(resolve));
+    else await new Promise<void>((resolve) => queue.push(resolve));
     try {
       return await work();
     } finally {
-      // Who is next in line takes the place over, so that nobody can slip in between.
-      const next = line.shift();
+      // The next in the queue takes this place over, so that no newcomer can take it first.
+      const next = queue.shift();
       if (next === undefined) free += 1;
       else next();
     }

@@ -1,27 +1,31 @@
 import { type JsonObject, readJsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import { equalSecrets } from "./secrets.ts";
-
-const safeMethods = new Set(["GET", "HEAD", "OPTIONS"]);
+import type { LiveSession } from "./session.ts";
 
 /**
- * The body of a request that carries its session's CSRF token, in the header X-CSRF-Token or, where that is missing,
- * in the body's `_csrf`. A body that cannot be read holds no token; where the header does, its refusal is for the
- * route to give, or to ignore.
+ * Guard: requires the session's CSRF token in the header X-CSRF-Token or, if that is missing, in the body's `_csrf`.
+ * @returns the body that it read; a body that could not be read holds no token, and with a token in the header its
+ * failure is the route's to report or to ignore
  * @throws ApiError 403
  */
-export async function readUnforgedBody(request: Request, csrfToken: string): Promise<JsonObject | ApiError> {
-  if (safeMethods.has(request.method)) return {};
+export async function requireCsrfToken({
+  request,
+  session,
+}: {
+  request: Request;
+  session: LiveSession;
+}): Promise<{ json: JsonObject | ApiError }> {
   const header = request.headers.get("x-csrf-token");
-  if (header !== null && !equalSecrets(header, csrfToken)) throw forged();
-  const body = await readJsonObject(request);
-  if (header === null && !equalSecrets(tokenIn(body), csrfToken)) throw forged();
-  return body;
+  if (header !== null && !equalSecrets(header, session.csrfToken)) throw invalidToken();
+  const json = await readJsonObject(request);
+  if (header === null && !equalSecrets(tokenIn(json), session.csrfToken)) throw invalidToken();
+  return { json };
 }
 
-const forged = () => new ApiError(403, "CSRF token missing or invalid");
+const invalidToken = () => new ApiError(403, "CSRF token missing or invalid");
 
-/** No session's token is the empty one. */
+/** An empty string if there is none: no session's token is empty. */
 function tokenIn(body: JsonObject | ApiError): string {
   const token = body instanceof ApiError ? undefined : body["_csrf"];
   return typeof token === "string" ? token : "";

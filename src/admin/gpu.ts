@@ -1,19 +1,66 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { findCredential } from "../credentials.ts";
+import type { GpuReading, GpuSample, Store } from "../store/store.ts";
+import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
-import type { GpuReading, GpuSample } from "../store/store.ts";
-import type { JsonObject } from "./body.ts";
+import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
-import { gpuEntry, type GpuSampleBody } from "./schemas.ts";
+import { bucketRange } from "./query.ts";
+import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody, type PowerHistory } from "./schemas.ts";
 
 const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
 /**
- * The readings of one POST. An entry with a field out of bounds or of a wrong type is skipped, without a word, as the
- * contract has it; null counts as not sent, which is what hosts report for a sensor that they lack. Of several entries
- * for one GPU the last valid one counts, so there are at most 256.
- * @returns the readings, and how many entries are not among them
- * @throws ApiError 400 where there is no `gpus` array
+ * Guard: requires an active API key.
+ * @throws ApiError 401
+ */
+export const requireApiKey =
+  ({ store }: { store: Pick<Store, "keys"> }) =>
+  async ({ request }: { request: Request }): Promise<{ keyId: number }> => {
+    const key = await store.keys.findActive(findCredential(request.headers) ?? "");
+    if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    return { keyId: key.id };
+  };
+
+export interface GpuSamplesDeps {
+  store: Pick<Store, "gpu">;
+  clock: WallClock;
+  gpuSamplesReceived: (stored: number, skipped: number) => void;
+}
+
+export const addGpuSamples =
+  ({ store, clock, gpuSamplesReceived }: GpuSamplesDeps) =>
+  async ({ request, keyId }: { request: Request; keyId: number }): Promise<OkBody> => {
+    const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
+    await store.gpu.add({ keyId, recordedAt: clock(), readings });
+    gpuSamplesReceived(readings.length, skipped);
+    return { ok: true };
+  };
+
+export const listGpuSamples =
+  ({ store }: { store: Pick<Store, "gpu"> }) =>
+  async (): Promise<GpuSampleBody[]> =>
+    (await store.gpu.latest()).map(gpuSampleBody);
+
+export const listPowerHistory =
+  ({ store, clock }: { store: Pick<Store, "gpu">; clock: WallClock }) =>
+  async ({ query }: { query: HistoryQuery }): Promise<PowerHistory> => {
+    const points = await store.gpu.powerHistory(bucketRange(clock(), query));
+    return {
+      ...query,
+      points: points.map((point) => ({
+        recorded_at: timestampOf(point.bucketStart),
+        power_draw_w: point.powerDrawW,
+      })),
+    };
+  };
+
+/**
+ * The readings of one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent,
+ * because hosts report it for a sensor that they lack. The last valid entry for a GPU counts, so there are at most 256.
+ * @returns the readings, and the number of entries that are not among them
+ * @throws ApiError 400 if there is no `gpus` array
  */
 export function parseGpuReadings({ gpus }: JsonObject): { readings: GpuReading[]; skipped: number } {
   if (!Array.isArray(gpus)) throw new ApiError(400, "gpus must be an array");
@@ -38,18 +85,18 @@ function findReading(entry: unknown): GpuReading | undefined {
   };
 }
 
-/** JSON has a negative zero, and its bounds let it pass. */
+/** JSON has a negative zero, which passes a minimum of 0. */
 function withoutSign(value: number): number;
 function withoutSign(value: number | null | undefined): number | null;
 function withoutSign(value: number | null | undefined): number | null {
   return typeof value === "number" ? value + 0 : null;
 }
 
-/** A null character: see the key's name. */
+/** Null characters: see `parseName` in keys.ts. */
 const isName = (text: string) =>
   text.length <= 2 * maxNameCodePoints && Array.from(text).length <= maxNameCodePoints && !text.includes("\0");
 
-export function gpuSampleBody(sample: GpuSample): GpuSampleBody {
+function gpuSampleBody(sample: GpuSample): GpuSampleBody {
   return {
     id: sample.id,
     recorded_at: timestampOf(sample.recordedAt),

@@ -1,22 +1,17 @@
-import type { WallClock } from "../time/clock.ts";
-import { findBearer } from "../credentials.ts";
+import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Store } from "../store/store.ts";
-import { answerWithin, cached } from "./cached.ts";
-import { equalSecrets } from "./secrets.ts";
+import type { WallClock } from "../time/clock.ts";
+import { cached, withTimeout } from "./cached.ts";
+import type { HealthBody, ReadinessBody } from "./schemas.ts";
 
-const rememberUpstreamMs = 3000;
-const rememberDatabaseMs = 1000;
-const deadlineMs = 2000;
+const upstreamMaxAgeMs = 3000;
+const databaseMaxAgeMs = 1000;
+const checkTimeoutMs = 2000;
 
 export interface UpstreamState {
   ok: boolean;
   /** Epoch milliseconds. */
   checkedAt: number;
-}
-
-export interface Readiness {
-  database: boolean;
-  upstream: boolean;
 }
 
 export interface HealthDeps {
@@ -26,33 +21,35 @@ export interface HealthDeps {
 }
 
 export interface Health {
-  upstream(): Promise<UpstreamState>;
-  readiness(): Promise<Readiness>;
+  checkUpstream(): Promise<UpstreamState>;
+  checkDatabase(): Promise<boolean>;
 }
 
-/** Anybody may ask whether we are ready, as often as they like: what that costs is shared. */
+/** The checks are cached, since anyone may request `/readyz`, as often as they like. */
 export function createHealth({ store, clock, probeUpstream }: HealthDeps): Health {
-  const upstream = cached(clock, rememberUpstreamMs, async () => {
-    const ok = await answerWithin(deadlineMs, false, async (signal) => (await probeUpstream(signal)).ok);
-    return { ok, checkedAt: clock() };
-  });
-  const databaseWritable = cached(clock, rememberDatabaseMs, () =>
-    answerWithin(deadlineMs, false, async () => {
-      await store.checkWritable();
-      return true;
-    }),
-  );
   return {
-    upstream,
-    async readiness() {
-      const [database, { ok }] = await Promise.all([databaseWritable(), upstream()]);
-      return { database, upstream: ok };
-    },
+    checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
+      const ok = await withTimeout(checkTimeoutMs, false, async (signal) => (await probeUpstream(signal)).ok);
+      return { ok, checkedAt: clock() };
+    }),
+    checkDatabase: cached(clock, databaseMaxAgeMs, () =>
+      withTimeout(checkTimeoutMs, false, async () => {
+        await store.checkWritable();
+        return true;
+      }),
+    ),
   };
 }
 
-/** `token` undefined: nobody gets in this way. */
-export function presentsMetricsToken(headers: Headers, token: string | undefined): boolean {
-  const presented = findBearer(headers);
-  return token !== undefined && presented !== undefined && equalSecrets(presented, token);
-}
+export const getHealth = (): HealthBody => ({ status: "ok" });
+
+export const getReadiness =
+  ({ health }: { health: Health }) =>
+  async (): Promise<ElysiaCustomStatusResponse<200 | 503, ReadinessBody>> => {
+    const [database, upstream] = await Promise.all([health.checkDatabase(), health.checkUpstream()]);
+    return status(database ? 200 : 503, {
+      status: database ? "ready" : "unavailable",
+      database: database ? "ok" : "not writable",
+      upstream: upstream.ok ? "ok" : "not answering",
+    });
+  };

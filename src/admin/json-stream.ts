@@ -3,18 +3,19 @@ import type { Log } from "../log/log.ts";
 const encoder = new TextEncoder();
 
 /**
- * A JSON answer whose middle is read while the client takes it, so that neither a long query nor a slow reader fills
- * memory. The first chunk is waited for: storage that cannot answer is then still a proper refusal. A failure later
- * breaks the connection off, so that nobody takes half a list for a whole one.
+ * A JSON response, `before` + `middle` + `after`, whose middle is read as fast as the client takes it: neither a long
+ * query nor a slow reader fills memory. Waits for the first chunk, so that storage that fails at once still gets an
+ * error response. A later failure breaks the connection off, so that no client takes half a list for a whole one.
  */
 export async function streamJson(
-  { method, log }: { method: string; log: Log },
+  { method }: Pick<Request, "method">,
   [before, middle, after]: readonly [string, AsyncIterable<Uint8Array>, string],
+  log: Log,
 ): Promise<Response> {
   const chunks = middle[Symbol.asyncIterator]();
   const first = await chunks.next();
   const headers = { "content-type": "application/json;charset=utf-8" };
-  // Elysia reads a body to its end to answer HEAD with its length.
+  // For HEAD, Elysia (1.4.30) reads the body to its end to find its length. Remove when it does not.
   if (method === "HEAD") {
     await chunks.return?.();
     return new Response(null, { headers });
@@ -25,7 +26,7 @@ export async function streamJson(
       for (let chunk = first; chunk.done !== true; chunk = await chunks.next()) yield chunk.value;
       yield encoder.encode(after);
     } catch (error) {
-      log.warn("an answer broke off", { error: String(error) });
+      log.warn("Reading a response from storage failed; closing the connection", { error: String(error) });
       throw error;
     } finally {
       await chunks.return?.();
@@ -34,7 +35,7 @@ export async function streamJson(
   return new Response(streamOf(whole()), { headers });
 }
 
-/** Nothing is read ahead of the client. */
+/** Reads no chunk ahead of the client. */
 function streamOf(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

@@ -3,24 +3,24 @@ import { ApiError } from "./errors.ts";
 
 const undocumented = { detail: { hide: true } };
 
-const refuseUnknown = (): never => {
+const throwNotFound = (): never => {
   throw new ApiError(404, "Not found");
 };
 
 /**
- * Answers what no route takes: 405 on a path that has routes for other verbs, 404 on any other path under `/api`.
- * The plain type keeps these routes out of the console's client.
+ * Responds to requests that no route matches: 405 if the path has routes with other methods, 404 for any other path
+ * under `/api`. Returns the plain type, which keeps these routes out of the console's client.
  */
-export function refuseOtherRequests(routes: readonly Pick<InternalRoute, "method" | "path">[]): Elysia {
+export function notFoundRoutes(routes: readonly Pick<InternalRoute, "method" | "path">[]): Elysia {
   const app = new Elysia();
-  for (const [path, verbs] of Map.groupBy(routes, (route) => route.path)) {
-    const allowed = new Set(verbs.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])));
+  for (const [path, matching] of Map.groupBy(routes, (route) => route.path)) {
+    const allowed = new Set(matching.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])));
     const headers = { allow: [...allowed].join(", ") };
-    const refuseVerb = (): never => {
+    const throwMethodNotAllowed = (): never => {
       throw new ApiError(405, "Method not allowed", headers);
     };
-    app.all(path, refuseVerb, undocumented);
+    app.all(path, throwMethodNotAllowed, undocumented);
   }
-  for (const path of ["/api", "/api/*"]) app.all(path, refuseUnknown, undocumented);
+  for (const path of ["/api", "/api/*"]) app.all(path, throwNotFound, undocumented);
   return app;
 }

@@ -9,8 +9,10 @@ const securitySchemes = {
   metricsToken: { type: "http", scheme: "bearer", description: "METRICS_TOKEN" },
 };
 
-/** The document of an app's routes, from their own schemas. */
-export function openApiDocument(app: AnyElysia): Record<string, unknown> {
+export type OpenApiDocument = Record<string, unknown>;
+
+/** The OpenAPI document of an app's routes, made from their contracts. */
+export function openApiDocument(app: AnyElysia): OpenApiDocument {
   const { paths, components } = toOpenAPISchema(app, { staticFile: false });
   return {
     openapi: "3.1.2",

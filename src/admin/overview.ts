@@ -1,53 +1,54 @@
+import type { GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
-import type { GpuSample, Store } from "../store/store.ts";
 import type { Health } from "./health.ts";
 import type { OverviewBody } from "./schemas.ts";
-import { usageTotal } from "./usage.ts";
+import { usageTotalBody } from "./usage.ts";
 
 const staleAfterMs = 120_000;
 
 export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "gpu">;
   clock: WallClock;
-  operations: Pick<Health, "upstream">;
+  health: Pick<Health, "checkUpstream">;
   inFlight: () => Promise<number>;
   separatePorts: boolean;
 }
 
-export async function getOverview(deps: OverviewDeps): Promise<OverviewBody> {
-  const { store, clock, operations, inFlight, separatePorts } = deps;
-  const now = clock();
-  const minute = minuteOf(now);
-  const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
-  const [today, yesterday, lastMinute, activeKeys, samples, upstream, runningRequests] = await Promise.all([
-    store.usage.sumOfDay(dayOf(now)),
-    // Its last minute is a whole one, as today's is about to be.
-    store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
-    store.usage.sumOfMinutes(minute - 1, minute),
-    store.keys.countActive(),
-    store.gpu.latest(),
-    operations.upstream(),
-    inFlight(),
-  ]);
-  const gpus = samples.map((sample) => gpuNow(sample, now));
-  return {
-    now: timestampOf(now),
-    today: usageTotal(today),
-    yesterday: usageTotal(yesterday),
-    last_minute: usageTotal(lastMinute),
-    active_keys: activeKeys,
-    in_flight: runningRequests,
-    separate_ports: separatePorts,
-    gpus,
-    power_draw_w: livePower(gpus),
-    upstream: { ok: upstream.ok, checked_at: timestampOf(upstream.checkedAt) },
+export const getOverview =
+  ({ store, clock, health, inFlight, separatePorts }: OverviewDeps) =>
+  async (): Promise<OverviewBody> => {
+    const now = clock();
+    const minute = minuteOf(now);
+    const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
+    const [today, yesterday, lastMinute, activeKeys, samples, upstream, runningRequests] = await Promise.all([
+      store.usage.sumOfDay(dayOf(now)),
+      // Includes the whole of its last minute, since today's current minute counts too.
+      store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
+      store.usage.sumOfMinutes(minute - 1, minute),
+      store.keys.countActive(),
+      store.gpu.latest(),
+      health.checkUpstream(),
+      inFlight(),
+    ]);
+    const gpus = samples.map((sample) => gpuStateBody(sample, now));
+    return {
+      now: timestampOf(now),
+      today: usageTotalBody(today),
+      yesterday: usageTotalBody(yesterday),
+      last_minute: usageTotalBody(lastMinute),
+      active_keys: activeKeys,
+      in_flight: runningRequests,
+      separate_ports: separatePorts,
+      gpus,
+      power_draw_w: livePower(gpus),
+      upstream: { ok: upstream.ok, checked_at: timestampOf(upstream.checkedAt) },
+    };
   };
-}
 
-type GpuNow = OverviewBody["gpus"][number];
+type GpuState = OverviewBody["gpus"][number];
 
-function gpuNow(sample: GpuSample, nowMs: number): GpuNow {
+function gpuStateBody(sample: GpuSample, nowMs: number): GpuState {
   return {
     gpu_id: sample.gpuId,
     name: sample.name,
@@ -58,8 +59,8 @@ function gpuNow(sample: GpuSample, nowMs: number): GpuNow {
   };
 }
 
-/** What a silent GPU drew last is no news of now. */
-function livePower(gpus: readonly GpuNow[]): number | null {
+/** The sum over the GPUs that report; null if none does. */
+function livePower(gpus: readonly GpuState[]): number | null {
   const powers = gpus.flatMap((gpu) => (gpu.stale || gpu.power_draw_w === null ? [] : [gpu.power_draw_w]));
   return powers.length === 0 ? null : powers.reduce((sum, power) => sum + power, 0);
 }

@@ -10,8 +10,8 @@ import {
 } from "@sinclair/typebox";
 
 /**
- * A request's shape for types and document alone. The route checks the body itself, because the contract fixes the
- * order and the words of each refusal, measures text in code points, and skips single GPU entries.
+ * A request body's shape, for the types and the OpenAPI document only. The handler validates the body itself, because
+ * the specification fixes the order and the wording of the errors, counts code points, and skips single GPU entries.
  */
 const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
   t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
@@ -19,17 +19,21 @@ const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
 const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
 const count = t.Integer({ minimum: 0 });
-const csrfField = t.Optional(t.String({ description: "Instead of the header X-CSRF-Token" }));
+const csrfField = t.Optional(t.String({ description: "Alternative to the header X-CSRF-Token" }));
 
 export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });
+export type OkBody = Static<typeof okBody>;
 
 export const loginRequest = describes(t.Object({ username: t.String(), password: t.String() }));
 export const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
+export type LoginBody = Static<typeof loginBody>;
 export const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
+export type MeBody = Static<typeof meBody>;
 export const anonymousBody = t.Object({ authenticated: t.Literal(false) });
+export type AnonymousBody = Static<typeof anonymousBody>;
 
-const keyName = t.String({ minLength: 1, maxLength: 120, description: "Trimmed, then measured in code points" });
+const keyName = t.String({ minLength: 1, maxLength: 120, description: "Trimmed, then counted in code points" });
 export const newKeyRequest = describes(
   t.Object({
     name: keyName,
@@ -42,7 +46,7 @@ export const keyChangeRequest = describes(
 );
 export const keyBody = t.Object({
   id: t.Integer(),
-  key: t.String({ description: "In full in the answer that creates it, masked everywhere else" }),
+  key: t.String({ description: "In full in the response that creates it, masked everywhere else" }),
   name: t.String(),
   is_active: t.Boolean(),
   created_at: timestamp,
@@ -59,6 +63,7 @@ const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
 export const usageTotal = t.Object({ ...usageSum, total_tokens: count });
 export type UsageTotal = Static<typeof usageTotal>;
 export const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
+export type UsageSummary = Static<typeof usageSummary>;
 export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
 export const usageHistory = t.Object({
   days: t.Integer(),
@@ -66,13 +71,14 @@ export const usageHistory = t.Object({
   points: t.Array(t.Object({ bucket_start: timestamp, ...usageOfKey })),
 });
 
-/** Optional for clients and yet never missing for handlers: Elysia fills the default in. */
+/** Optional for clients, always present for handlers: Elysia fills in the default. */
 const integerParameter = (name: string, range: { minimum: number; maximum: number; default: number }) =>
   t.Optional(
     t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
   ) as TInteger;
 
 export const dailyQuery = t.Object({ days: integerParameter("days", { minimum: 7, maximum: 365, default: 90 }) });
+export type DailyQuery = Static<typeof dailyQuery>;
 export const historyQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 30, default: 7 }),
   bucket_minutes: integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 }),
@@ -93,7 +99,7 @@ export const gpuEntry = t.Object({
 export const gpuSamplesRequest = describes(
   t.Object({
     gpus: t.Array(gpuEntry, {
-      description: "An entry out of bounds is skipped; of several for one gpu_id the last valid one counts",
+      description: "Invalid entries are skipped; the last valid entry for a gpu_id counts",
     }),
   }),
 );
@@ -114,6 +120,7 @@ export const powerHistory = t.Object({
   bucket_minutes: t.Integer(),
   points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
 });
+export type PowerHistory = Static<typeof powerHistory>;
 
 export const overviewBody = t.Object({
   now: timestamp,
@@ -122,7 +129,7 @@ export const overviewBody = t.Object({
   last_minute: t.Object(usageTotal.properties, { description: "The last whole minute" }),
   active_keys: count,
   in_flight: count,
-  separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 does not answer at this address" }),
+  separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
   gpus: t.Array(
     t.Object({
       gpu_id: t.Integer(),
@@ -130,18 +137,20 @@ export const overviewBody = t.Object({
       recorded_at: timestamp,
       power_draw_w: nullable(t.Number()),
       utilization_pct: nullable(t.Integer()),
-      stale: t.Boolean({ description: "Silent for 2 minutes, and left out of power_draw_w" }),
+      stale: t.Boolean({ description: "No sample for 2 minutes; not included in power_draw_w" }),
     }),
   ),
-  power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null where none does" })),
+  power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null if none does" })),
   upstream: t.Object({ ok: t.Boolean(), checked_at: timestamp }),
 });
 export type OverviewBody = Static<typeof overviewBody>;
 
 export const healthBody = t.Object({ status: t.Literal("ok") });
+export type HealthBody = Static<typeof healthBody>;
 export const readinessBody = t.Object({
   status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
   upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
 });
-export const metricsText = t.String({ description: "Prometheus text" });
+export type ReadinessBody = Static<typeof readinessBody>;
+export const metricsText = t.String({ description: "Prometheus text format" });

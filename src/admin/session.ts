@@ -3,24 +3,23 @@ import type { WallClock } from "../time/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
+import { sessionCookiesIn, sessionLifetimeSeconds } from "./session-cookie.ts";
 
-const lifetimeSeconds = 365 * 24 * 60 * 60;
-
-/** The row's expiry slides in steps, so that a console that polls does not write on every request. */
-const slideStepMs = 60_000;
+/** The expiry is written in steps, so that a console that polls does not write on every request. */
+const expiryStepMs = 60_000;
 
 export interface LiveSession {
   idHash: string;
   csrfToken: string;
   username: string;
-  /** The cookie as it came, to be sent again: its lifetime counts from the latest request. */
+  /** The cookie's value as received, to send again. */
   cookieValue: string;
 }
 
 export interface Sessions {
-  /** A cookie that is forged, cut, foreign, expired or logged out is no session; nothing about it is an error. */
+  /** Undefined if the cookie is missing, forged, truncated, foreign, expired or logged out; none of these is an error. */
   find(headers: Headers): Promise<LiveSession | undefined>;
-  /** Always under a new id, whatever the browser came with. */
+  /** Always under a new id, whatever cookie the browser sent. */
   start(): Promise<LiveSession>;
   end(session: LiveSession): Promise<void>;
 }
@@ -34,31 +33,33 @@ export interface SessionDeps {
 }
 
 export function createSessions({ store, config, signingKey, clock, log }: SessionDeps): Sessions {
-  const expiry = () => clock() + lifetimeSeconds * 1000;
+  const expiry = () => clock() + sessionLifetimeSeconds * 1000;
 
-  function slide(idHash: string, expiresAt: number): void {
-    if (expiry() - expiresAt < slideStepMs) return;
-    // Nobody waits for it: a full disk must not close the console, and the next request tries again.
+  function extend(idHash: string, expiresAt: number): void {
+    if (expiry() - expiresAt < expiryStepMs) return;
+    // Not awaited: the console stays usable on a full disk.
     store.sessions
       .extend(idHash, expiry())
-      .catch((error: unknown) => log.warn("a session's expiry was not written", { error: String(error) }));
+      .catch((error: unknown) =>
+        log.warn("Session expiry not saved; retrying on the next request", { error: String(error) }),
+      );
   }
 
-  async function findBy(cookieValue: string): Promise<LiveSession | undefined> {
+  async function findByCookie(cookieValue: string): Promise<LiveSession | undefined> {
     const id = await unsignCookie(cookieValue, signingKey);
     if (typeof id !== "string") return undefined;
     const idHash = sha256Hex(id);
     const row = await store.sessions.find(idHash, clock());
-    // A renamed admin is another user.
+    // Changing ADMIN_USERNAME ends the sessions of the old name.
     if (row === undefined || row.username !== config.username) return undefined;
-    slide(idHash, row.expiresAt);
+    extend(idHash, row.expiresAt);
     return { idHash, csrfToken: row.csrfToken, username: row.username, cookieValue };
   }
 
   return {
     async find(headers) {
       for (const cookieValue of sessionCookiesIn(headers)) {
-        const session = await findBy(cookieValue);
+        const session = await findByCookie(cookieValue);
         if (session !== undefined) return session;
       }
       return undefined;
@@ -74,35 +75,3 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
     end: ({ idHash }) => store.sessions.delete(idHash),
   };
 }
-
-/** More than a browser gathers, and so few that a stranger's head full of them costs little. */
-const mostCookies = 8;
-
-/** An application on a parent domain may call its cookie `session` too, and the browser sends whichever is older first. */
-function sessionCookiesIn(headers: Headers): string[] {
-  const cookies = (headers.get("cookie") ?? "").split(";").map((cookie) => cookie.trim());
-  return cookies
-    .filter((cookie) => cookie.startsWith("session="))
-    .slice(0, mostCookies)
-    .flatMap((cookie) => findDecoded(cookie.slice("session=".length)) ?? []);
-}
-
-function findDecoded(value: string): string | undefined {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return undefined;
-  }
-}
-
-const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;
-
-export type SessionCookie = typeof attributes & { value: string; maxAge: number };
-
-export const sessionCookie = ({ cookieValue }: LiveSession): SessionCookie => ({
-  ...attributes,
-  value: cookieValue,
-  maxAge: lifetimeSeconds,
-});
-
-export const clearedCookie: SessionCookie = { ...attributes, value: "", maxAge: 0 };

@@ -1,8 +1,44 @@
-import { dayBefore, dayOf, msPerMinute, minutesPerDay, timestampOf } from "../time/seoul.ts";
-import type { BucketRange, PowerPoint, UsageSum } from "../store/store.ts";
-import type { HistoryQuery, UsageTotal } from "./schemas.ts";
+import type { Log } from "../log/log.ts";
+import type { Store, UsageSum } from "../store/store.ts";
+import type { WallClock } from "../time/clock.ts";
+import { dayBefore, dayOf } from "../time/seoul.ts";
+import { streamJson } from "./json-stream.ts";
+import { bucketRange } from "./query.ts";
+import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./schemas.ts";
 
-export function usageTotal(sum: UsageSum): UsageTotal {
+export interface UsageDeps {
+  store: Pick<Store, "usage">;
+  clock: WallClock;
+  log: Log;
+}
+
+export const getUsageSummary =
+  ({ store, clock }: Pick<UsageDeps, "store" | "clock">) =>
+  async (): Promise<UsageSummary> => {
+    const date = dayOf(clock());
+    return { date, ...usageTotalBody(await store.usage.sumOfDay(date)) };
+  };
+
+export const getUsageTotal =
+  ({ store }: Pick<UsageDeps, "store">) =>
+  async (): Promise<UsageTotal> =>
+    usageTotalBody(await store.usage.sumOfKeys());
+
+export const listDailyUsage =
+  ({ store, clock, log }: UsageDeps) =>
+  ({ query, request }: { query: DailyQuery; request: Request }): Promise<Response> => {
+    const firstDay = dayBefore(dayOf(clock()), query.days);
+    return streamJson(request, ["[", store.usage.daily(firstDay), "]"], log);
+  };
+
+export const listUsageHistory =
+  ({ store, clock, log }: UsageDeps) =>
+  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
+    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
+    return streamJson(request, [head, store.usage.history(bucketRange(clock(), query)), "]}"], log);
+  };
+
+export function usageTotalBody(sum: UsageSum): UsageTotal {
   return {
     request_count: sum.requestCount,
     input_tokens: sum.inputTokens,
@@ -10,20 +46,3 @@ export function usageTotal(sum: UsageSum): UsageTotal {
     total_tokens: sum.inputTokens + sum.outputTokens,
   };
 }
-
-/** The first of the days that `days` back from today includes. */
-export const firstDay = (nowMs: number, days: number): string => dayBefore(dayOf(nowMs), days);
-
-export const bucketRange = (nowMs: number, query: HistoryQuery): BucketRange => ({
-  since: nowMs - query.days * minutesPerDay * msPerMinute,
-  bucketMinutes: query.bucket_minutes,
-});
-
-/** A history answer up to where its points begin. */
-export const historyHead = ({ days, bucket_minutes }: HistoryQuery): string =>
-  `{"days":${days},"bucket_minutes":${bucket_minutes},"points":[`;
-
-export const powerPointBody = (point: PowerPoint): { recorded_at: string; power_draw_w: number } => ({
-  recorded_at: timestampOf(point.bucketStart),
-  power_draw_w: point.powerDrawW,
-});

@@ -1,36 +1,35 @@
 import { parseArgs } from "node:util";
-import { backupDatabase } from "../store/sqlite/open.ts";
+import { backupDatabase } from "../store/sqlite/backup.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 
-export const summary = "copy the live database into a file";
+export const summary = "copy the database into a file, also while a server uses it";
 
 export const help = `tollgate backup FILE
 
-Writes a consistent copy of the database to FILE, also while a server is using it. FILE must not
-exist yet. The database is the one in the folder that DATA_DIR names (./data). Where DATABASE_URL is
-set, pg_dump does this job.
+Writes a consistent copy of the database to FILE, also while a server uses it. FILE must not exist.
+The database is the one in DATA_DIR (default: ./data). If DATABASE_URL is set, use pg_dump instead.
 
-The copy holds every API key as it is, so only its owner may read it. To restore it, stop the server,
-put the copy in the data folder as tollgate.db, delete tollgate.db-wal and tollgate.db-shm there, and
-start the server again. The file secret_key in that folder, if it is there, is not part of the copy:
-without it everybody has to log in to the console again, and nothing else is lost.
+The copy contains all API keys in plain text; its mode is 0600. To restore it, stop the server, put
+the copy into the data folder as tollgate.db, delete tollgate.db-wal and tollgate.db-shm there, and
+start the server. The file secret_key in the data folder is not part of the copy: without it, users
+have to log in to the console again, but nothing else is lost.
 
-Status: 0 when the copy is whole and on the disk; 1 where it failed; 2 for wrong usage.
+Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const target = targetOf(args);
   const config = settingsOf(io);
   if (config.databaseUrl !== undefined) {
-    throw new CommandError("DATABASE_URL is set, so the data is in PostgreSQL: copy it with pg_dump");
+    throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
   }
   const database = existingDatabase(config);
   try {
     await backupDatabase({ file: database, target, clock: Date.now, signal: io.signal });
   } catch (error) {
-    if (io.signal.aborted) throw new CommandError("stopped before the copy was whole; nothing is left of it");
+    if (io.signal.aborted) throw new CommandError("backup was interrupted; the incomplete copy is deleted");
     throw error instanceof StorageError ? new CommandError(`${JSON.stringify(target)}: ${error.message}`) : error;
   }
   io.stdout.write(`Copied ${database} to ${target}\n`);
@@ -40,7 +39,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 function targetOf(args: string[]): string {
   const [target, ...more] = positionalsOf(args);
   if (target === undefined || target === "" || more.length > 0) {
-    throw new CommandError("backup takes the name of one file; see tollgate backup --help", 2);
+    throw new CommandError("backup takes one file name; see tollgate backup --help", 2);
   }
   return target;
 }

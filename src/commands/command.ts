@@ -1,28 +1,28 @@
 import type { Environment } from "../config.ts";
 
-/** What a command gets of the process that it runs in. */
+/** The parts of the process that a command uses. */
 export interface CommandIo {
   env: Environment;
   stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream;
-  /** Aborts on the first SIGTERM or SIGINT; a second one ends the process at once. */
+  /** Aborts on the first SIGTERM or SIGINT; a second one exits immediately. */
   signal: AbortSignal;
 }
 
 export interface Command {
-  /** One line of `tollgate --help`. */
+  /** The line in `tollgate --help`. */
   summary: string;
-  /** What `tollgate COMMAND --help` prints. */
+  /** The output of `tollgate COMMAND --help`. */
   help: string;
-  /** @returns the exit status: 0 well, 1 failed, 2 wrongly called or configured */
+  /** @returns the exit status: 0 success, 1 failure, 2 wrong usage or configuration */
   run(args: string[], io: CommandIo): Promise<number>;
 }
 
-/** What the program calls itself by where PROCESSES asks for several; see serve-process.ts. */
+/** The command that the supervisor runs in each process; see serve-process.ts. */
 export const serveProcessCommand = "serve-process";
 
-/** A mistake of the operator's: one line on standard error, never a stack trace. */
+/** An error that the operator can fix: printed on standard error without a stack trace. */
 export class CommandError extends Error {
   override name = "CommandError";
 

@@ -3,7 +3,7 @@ import { type Command, CommandError, type CommandIo, serveProcessCommand } from 
 
 type Load = () => Promise<Command>;
 
-/** Loaded when they are asked for: a server has no use for the others in its memory. */
+/** Loaded on demand, so that a server does not hold the other commands in memory. */
 const commands: Readonly<Record<string, Load>> = {
   serve: () => import("./serve.ts"),
   demo: () => import("./demo.ts"),
@@ -13,26 +13,26 @@ const commands: Readonly<Record<string, Load>> = {
   "move-to": () => import("./move-to.ts"),
 };
 
-/** Not for people, so in no list. */
+/** Not listed in the help. */
 const internal: Readonly<Record<string, Load>> = { [serveProcessCommand]: () => import("./serve-process.ts") };
 
-/** Runs what the arguments name; `serve` where they name nothing. @returns the exit status */
+/** Runs the command that the arguments name, by default `serve`. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
   const [first = "serve", ...rest] = args;
   if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${readableCommit()})\n`);
-  if (first === "--help" || first === "-h" || first === "help") return print(io, await overview());
+  if (first === "--help" || first === "-h" || first === "help") return print(io, await mainHelp());
   const all = { ...commands, ...internal };
   const named = Object.hasOwn(all, first) ? all[first] : undefined;
-  // `tollgate --something` is meant for the default command.
+  // `tollgate --option` is for the default command.
   const load = named ?? (first.startsWith("-") ? commands["serve"] : undefined);
   if (load === undefined)
-    return complain(io, new CommandError(`there is no command "${first}"; see tollgate --help`, 2));
+    return reportError(io, new CommandError(`unknown command "${first}"; see tollgate --help`, 2));
   const command = await load();
   if (rest.includes("--help") || rest.includes("-h")) return print(io, command.help);
   try {
     return await command.run(named === undefined ? args : rest, io);
   } catch (error) {
-    if (error instanceof CommandError) return complain(io, error);
+    if (error instanceof CommandError) return reportError(io, error);
     throw error;
   }
 }
@@ -42,22 +42,22 @@ function print(io: CommandIo, text: string): number {
   return 0;
 }
 
-function complain(io: CommandIo, error: CommandError): number {
+function reportError(io: CommandIo, error: CommandError): number {
   for (const line of error.message.split("\n")) io.stderr.write(`tollgate: ${line}\n`);
   return error.status;
 }
 
-async function overview(): Promise<string> {
+async function mainHelp(): Promise<string> {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
   const lines = await Promise.all(
     Object.entries(commands).map(async ([name, load]) => `  ${name.padEnd(width)}  ${(await load()).summary}`),
   );
-  return `tollgate: a gate in front of a language-model backend
+  return `tollgate: a gateway for a language-model backend
 
 Usage: tollgate [COMMAND] [OPTIONS]
 
 ${lines.join("\n")}
 
-tollgate COMMAND --help tells more about one of them. Without a command it serves.
+Run \`tollgate COMMAND --help\` for help about a command. The default command is serve.
 `;
 }

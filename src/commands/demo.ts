@@ -13,38 +13,37 @@ import { createLog } from "../log/log.ts";
 import type { Server } from "../server.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { startOrExplain, untilStopped } from "./serve.ts";
+import { startServing, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
 
-export const summary = "show everything with a simulated model, clients and GPUs";
+export const summary = "serve with a simulated model, clients and GPUs";
 
 export const help = `tollgate demo
 
-Serves as \`tollgate serve\` does, in front of a simulated model, with simulated clients that talk, a
-simulated GPU host and 30 days of invented history. Prints the console's address, the password, an
-API key, and a curl line that streams a completion. All data is in a temporary folder that is removed
-when the demo ends.
+Serves like \`tollgate serve\`, with a simulated model, clients and GPU host, and 30 days of generated
+history. Prints the address of the console, the password, an API key, and a curl command that streams
+a completion. All data is in a temporary folder, which is deleted when the demo ends.
 
-  HOST, PORT   where to listen (127.0.0.1, 8080; any free port where 8080 is taken)
+  HOST, PORT   address to listen on (default: 127.0.0.1, 8080; if 8080 is in use, any free port)
 
-What else \`tollgate serve\` reads from the environment holds here too, apart from the backend, the
-model's names, the place of the data, the key that signs sessions and the number of processes.
+The other environment variables of \`tollgate serve\` apply too, except those for the backend, the
+model names, the data, the key that signs sessions and the number of processes.
 `;
 
-/** Frames, and so tokens, of each simulated answer. */
+/** Of each simulated response; one frame is one token. */
 const tokensPerSecond = 30;
-/** Answers at once that keep the simulated cards fully busy. */
-const busyAnswers = 9;
+/** Concurrent requests at which the simulated GPUs are fully utilized. */
+const fullLoadRequests = 9;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  refuseArguments(args);
+  rejectArguments(args);
   const dataDir = mkdtempSync(join(tmpdir(), "tollgate-demo-"));
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
-  // A second signal ends the process without coming back here.
+  // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
   const simulator = startSimulator({ models: [demoModel], framesPerSecond: tokensPerSecond, recordRequests: 0 });
   try {
-    return await show(dataDir, simulator, io);
+    return await runDemo(dataDir, simulator, io);
   } finally {
     simulator.stop();
     process.off("exit", removeData);
@@ -52,7 +51,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
 }
 
-function refuseArguments(args: string[]): void {
+function rejectArguments(args: string[]): void {
   try {
     parseArgs({ args, options: {}, strict: true });
   } catch {
@@ -60,62 +59,67 @@ function refuseArguments(args: string[]): void {
   }
 }
 
-async function show(dataDir: string, simulator: Simulator, io: CommandIo): Promise<number> {
+async function runDemo(dataDir: string, simulator: Simulator, io: CommandIo): Promise<number> {
   const environment = environmentOf(io.env, dataDir, simulator.url);
   const config = settingsOf(io, environment);
   const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
   const seeded = await seed({ dataDir, clock: Date.now, log });
-  const server = await startOnSomePort(environment, io);
+  const server = await startOnFreePort(environment, io);
   const ending = new AbortController();
-  const actors = play(seeded, server, simulator, ending.signal);
+  const activity = simulateActivity(seeded, server, simulator, ending.signal);
   io.stdout.write(
     welcome({ server, seeded, dataDir, username: config.admin.username, password: config.admin.password }),
   );
   await untilStopped(io.signal);
   ending.abort();
-  await actors;
+  await activity;
   await server.stop();
   return 0;
 }
 
 function environmentOf(env: Environment, dataDir: string, upstream: string): Environment {
-  const given = (name: string, otherwise: string): string => env[name] || otherwise;
+  const valueOr = (name: string, fallback: string): string => env[name] || fallback;
   return {
     ...env,
     PROXY_UPSTREAM_URL: upstream,
     PROXY_UPSTREAM_API_KEY: "",
     PROXY_ALIAS_MODEL: demoModel,
     PROXY_FAMILY_MODEL: demoModel,
-    // So that the pasted line, which does not ask for usage, is counted in tokens all the same.
-    PROXY_FORCE_STREAM_USAGE: given("PROXY_FORCE_STREAM_USAGE", "final"),
+    // So that the curl command, which does not request usage, is counted in tokens.
+    PROXY_FORCE_STREAM_USAGE: valueOr("PROXY_FORCE_STREAM_USAGE", "final"),
     DATA_DIR: dataDir,
     DATABASE_URL: "",
     SECRET_KEY: "",
     PROCESSES: "",
-    ADMIN_PASSWORD: given("ADMIN_PASSWORD", generatePassword()),
-    // What is said at the start should still be on the screen later.
-    LOG_LEVEL: given("LOG_LEVEL", "warn"),
-    SHUTDOWN_GRACE: given("SHUTDOWN_GRACE", "2"),
+    ADMIN_PASSWORD: valueOr("ADMIN_PASSWORD", generatePassword()),
+    // Keeps the introduction on the screen.
+    LOG_LEVEL: valueOr("LOG_LEVEL", "warn"),
+    SHUTDOWN_GRACE: valueOr("SHUTDOWN_GRACE", "2"),
   };
 }
 
-/** A visitor who named no port does not mind which one it is. */
-async function startOnSomePort(environment: Environment, io: CommandIo): Promise<Server> {
+/** Falls back to a free port if the default port is in use and no port was set. */
+async function startOnFreePort(environment: Environment, io: CommandIo): Promise<Server> {
   try {
-    return await startOrExplain(settingsOf(io, environment), io);
+    return await startServing(settingsOf(io, environment), io);
   } catch (error) {
-    const taken = error instanceof CommandError && error.cause instanceof ListenError;
-    if (!taken || (environment["PORT"] ?? "") !== "") throw error;
-    return startOrExplain(settingsOf(io, { ...environment, PORT: "0" }), io);
+    const portInUse = error instanceof CommandError && error.cause instanceof ListenError;
+    if (!portInUse || (environment["PORT"] ?? "") !== "") throw error;
+    return startServing(settingsOf(io, { ...environment, PORT: "0" }), io);
   }
 }
 
-async function play(seeded: Seeded, server: Server, simulator: Simulator, signal: AbortSignal): Promise<void> {
-  const talks = seeded.characters.map(({ character: { habit }, key }) =>
+async function simulateActivity(
+  seeded: Seeded,
+  server: Server,
+  simulator: Simulator,
+  signal: AbortSignal,
+): Promise<void> {
+  const clients = seeded.characters.map(({ character: { habit }, key }) =>
     habit === undefined ? undefined : talk({ url: server.url, key, habit, signal }),
   );
-  const load = (): number => Math.min(1, simulator.stats().open / busyAnswers);
-  await Promise.all([...talks, pushGpuSamples({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
+  const load = (): number => Math.min(1, simulator.stats().open / fullLoadRequests);
+  await Promise.all([...clients, pushGpuSamples({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
 }
 
 interface Welcome {
@@ -129,24 +133,24 @@ interface Welcome {
 function welcome({ server, seeded, dataDir, username, password }: Welcome): string {
   const body = JSON.stringify({ model: demoModel, stream: true, messages: [{ role: "user", content: "Hello!" }] });
   return `
-  This is a demo: the model, its clients, the GPUs and 30 days of history are made up.
-  All data is in ${dataDir} and is removed when the demo ends.
+  This is a demo: the model, the clients, the GPUs and 30 days of history are simulated.
+  All data is in ${dataDir} and is deleted when the demo ends.
 
-    Console    ${forBrowser(server.adminUrl)}
+    Console    ${browserUrl(server.adminUrl)}
     Username   ${username}
     Password   ${password}
     API key    ${seeded.key}
 
   Paste this into another terminal to stream a completion:
 
-curl -N ${forBrowser(server.url)}/v1/chat/completions -H "Authorization: Bearer ${seeded.key}" -H "Content-Type: application/json" -d '${body}'
+curl -N ${browserUrl(server.url)}/v1/chat/completions -H "Authorization: Bearer ${seeded.key}" -H "Content-Type: application/json" -d '${body}'
 
   Ctrl-C ends the demo.
 
 `;
 }
 
-/** Browsers take the session's cookie, which is for HTTPS, from `localhost` too, but from no other plain address. */
-function forBrowser(url: string): string {
+/** Browsers accept the session cookie, which is `Secure`, over plain HTTP only from `localhost`. */
+function browserUrl(url: string): string {
   return url.replace(/\/\/(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=:|$)/, "//localhost");
 }

@@ -8,29 +8,27 @@ export const summary = "copy the data folder into a PostgreSQL database";
 
 export const help = `tollgate move-to [URL]
 
-Copies everything in the data folder that DATA_DIR names (./data) into an empty PostgreSQL database,
-compares the two, and leaves the data folder as it is. Stop the server before. Broken off, it can be
-run again and starts over; until it is whole, no server starts on the target.
+Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database, verifies the copy,
+and leaves the data folder unchanged. Stop the server first. After an interruption, run the command
+again: it starts over, and until it succeeds no server starts on the target.
 
-  URL   postgres://user:password@host/database; DATABASE_URL where it is left out. Every user of
-        this host can read an argument in the list of processes, so better set DATABASE_URL
+  URL   postgres://user:password@host/database (default: DATABASE_URL). The process list shows it to
+        every user of this host, so prefer DATABASE_URL
 
-Afterwards start the server with DATABASE_URL and SECRET_KEY. With the text of the file secret_key in
-the data folder as SECRET_KEY, if it is there, everybody stays logged in.
+Then start the server with DATABASE_URL and SECRET_KEY. To keep users logged in, set SECRET_KEY to the
+content of the file secret_key in the data folder.
 
-Status: 0 when the copy is whole; 1 where it failed; 2 for wrong usage.
+Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const url = targetOf(args, io);
-  // The data folder's own settings: where the data goes says nothing about where it is.
+  // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }));
   try {
     const onProgress = createProgress(io.stdout);
     const rows = await moveToPostgres({ file: database, url, signal: io.signal, onProgress });
-    io.stdout.write(
-      `Copied ${rows} rows, and every sum is the same. Start the server with DATABASE_URL and SECRET_KEY.\n`,
-    );
+    io.stdout.write(`Copied ${rows} rows and verified all sums. Start the server with DATABASE_URL and SECRET_KEY.\n`);
     return 0;
   } catch (error) {
     throw error instanceof StorageError ? new CommandError(`move-to: ${error.message}`) : error;
@@ -39,7 +37,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 
 function targetOf(args: string[], io: CommandIo): string {
   const [url = io.env["DATABASE_URL"] ?? "", ...more] = positionalsOf(args);
-  // Not repeated: it holds a password.
+  // Not quoted: it contains a password.
   if (more.length > 0 || !/^postgres(ql)?:\/\//.test(url)) {
     throw new CommandError("move-to takes one postgres:// address, or DATABASE_URL; see tollgate move-to --help", 2);
   }
@@ -56,7 +54,7 @@ function positionalsOf(args: string[]): string[] {
 
 const barWidth = 30;
 
-/** On a terminal a bar that fills, else one line for each table that is done. */
+/** A progress bar on a terminal, otherwise one line for each finished table. */
 function createProgress(stdout: CommandIo["stdout"]): (table: string, copied: number, total: number) => void {
   return (table, copied, total) => {
     const done = copied >= total;

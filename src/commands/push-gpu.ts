@@ -1,48 +1,49 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
-import { createBackoff } from "../time/backoff.ts";
 import type { SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
-import { createLatest } from "../gpu-agent/latest.ts";
-import type { PushTarget } from "../gpu-agent/post-answer.ts";
+import { createLatest, type Latest } from "../gpu-agent/latest.ts";
+import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
+import type { PushTarget } from "../gpu-agent/post-result.ts";
 import { postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
-import { readPushGpuOptions, type PushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
+import { type PushGpuOptions, readPushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
+import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
-import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
-import { pushGpuScript } from "../gpu-agent/script.ts";
 import { createLog, type Log } from "../log/log.ts";
+import { createBackoff } from "../time/backoff.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 
-export const summary = "send this host's GPU samples to a Tollgate";
+export const summary = "send GPU samples of this host to a Tollgate";
 
-export const help = `tollgate push-gpu --url URL [--key-file FILE] [options]
+export const help = `tollgate push-gpu --url URL [--key-file FILE] [OPTIONS]
 
-Reads the GPUs of this host once a second and posts them to the admin side of a Tollgate.
-NVIDIA GPUs are read with nvidia-smi, AMD GPUs with amd-smi or rocm-smi.
+Reads the GPUs of this host once a second and posts the samples to the admin side of a Tollgate.
+Uses nvidia-smi for NVIDIA GPUs, and amd-smi or rocm-smi for AMD GPUs.
 
-  --url URL            the admin side, such as https://gate.example.com (or TOLLGATE_URL)
-  --key-file FILE      a file that holds an API key
-  --key KEY            the API key itself; every user of this host can read it in the list of
-                       processes, so better use --key-file or the variable TOLLGATE_KEY
-  --interval SECONDS   between two samples, 0.1 to 3600 (1)
-  --gpu-id-offset N    added to each GPU's number, so that several hosts share the ids 0 to 255 (0)
-  --once               send one sample of every GPU, and end
-  --dry-run            print what would be sent instead of sending it; needs no URL and no key
+  --url URL            address of the admin side, such as https://gate.example.com (or TOLLGATE_URL)
+  --key-file FILE      file that contains an API key
+  --key KEY            an API key; the process list shows it to every user of this host, so prefer
+                       --key-file or the environment variable TOLLGATE_KEY
+  --interval SECONDS   time between two samples, 0.1 to 3600 (default: 1)
+  --gpu-id-offset N    added to each GPU's number, so that hosts use different ids from 0 to 255
+                       (default: 0)
+  --once               send one sample of every GPU, then exit
+  --dry-run            print the samples instead of sending them; requires no URL and no key
   --script             print a POSIX shell script that does the same with nvidia-smi, awk and curl
-  --help               print this
+  --help               print this help
 
-Status: 0 when ended by SIGTERM or SIGINT, or sent with --once; 1 where no GPUs can be read, or with
---once where the server did not take them; 2 for wrong usage.
+Exit status: 0 after SIGTERM or SIGINT, or if --once succeeded; 1 if no GPU can be read, or if the
+server did not accept the samples of --once; 2 for wrong usage.
 `;
 
-/** Waits between two tries, whether of the tool or of the server. */
-const [firstRetryMs, longestRetryMs] = [1000, 30_000];
+/** Delays before a retry, of the tool and of the server. */
+const [firstRetryMs, slowestRetryMs] = [1000, 30_000];
 
-/** A driver without persistence mode takes several seconds to wake a GPU up. */
-const shortestHangMs = 30_000;
+/** Without persistence mode, the driver takes several seconds to wake a GPU. */
+const minOutputTimeoutMs = 30_000;
 
-/** @throws CommandError for wrong usage, and where no tool is found */
+/** @throws CommandError for wrong usage, or if there is no tool */
 export async function run(args: string[], io: CommandIo): Promise<number> {
   try {
     const options = readPushGpuOptions(args, io.env, (file) => readFileSync(file, "utf8"));
@@ -61,82 +62,81 @@ function print(io: CommandIo, text: string): number {
 
 async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
-  if (tool === undefined) {
-    throw new CommandError("no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read");
-  }
-  // A reader of standard output that leaves (`| head -1`) ends the work, and is no error.
+  if (tool === undefined) throw new CommandError("PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them");
+  // A reader that closes standard output (`| head -1`) stops the command; it is not an error.
   const outputClosed = new AbortController();
   io.stdout.on("error", () => outputClosed.abort());
   io.stderr.on("error", () => undefined);
   const signal = AbortSignal.any([io.signal, outputClosed.signal]);
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
-  const work = { ...options, tool, log, signal, env: withoutKey(io.env), hangMs: hangMsOf(options) };
-  return options.once ? pushOnce(work, io) : pushUntilStopped(work, io);
+  const outputTimeoutMs = Math.max(minOutputTimeoutMs, 3 * options.intervalMs);
+  const context = { ...options, tool, log, signal, env: withoutKey(io.env), outputTimeoutMs };
+  return options.once ? pushOnce(context, io) : pushUntilStopped(context, io);
 }
 
-interface Work extends PushGpuOptions {
+interface PushContext extends PushGpuOptions {
   tool: GpuTool;
   log: Log;
   signal: AbortSignal;
   env: Environment;
-  hangMs: number;
+  outputTimeoutMs: number;
 }
 
-/** The tool has no use for the key. */
+/** The environment for the tool, which does not need the key. */
 function withoutKey(env: Environment): Environment {
   return { ...env, TOLLGATE_KEY: undefined };
 }
 
-function hangMsOf({ intervalMs }: PushGpuOptions): number {
-  return Math.max(shortestHangMs, 3 * intervalMs);
-}
-
-async function pushOnce(work: Work, io: CommandIo): Promise<number> {
+async function pushOnce(context: PushContext, io: CommandIo): Promise<number> {
+  const { log, target } = context;
   try {
-    const samples = sampleSetOf(await work.tool.readOnce(work), work.gpuIdOffset);
-    if (samples.length === 0) throw new ToolError("every GPU id is over 255; choose a lower --gpu-id-offset");
-    if (work.server === undefined) return print(io, bodyLine(samples));
-    const answer = await postSamples(work.server, samples, work.signal);
-    work.log[answer.kind === "accepted" ? "info" : "error"](answer.words);
-    return answer.kind === "accepted" ? 0 : 1;
+    const samples = sampleSetOf(await context.tool.readOnce(context), context.gpuIdOffset);
+    if (samples.length === 0) throw new ToolError("every GPU id is over 255; use a lower --gpu-id-offset");
+    if (target === undefined) return print(io, bodyLine(samples));
+    const result = await postSamples(target, samples, context.signal);
+    if (result.kind === "accepted") {
+      log.info("Sent samples", { url: target.url });
+      return 0;
+    }
+    log.error("Cannot send samples", { url: target.url, reason: result.reason });
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
-    work.log.error(error.message);
-    return 1;
+    log.error("Cannot read GPUs", { reason: error.message });
   }
+  return 1;
 }
 
-async function pushUntilStopped(work: Work, io: CommandIo): Promise<number> {
-  const newest = createLatest<TimedSamples>();
-  const { server } = work;
+async function pushUntilStopped(context: PushContext, io: CommandIo): Promise<number> {
+  const { log, target, tool } = context;
+  const latest = createLatest<TimedSamples>();
   const reading = readGpus({
-    ...work,
-    backoff: createBackoff(firstRetryMs, longestRetryMs),
-    say: createLogOnChange(work.log),
-    onComplaint: (words) => work.log.warn(`${work.tool.name} says: ${words.slice(0, 200)}`),
+    ...context,
+    backoff: createBackoff(firstRetryMs, slowestRetryMs),
+    logOnChange: createLogOnChange(log),
+    onToolMessage: (text) => log.warn("Message from the tool", { tool: tool.name, text: text.slice(0, 200) }),
     onSamples(samples) {
-      if (server === undefined) io.stdout.write(bodyLine(samples));
-      else newest.put({ samples, readAt: Date.now() });
+      if (target === undefined) io.stdout.write(bodyLine(samples));
+      else latest.put({ samples, readAt: Date.now() });
     },
   });
-  await Promise.all([reading, server === undefined ? undefined : postTo(server, newest, work)]);
+  await Promise.all([reading, target === undefined ? undefined : postTo(target, latest, context)]);
   return 0;
 }
 
 async function postTo(
-  server: PushTarget,
-  newest: ReturnType<typeof createLatest<TimedSamples>>,
-  work: Work,
+  target: PushTarget,
+  latest: Latest<TimedSamples>,
+  { intervalMs, log, signal }: PushContext,
 ): Promise<void> {
   await postLatest({
-    server,
-    newest,
-    staleMs: Math.max(5000, 2 * work.intervalMs),
-    backoff: createBackoff(firstRetryMs, longestRetryMs),
-    refusedWaitMs: longestRetryMs,
+    target,
+    latest,
+    staleMs: Math.max(5000, 2 * intervalMs),
+    backoff: createBackoff(firstRetryMs, slowestRetryMs),
+    rejectedWaitMs: slowestRetryMs,
     clock: Date.now,
-    say: createLogOnChange(work.log),
-    signal: work.signal,
+    logOnChange: createLogOnChange(log),
+    signal,
   });
 }
 

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { resetPassword } from "../admin/bootstrap.ts";
 import type { Config } from "../config.ts";
 import { createLog } from "../log/log.ts";
-import { openStore } from "../store/sqlite/open.ts";
+import { openStore } from "../store/open.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf, storageName } from "./settings.ts";
@@ -12,13 +12,13 @@ export const summary = "set a new password for the console";
 
 export const help = `tollgate reset-password [--password-stdin]
 
-Sets a new password for the console and logs everybody out. A server that is running obeys at once.
-The database is the one that DATABASE_URL names, else the one in the folder DATA_DIR (./data).
+Sets a new password for the console and ends all sessions. Takes effect immediately, also in a
+running server. The database is the one at DATABASE_URL, or in DATA_DIR (default: ./data).
 
-  --password-stdin   read the password from standard input, without its last line break;
-                     otherwise one is generated and printed
+  --password-stdin   read the password from standard input, without its final line break;
+                     by default a password is generated and printed
 
-Status: 0 when it is set; 1 where it failed; 2 for wrong usage.
+Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
@@ -31,7 +31,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     given === undefined ? `username   ${config.admin.username}\npassword   ${password}\n` : "The password is set.\n",
   );
   if (config.admin.password !== undefined) {
-    io.stderr.write("tollgate: ADMIN_PASSWORD is set, and will be the password again from the next start on\n");
+    io.stderr.write("tollgate: ADMIN_PASSWORD: is set, and replaces the new password at the next start\n");
   }
   return 0;
 }
@@ -42,17 +42,14 @@ function readFlags(args: string[]): boolean {
       "password-stdin"
     ];
   } catch {
-    // Not repeated: a stray argument may be a password.
-    throw new CommandError(
-      "reset-password takes --password-stdin and nothing else; see tollgate reset-password --help",
-      2,
-    );
+    // Not quoted: a stray argument may be a password.
+    throw new CommandError("reset-password takes only --password-stdin; see tollgate reset-password --help", 2);
   }
 }
 
 async function readPassword({ stdin }: CommandIo): Promise<string> {
   const password = (await text(stdin)).replace(/\r?\n$/, "");
-  if (password === "") throw new CommandError("standard input holds no password", 2);
+  if (password === "") throw new CommandError("--password-stdin: standard input is empty; write the password to it", 2);
   return password;
 }
 

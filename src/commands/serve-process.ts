@@ -1,24 +1,25 @@
-import { joinParent } from "../supervisor/child-side.ts";
+import { findParentChannel } from "../supervisor/child-side.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { startOrExplain, untilStopped } from "./serve.ts";
+import { startServing, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
 
-export const summary = "one of the processes that `serve` starts where PROCESSES asks for several";
+export const summary = "one of the processes that `serve` starts if PROCESSES > 1";
 
 export const help = `tollgate serve-process
 
 ${summary}
 `;
 
-/** Serves until the parent, or a signal to this process alone, ends it. */
+/** Serves until the parent or a signal to this process stops it. */
 export async function run(_args: string[], io: CommandIo): Promise<number> {
-  const member = joinParent();
-  if (member === undefined) throw new CommandError("serve-process is started by serve; set PROCESSES instead", 2);
-  const server = await startOrExplain(settingsOf(io), io, member);
-  member.listening(server);
-  await untilStopped(AbortSignal.any([io.signal, member.stopped]));
-  member.draining();
+  const parent = findParentChannel();
+  if (parent === undefined)
+    throw new CommandError("serve-process cannot be started directly; set PROCESSES instead", 2);
+  const server = await startServing(settingsOf(io), io, parent);
+  parent.reportListening(server);
+  await untilStopped(AbortSignal.any([io.signal, parent.stopRequested]));
+  parent.reportDraining();
   await server.stop();
-  await member.leave();
+  await parent.reportFinalMetrics();
   return 0;
 }

@@ -6,7 +6,7 @@ import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
-import type { Member } from "../supervisor/child-side.ts";
+import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
@@ -17,44 +17,45 @@ export const summary = "serve the proxy, the admin API and the console (the defa
 
 export const help = `tollgate serve
 
-Serves the proxy (/v1), the admin API (/api) and the console (/). Everything is set by environment
-variables or a .env file in the working folder; these matter first:
+Serves the proxy (/v1), the admin API (/api) and the console (/). Settings are environment variables,
+or lines of a .env file in the working folder. The most important:
 
-  PROXY_UPSTREAM_URL   the backend (http://127.0.0.1:8000)
-  HOST, PORT           where to listen (127.0.0.1, 8080)
-  DATA_DIR             the folder that holds the database (./data)
-  DATABASE_URL         postgres://…: all data lives there instead, for any number of instances;
-                       SECRET_KEY must then be set, to the same value everywhere
-  ADMIN_PASSWORD       the console's password; without it the first start makes one and prints it
+  PROXY_UPSTREAM_URL   the backend (default: http://127.0.0.1:8000)
+  HOST, PORT           address to listen on (default: 127.0.0.1, 8080)
+  DATA_DIR             folder of the database (default: ./data)
+  DATABASE_URL         postgres://… database to use instead, by any number of instances; requires
+                       SECRET_KEY, with the same value for all instances
+  ADMIN_PASSWORD       password of the console; by default the first start generates and prints one
 
-The README lists all of them. SIGTERM or SIGINT ends the program once running responses have ended,
-or after SHUTDOWN_GRACE seconds; another one, a second later or more, ends it at once.
+The README lists all settings. SIGTERM or SIGINT stops the server after all running responses have
+ended, but no later than SHUTDOWN_GRACE seconds; a second signal, at least one second later, stops it
+immediately.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  refuseArguments(args);
+  rejectArguments(args);
   const config = settingsOf(io);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
-  const server = await startOrExplain(config, io);
+  const server = await startServing(config, io);
   await untilStopped(io.signal);
   await server.stop();
   return 0;
 }
 
-function refuseArguments(args: string[]): void {
+function rejectArguments(args: string[]): void {
   try {
     parseArgs({ args, options: {}, strict: true });
   } catch {
-    throw new CommandError("serve takes no arguments; everything is set by environment variables", 2);
+    throw new CommandError("serve takes no arguments; settings are environment variables", 2);
   }
 }
 
-/** Only Linux spreads connections among the processes that listen on one port. */
+/** Only Linux balances connections between processes that listen on the same port. */
 function countProcesses(processes: Config["processes"]): number {
-  const spreads = process.platform === "linux";
-  if (processes === "auto") return spreads ? availableParallelism() : 1;
-  if (processes > 1 && !spreads) throw new CommandError("PROCESSES: more than one takes Linux; leave it unset", 2);
+  const isSupported = process.platform === "linux";
+  if (processes === "auto") return isSupported ? availableParallelism() : 1;
+  if (processes > 1 && !isSupported) throw new CommandError("PROCESSES > 1 requires Linux", 2);
   return processes;
 }
 
@@ -62,29 +63,36 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
-  return superviseProcesses({ config, count, command, env, log, signal }).catch((error) => explain(error, config));
+  try {
+    return await superviseProcesses({ config, count, command, env, log, signal });
+  } catch (error) {
+    throw toCommandError(error, config);
+  }
 }
 
-/** @throws CommandError with one line where what is wrong is the operator's to put right */
-export async function startOrExplain(config: Config, io: CommandIo, member?: Member): Promise<Server> {
-  const always = member === undefined ? {} : { pid: process.pid };
+/** Starts the server. @throws CommandError for errors that the operator can fix */
+export async function startServing(config: Config, io: CommandIo, parent?: ParentChannel): Promise<Server> {
+  const always = parent === undefined ? {} : { pid: process.pid };
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
-  return startServer(config, { clock: Date.now, log, print: options.write, join: member?.join }).catch((error) =>
-    explain(error, config),
-  );
+  try {
+    return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
+  } catch (error) {
+    throw toCommandError(error, config);
+  }
 }
 
 function logOptions(config: Config, io: CommandIo): LogOptions {
   return { ...config.log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
 }
 
-function explain(error: unknown, config: Config): never {
-  if (error instanceof ListenError) throw new CommandError(error.message, 1, { cause: error });
+/** @returns any other error as it is */
+function toCommandError(error: unknown, config: Config): unknown {
+  if (error instanceof ListenError) return new CommandError(error.message, 1, { cause: error });
   if (error instanceof StorageError || error instanceof AdminSetupError) {
-    throw new CommandError(`${storageName(config)}: ${error.message}`);
+    return new CommandError(`${storageName(config)}: ${error.message}`);
   }
-  throw error;
+  return error;
 }
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import { type Config, ConfigError, type Environment, readConfig } from "../confi
 import { databaseFile } from "../store/sqlite/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 
-/** @throws CommandError with a line for each wrong variable */
+/** @throws CommandError with one line per invalid variable */
 export function settingsOf(io: CommandIo, environment: Environment = io.env): Config {
   try {
     return readConfig(environment, io.stdout.isTTY === true);
@@ -12,12 +12,12 @@ export function settingsOf(io: CommandIo, environment: Environment = io.env): Co
   }
 }
 
-/** What an operator has to look at where storage fails; an address holds a password, so it is never shown. */
+/** The setting to check if storage fails. A DATABASE_URL contains a password, so its value is not shown. */
 export function storageName({ databaseUrl, dataDir }: Config): string {
   return databaseUrl === undefined ? `DATA_DIR ${JSON.stringify(dataDir)}` : "DATABASE_URL";
 }
 
-/** The database of a data folder that was served before. @throws CommandError where there is none */
+/** The database file in the data folder. @throws CommandError if there is none */
 export function existingDatabase({ dataDir }: Config): string {
   const file = databaseFile(dataDir);
   try {
@@ -26,10 +26,10 @@ export function existingDatabase({ dataDir }: Config): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ENOENT" && code !== "ENOTDIR") {
-      throw new CommandError(`this user may not use the database ${JSON.stringify(file)} (${code})`);
+      throw new CommandError(`DATA_DIR: this user cannot read and write ${JSON.stringify(file)} (${code})`);
     }
     throw new CommandError(
-      `there is no database ${JSON.stringify(file)}; set DATA_DIR to the folder that \`tollgate serve\` uses`,
+      `DATA_DIR: there is no database ${JSON.stringify(file)}; use the folder of \`tollgate serve\``,
     );
   }
 }

@@ -2,7 +2,7 @@ import { randomHex } from "../admin/secrets.ts";
 import type { WallClock } from "../time/clock.ts";
 import type { Log } from "../log/log.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
-import { openStore } from "../store/sqlite/open.ts";
+import { openStore } from "../store/open.ts";
 import type { Key, Store } from "../store/store.ts";
 import { personas, type Character } from "./personas.ts";
 import { inventHistory, writeHistory } from "./history.ts";

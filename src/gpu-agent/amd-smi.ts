@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { ToolReading } from "./gpu-entry.ts";
 
-/** ROCm 6 and later; flags and field names as in "AMD SMI CLI tool usage" of the ROCm documentation. */
+/** ROCm 6 and later; flags and field names from "AMD SMI CLI tool usage" in the ROCm documentation. */
 export const amdSmiMetricArguments = ["metric", "--usage", "--power", "--temperature", "--mem-usage", "--json"];
 export const amdSmiStaticArguments = ["static", "--asic", "--json"];
 
@@ -14,7 +14,7 @@ const Gpus = Type.Array(Type.Intersect([Type.Object({ gpu: Type.Integer({ minimu
 /**
  * Reads `amd-smi metric --json`.
  * @param names by GPU, from `amdSmiNames`
- * @throws SyntaxError where the text is no JSON
+ * @throws SyntaxError if the text is not JSON
  */
 export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string>): ToolReading[] {
   return listGpus(metric).map(({ gpu, ...sections }) => {
@@ -24,7 +24,7 @@ export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string
       index: gpu,
       name: names.get(gpu) ?? "AMD GPU",
       power_draw_w: findMeasure(section(sections, "power")["socket_power"]),
-      // The Instinct cards have no sensor at the edge.
+      // Instinct cards have no edge sensor.
       temp_c: findMeasure(temperature["edge"]) ?? findMeasure(temperature["hotspot"]),
       memory_used_mb: findMeasure(memory["used_vram"]),
       memory_total_mb: findMeasure(memory["total_vram"]),
@@ -33,7 +33,7 @@ export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string
   });
 }
 
-/** Reads `amd-smi static --asic --json`. @throws SyntaxError where the text is no JSON */
+/** Reads `amd-smi static --asic --json`. @throws SyntaxError if the text is not JSON */
 export function amdSmiNames(asic: string): Map<number, string> {
   const names = new Map<number, string>();
   for (const { gpu, ...sections } of listGpus(asic)) {
@@ -43,7 +43,7 @@ export function amdSmiNames(asic: string): Map<number, string> {
   return names;
 }
 
-/** A list of GPUs; since ROCm 7 inside of `gpu_data`. */
+/** An array of GPUs; since ROCm 7 it is wrapped in `gpu_data`. */
 function listGpus(text: string): (Json & { gpu: number })[] {
   const parsed: unknown = JSON.parse(text);
   const list = Value.Check(JsonObject, parsed) ? parsed["gpu_data"] : parsed;
@@ -55,7 +55,7 @@ function section(sections: Json, name: string): Json {
   return Value.Check(JsonObject, found) ? found : {};
 }
 
-/** `{ "value": 42, "unit": "W" }`, in the first releases a bare number, and "N/A" where the chip has no such sensor. */
+/** `{ "value": 42, "unit": "W" }`, in the first releases a bare number, or "N/A" if the chip lacks the sensor. */
 function findMeasure(measure: unknown): number | undefined {
   const value = Value.Check(JsonObject, measure) ? measure["value"] : measure;
   return typeof value === "number" ? value : undefined;

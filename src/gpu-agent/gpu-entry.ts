@@ -1,4 +1,4 @@
-/** One GPU in the body of POST /api/gpu-stats. A field that the host cannot measure is left out. */
+/** One GPU in the body of POST /api/gpu-stats. Fields that the host cannot measure are left out. */
 export interface GpuEntry {
   gpu_id: number;
   name: string;
@@ -6,27 +6,27 @@ export interface GpuEntry {
   power_draw_w?: number;
   /** Degrees Celsius. */
   temp_c?: number;
-  /** MiB, the unit that the vendors' tools print. */
+  /** MiB, as printed by the vendors' tools. */
   memory_used_mb?: number;
   memory_total_mb?: number;
   utilization_pct?: number;
 }
 
-/** All GPUs of a host at one moment. */
+/** All GPUs of a host at one time. */
 export type SampleSet = readonly GpuEntry[];
 
 export type Measure = Exclude<keyof GpuEntry, "gpu_id" | "name">;
 
-/** What a vendor's tool says about one GPU; `index` is the host's own number for it. */
+/** What a vendor's tool reports for one GPU; `index` is its number on this host. */
 export interface ToolReading extends Partial<Record<Measure, number | undefined>> {
   index: number;
   name: string;
 }
 
-const largestGpuId = 255;
-const longestName = 64;
+const maxGpuId = 255;
+const maxNameLength = 64;
 
-/** The bounds of POST /api/gpu-stats: the server drops a whole entry for one field outside them. */
+/** The bounds of POST /api/gpu-stats: for one field out of bounds the server skips the whole entry. */
 const bounds: Record<Measure, { maximum: number; whole: boolean }> = {
   power_draw_w: { maximum: 10_000, whole: false },
   temp_c: { maximum: 150, whole: true },
@@ -35,11 +35,11 @@ const bounds: Record<Measure, { maximum: number; whole: boolean }> = {
   utilization_pct: { maximum: 100, whole: true },
 };
 
-/** @returns undefined where the id, offset included, is beyond what the server takes */
+/** @returns undefined if the id, including the offset, is above the maximum */
 export function findGpuEntry(reading: ToolReading, gpuIdOffset: number): GpuEntry | undefined {
   const id = reading.index + gpuIdOffset;
-  if (id > largestGpuId) return undefined;
-  const entry: GpuEntry = { gpu_id: id, name: shownName(reading.name) };
+  if (id > maxGpuId) return undefined;
+  const entry: GpuEntry = { gpu_id: id, name: truncateName(reading.name) };
   for (const [measure, { maximum, whole }] of Object.entries(bounds) as [Measure, (typeof bounds)[Measure]][]) {
     const value = whole ? Math.round(reading[measure] ?? NaN) : (reading[measure] ?? NaN);
     if (value >= 0 && value <= maximum) entry[measure] = value;
@@ -47,11 +47,11 @@ export function findGpuEntry(reading: ToolReading, gpuIdOffset: number): GpuEntr
   return entry;
 }
 
-function shownName(name: string): string {
-  // Half a surrogate pair is not text any more, so one that the cut leaves goes too.
+function truncateName(name: string): string {
+  // The cut may split a surrogate pair: half of one is not valid text.
   const cut = name
     .trim()
-    .slice(0, longestName)
+    .slice(0, maxNameLength)
     .replace(/[\uD800-\uDBFF]$/, "");
   return cut === "" ? "GPU" : cut;
 }

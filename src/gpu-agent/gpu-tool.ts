@@ -1,37 +1,37 @@
 import type { Environment } from "../config.ts";
+import { wait } from "../time/wait.ts";
 import { amdSmiMetricArguments, amdSmiNames, amdSmiReadings, amdSmiStaticArguments } from "./amd-smi.ts";
 import type { ToolReading } from "./gpu-entry.ts";
-import { readLines } from "./split-lines.ts";
-import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiEnding } from "./nvidia-smi.ts";
+import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiFailure } from "./nvidia-smi.ts";
 import { rocmSmiArguments, rocmSmiReadings } from "./rocm-smi.ts";
 import { runTool, ToolError } from "./run-tool.ts";
 import { createSampleSets } from "./sample-sets.ts";
-import { wait } from "../time/wait.ts";
+import { splitLines } from "./split-lines.ts";
 
 export interface ToolRunOptions {
   env: Environment;
   signal: AbortSignal;
   /** See `ToolRun`. */
-  hangMs: number;
+  outputTimeoutMs: number;
 }
 
 export interface ToolWatchOptions extends ToolRunOptions {
   intervalMs: number;
   onReadings: (readings: ToolReading[]) => void;
-  /** What the tool says about single GPUs while it goes on with the others. */
-  onComplaint: (words: string) => void;
+  /** Text about single GPUs that the tool prints while it continues with the others. */
+  onToolMessage: (text: string) => void;
 }
 
-/** A vendor's program that tells how the GPUs of this host are. */
+/** A vendor's program that reports the state of this host's GPUs. */
 export interface GpuTool {
   name: string;
-  /** @throws ToolError where it gives no reading */
+  /** @throws ToolError if the tool gives no reading */
   readOnce(options: ToolRunOptions): Promise<ToolReading[]>;
-  /** Reads at every interval until the tool stops or the signal aborts. @throws ToolError where it stopped */
+  /** Reads at every interval until the tool stops or the signal aborts. @throws ToolError if the tool stopped */
   watch(options: ToolWatchOptions): Promise<void>;
 }
 
-/** The first that is on the PATH: NVIDIA's, AMD's, and AMD's before ROCm 6. */
+/** The first one on the PATH: NVIDIA's, AMD's, AMD's before ROCm 6. */
 export function findGpuTool(env: Environment): GpuTool | undefined {
   const search = { PATH: env["PATH"] ?? "" };
   const [nvidiaSmi, amdSmi, rocmSmi] = ["nvidia-smi", "amd-smi", "rocm-smi"].map((name) => Bun.which(name, search));
@@ -46,49 +46,51 @@ function nvidiaSmiTool(path: string): GpuTool {
     name: "nvidia-smi",
     async readOnce(options) {
       let readings: ToolReading[] = [];
-      await runNvidiaSmi(path, { ...options, onReadings: (all) => (readings = all), onComplaint: () => undefined });
+      await runNvidiaSmi(path, { ...options, onReadings: (all) => (readings = all), onToolMessage: () => undefined });
       return readings;
     },
     async watch(options) {
       await runNvidiaSmi(path, options);
-      if (!options.signal.aborted) throw new ToolError("nvidia-smi ended by itself");
+      if (!options.signal.aborted) throw new ToolError("nvidia-smi exited unexpectedly");
     },
   };
 }
 
-/** One child for all turns: starting the tool costs the driver up to a second of a CPU. */
+const maxPendingMessages = 100;
+
+/** One process for all rounds: a start of the tool costs up to a second of CPU time in the driver. */
 async function runNvidiaSmi(
   path: string,
   options: Omit<ToolWatchOptions, "intervalMs"> & { intervalMs?: number },
 ): Promise<void> {
-  const complaints: string[] = [];
-  let turns = 0;
-  const sets = createSampleSets((options.intervalMs ?? 2 * options.hangMs) / 2, (readings) => {
+  const messages: string[] = [];
+  let rounds = 0;
+  const sets = createSampleSets((options.intervalMs ?? 2 * options.outputTimeoutMs) / 2, (readings) => {
     if (options.signal.aborted) return;
-    turns += 1;
-    // Only now is it known that the tool goes on in spite of them.
-    for (const complaint of complaints.splice(0)) options.onComplaint(complaint);
+    rounds += 1;
+    // Readings after the messages show that the tool did not stop because of them.
+    for (const message of messages.splice(0)) options.onToolMessage(message);
     options.onReadings(readings);
   });
-  const { status, complaint } = await runTool({
+  const { status, errorLine } = await runTool({
     ...options,
     command: [path, ...nvidiaSmiArguments(options.intervalMs)],
     async read(stdout, alive) {
-      for await (const line of readLines(stdout)) {
+      for await (const line of splitLines(stdout)) {
         alive();
         const reading = findNvidiaReading(line);
         if (reading !== undefined) sets.add(reading);
-        else if (line.trim() !== "" && complaints.length < 100) complaints.push(line.trim());
+        else if (line.trim() !== "" && messages.length < maxPendingMessages) messages.push(line.trim());
       }
     },
   }).finally(() => sets.end());
-  if (options.signal.aborted || (status === 0 && turns > 0)) return;
-  throw new ToolError(nvidiaSmiEnding(status, complaints[0] ?? complaint));
+  if (options.signal.aborted || (status === 0 && rounds > 0)) return;
+  throw new ToolError(nvidiaSmiFailure(status, messages[0] ?? errorLine));
 }
 
 type Reader = (options: ToolRunOptions) => Promise<ToolReading[]>;
 
-/** AMD's tools have no loop whose output can be taken apart in every release, so they are started for each turn. */
+/** AMD's tools have no loop mode with an output that can be split in every release, so each round starts the tool. */
 function polledTool(name: string, createReader: () => Reader): GpuTool {
   return {
     name,
@@ -96,10 +98,10 @@ function polledTool(name: string, createReader: () => Reader): GpuTool {
     async watch(options) {
       const read = createReader();
       while (!options.signal.aborted) {
-        const turnEnds = wait(options.intervalMs, options.signal);
+        const interval = wait(options.intervalMs, options.signal);
         const readings = await read(options);
         if (!options.signal.aborted) options.onReadings(readings);
-        await turnEnds;
+        await interval;
       }
     },
   };
@@ -118,7 +120,7 @@ function rocmSmiReader(path: string): Reader {
   return (options) => readJson("rocm-smi", [path, ...rocmSmiArguments], options, rocmSmiReadings);
 }
 
-/** @throws ToolError where the tool fails, or prints what `parse` finds nothing in */
+/** @throws ToolError if the tool fails, or `parse` finds nothing in its output */
 async function readJson<T extends ToolReading[] | Map<number, string>>(
   name: string,
   command: string[],
@@ -126,7 +128,7 @@ async function readJson<T extends ToolReading[] | Map<number, string>>(
   parse: (text: string) => T,
 ): Promise<T> {
   let text = "";
-  const { status, complaint } = await runTool({
+  const { status, errorLine } = await runTool({
     ...options,
     command,
     read: async (stdout) => {
@@ -135,8 +137,8 @@ async function readJson<T extends ToolReading[] | Map<number, string>>(
   });
   const found = findParsed(text, parse);
   if (found !== undefined && ("size" in found || found.length > 0)) return found;
-  const said = complaint === "" ? text.trim().split("\n")[0]?.slice(0, 200) : complaint.slice(0, 200);
-  throw new ToolError(`${name} gives no readings: it ended with status ${status}${said ? ` ("${said}")` : ""}`);
+  const detail = errorLine === "" ? text.trim().split("\n")[0]?.slice(0, 200) : errorLine.slice(0, 200);
+  throw new ToolError(`${name} gave no readings and exited with status ${status}${detail ? ` ("${detail}")` : ""}`);
 }
 
 function findParsed<T>(text: string, parse: (text: string) => T): T | undefined {

@@ -1,11 +1,11 @@
 export interface Latest<T> {
-  /** Replaces what has not been taken. */
+  /** Replaces an item that was not taken. */
   put(item: T): void;
-  /** The newest item, as soon as there is one; undefined once the signal aborts. One taker at a time. */
+  /** Resolves with the latest item once there is one, or undefined if the signal aborts. One taker at a time. */
   take(signal: AbortSignal): Promise<T | undefined>;
 }
 
-/** A queue that holds one item: what nobody took in time is not worth keeping. */
+/** A queue of one item: a newer item replaces an older one. */
 export function createLatest<T>(): Latest<T> {
   let item: T | undefined;
   let arrived = Promise.withResolvers<void>();
@@ -15,7 +15,7 @@ export function createLatest<T>(): Latest<T> {
       arrived.resolve();
     },
     async take(signal) {
-      // Both an item and the end of the waiting wake the taker; the signal tells which.
+      // Both a new item and an abort wake the taker.
       const { promise, resolve } = arrived;
       const wake = (): void => resolve();
       signal.addEventListener("abort", wake);

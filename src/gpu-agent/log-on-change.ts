@@ -1,13 +1,14 @@
-import type { Log } from "../log/log.ts";
+import type { Log, LogFields } from "../log/log.ts";
 
-export type LogOnChange = (level: "info" | "warn", words: string) => void;
+export type LogOnChange = (level: "info" | "warn", message: string, fields: LogFields) => void;
 
-/** Logs a state when it differs from the one before, so that an outage is one line and not one a second. */
+/** Logs a state only if it differs from the previous one, so that an outage is one line, not one each second. */
 export function createLogOnChange(log: Log): LogOnChange {
-  let last = "";
-  return (level, words) => {
-    if (words === last) return;
-    last = words;
-    log[level](words);
+  let previous = "";
+  return (level, message, fields) => {
+    const state = JSON.stringify([message, fields]);
+    if (state === previous) return;
+    previous = state;
+    log[level](message, fields);
   };
 }

@@ -1,18 +1,19 @@
 import type { ToolReading } from "./gpu-entry.ts";
 
-/** Names as `nvidia-smi --help-query-gpu` lists them, in the order that `findNvidiaReading` reads. */
+/** Names from `nvidia-smi --help-query-gpu`, in the order that `findNvidiaReading` expects. */
 const fields = "index,name,power.draw,temperature.gpu,memory.used,memory.total,utilization.gpu";
 
-/** @param intervalMs how often to print every GPU; undefined for once */
+/** @param intervalMs how often the tool prints every GPU; undefined: once */
 export function nvidiaSmiArguments(intervalMs: number | undefined): string[] {
   const loop = intervalMs === undefined ? [] : ["-lms", String(intervalMs)];
   return [`--query-gpu=${fields}`, "--format=csv,noheader,nounits", ...loop];
 }
 
 /**
- * Reads one line of the tool's CSV, which is not quoted: a comma in a name is told apart by counting from both ends.
- * What is no number counts as missing: `[N/A]`, `[Not Supported]`, `[Unknown Error]`, `[Insufficient Permissions]`, `ERR!`.
- * @returns undefined where the line is no GPU's, so the tool says something to people
+ * Reads one line of the tool's CSV. It is not quoted: cells are counted from both ends, because a name may hold commas.
+ * A cell that is not a number is a missing value: `[N/A]`, `[Not Supported]`, `[Unknown Error]`,
+ * `[Insufficient Permissions]`, `ERR!`.
+ * @returns undefined if the line is not about a GPU but a message for people
  */
 export function findNvidiaReading(line: string): ToolReading | undefined {
   const cells = line.split(",").map((cell) => cell.trim());
@@ -34,17 +35,18 @@ function findNumber(cell: string): number | undefined {
   return /^\d+(\.\d+)?$/.test(cell) ? Number(cell) : undefined;
 }
 
-/** The tool's own sentences, and what an operator can make of them. */
-const meanings: readonly [RegExp, string][] = [
+/** Sentences that the tool prints, and what they mean for an operator. */
+const explanations: readonly [RegExp, string][] = [
   [/couldn't communicate with the NVIDIA driver/i, "the NVIDIA driver is not running"],
   [/no devices were found/i, "the NVIDIA driver sees no GPU"],
-  [/unable to determine the device handle|gpu is lost/i, "a GPU no longer answers; the host may need a reboot"],
-  [/version mismatch/i, "the NVIDIA driver was updated and not loaded again; the host may need a reboot"],
-  [/not a valid field/i, "this nvidia-smi is too old for the query"],
+  [/unable to determine the device handle|gpu is lost/i, "a GPU does not respond; the host may need a reboot"],
+  [/version mismatch/i, "the NVIDIA driver was updated but not reloaded; the host may need a reboot"],
+  [/not a valid field/i, "this nvidia-smi is too old"],
 ];
 
-/** Words for a run that ended without being asked to. `said` is the tool's own line, or empty. */
-export function nvidiaSmiEnding(status: number, said: string): string {
-  const meaning = meanings.find(([pattern]) => pattern.test(said))?.[1] ?? `it ended with status ${status}`;
-  return `nvidia-smi gives no readings: ${meaning}${said === "" ? "" : ` ("${said.slice(0, 200)}")`}`;
+/** @param message a line that the tool printed, or empty */
+export function nvidiaSmiFailure(status: number, message: string): string {
+  const known = explanations.find(([pattern]) => pattern.test(message))?.[1];
+  const explanation = known ?? `it exited with status ${status}`;
+  return `nvidia-smi gave no readings: ${explanation}${message === "" ? "" : ` ("${message.slice(0, 200)}")`}`;
 }

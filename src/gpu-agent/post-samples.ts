@@ -1,73 +1,67 @@
-import type { WallClock } from "../time/clock.ts";
 import type { Backoff } from "../time/backoff.ts";
+import type { WallClock } from "../time/clock.ts";
+import { wait } from "../time/wait.ts";
 import type { SampleSet } from "./gpu-entry.ts";
 import type { Latest } from "./latest.ts";
-import type { PostResult, PushTarget } from "./post-answer.ts";
-import { answerOf, failureOf } from "./post-answer.ts";
 import type { LogOnChange } from "./log-on-change.ts";
-import { wait } from "../time/wait.ts";
+import { type PostResult, type PushTarget, resultOfError, resultOfResponse } from "./post-result.ts";
 
-/** Holds the connection, the server's look-up and its write; a sample is stale long before. */
-const requestDeadlineMs = 10_000;
+/** Enough to connect and for the server's queries; samples become stale sooner. */
+const requestTimeoutMs = 10_000;
 
-/** Posts one sample set. Never rejects: what went wrong is in the answer. */
-export async function postSamples(server: PushTarget, samples: SampleSet, signal: AbortSignal): Promise<PostResult> {
-  const deadline = AbortSignal.timeout(server.deadlineMs ?? requestDeadlineMs);
+/** Posts one sample set. Never rejects. */
+export async function postSamples(target: PushTarget, samples: SampleSet, signal: AbortSignal): Promise<PostResult> {
+  const timeout = AbortSignal.timeout(target.timeoutMs ?? requestTimeoutMs);
   try {
-    const response = await fetch(server.url, {
+    const response = await fetch(target.url, {
       method: "POST",
-      headers: { authorization: `Bearer ${server.key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${target.key}`, "content-type": "application/json" },
       body: JSON.stringify({ gpus: samples }),
-      // A key is for the host that the operator named, not for one that it points to.
+      // The key is only for the host that the operator named.
       redirect: "manual",
-      signal: AbortSignal.any([deadline, signal]),
+      signal: AbortSignal.any([timeout, signal]),
     });
-    return answerOf(server.url, response.status, response.headers, await response.text());
+    return resultOfResponse(target.url, response.status, response.headers, await response.text());
   } catch (error) {
-    return failureOf(server.url, deadline.aborted ? "timeout" : error);
+    return resultOfError(timeout.aborted ? "timeout" : error);
   }
 }
 
 export interface TimedSamples {
   samples: SampleSet;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readAt: number;
 }
 
 export interface PostLatestOptions {
-  server: PushTarget;
-  newest: Latest<TimedSamples>;
-  /** The server dates a sample by its arrival, so one older than this would be a lie. */
+  target: PushTarget;
+  latest: Latest<TimedSamples>;
+  /** Older samples are dropped, because the server dates samples by their arrival. */
   staleMs: number;
   backoff: Backoff;
-  /** After a refused key: a person has to act, so there is no hurry. */
-  refusedWaitMs: number;
+  /** The wait after a rejected key, which only a person can fix. */
+  rejectedWaitMs: number;
   clock: WallClock;
-  say: LogOnChange;
+  logOnChange: LogOnChange;
   signal: AbortSignal;
 }
 
-/** Posts the newest samples, one request at a time, until the signal aborts. Samples that came in between are dropped. */
-export async function postLatest({
-  newest,
-  backoff,
-  clock,
-  say,
-  signal,
-  ...options
-}: PostLatestOptions): Promise<void> {
+/** Posts the latest samples, one request at a time, until the signal aborts. Samples that arrive meanwhile are dropped. */
+export async function postLatest(options: PostLatestOptions): Promise<void> {
+  const { target, latest, staleMs, backoff, rejectedWaitMs, clock, logOnChange, signal } = options;
+  const { url } = target;
   for (;;) {
-    const timed = await newest.take(signal);
+    const timed = await latest.take(signal);
     if (signal.aborted) return;
-    if (timed === undefined || clock() - timed.readAt > options.staleMs) continue;
-    const answer = await postSamples(options.server, timed.samples, signal);
+    if (timed === undefined || clock() - timed.readAt > staleMs) continue;
+    const result = await postSamples(target, timed.samples, signal);
     if (signal.aborted) return;
-    if (answer.kind === "accepted") {
+    if (result.kind === "accepted") {
       backoff.reset();
-      say("info", answer.words);
+      logOnChange("info", "Sending samples", { url });
     } else {
-      say("warn", `${answer.words}; trying again until it works`);
-      await wait(answer.kind === "key refused" ? options.refusedWaitMs : backoff.next(), signal);
+      logOnChange("warn", "Cannot send samples; retrying", { url, reason: result.reason });
+      await wait(result.kind === "key rejected" ? rejectedWaitMs : backoff.next(), signal);
     }
   }
 }

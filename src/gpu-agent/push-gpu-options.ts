@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Environment } from "../config.ts";
-import type { PushTarget } from "./post-answer.ts";
+import type { PushTarget } from "./post-result.ts";
 
 export interface PushGpuOptions {
   help: boolean;
@@ -8,11 +8,11 @@ export interface PushGpuOptions {
   once: boolean;
   intervalMs: number;
   gpuIdOffset: number;
-  /** Where samples go; undefined where they are only printed. */
-  server: PushTarget | undefined;
+  /** Undefined if samples are only printed. */
+  target: PushTarget | undefined;
 }
 
-/** Wrong usage; the message is one line for the operator, and never holds a key. */
+/** Wrong usage. The message is one line for the operator, and never contains a key. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
@@ -43,7 +43,7 @@ export function readPushGpuOptions(
     once: values.once,
     intervalMs: Math.round(1000 * numberOf("--interval", values.interval, 0.1, 3600)),
     gpuIdOffset: wholeNumberOf("--gpu-id-offset", values["gpu-id-offset"], 0, 255),
-    server: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
+    target: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
   };
 }
 
@@ -52,10 +52,10 @@ function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: flags, strict: true, allowPositionals: false }).values;
   } catch (error) {
-    // The parser repeats a stray argument, which may be a key that lost its flag.
+    // The parser quotes a stray argument, which may be a key without its option.
     const stray = error instanceof Error && "code" in error && error.code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
-    const words = error instanceof Error && !stray ? (error.message.split(". ")[0] ?? "") : "unexpected argument";
-    throw new UsageError(`${words}; see tollgate push-gpu --help`);
+    const message = error instanceof Error && !stray ? (error.message.split(". ")[0] ?? "") : "unexpected argument";
+    throw new UsageError(`${message}; see tollgate push-gpu --help`);
   }
 }
 
@@ -75,11 +75,13 @@ const endpoint = "/api/gpu-stats";
 
 function endpointOf(flag: string | undefined, env: Environment): string {
   const text = flag ?? env["TOLLGATE_URL"] ?? "";
-  if (text === "") throw new UsageError("--url is missing: give the address of Tollgate's admin side");
+  if (text === "") throw new UsageError("--url: missing; use the address of Tollgate's admin side");
   const url = URL.parse(text);
-  // Not repeated: a user and password in it would be secrets.
+  // Not quoted: it may contain a password.
   if (url === null || !["http:", "https:"].includes(url.protocol) || url.username !== "" || url.password !== "") {
-    throw new UsageError("--url is not allowed; use an http:// or https:// address without user and password");
+    throw new UsageError(
+      "--url: its value is not allowed; use an http:// or https:// address without user and password",
+    );
   }
   const path = url.pathname.replace(/\/+$/, "");
   return url.origin + (path.endsWith(endpoint) ? path : path + endpoint);
@@ -91,11 +93,12 @@ function keyOf(
   readFile: (file: string) => string,
 ): string {
   const file = values["key-file"];
-  if (values.key !== undefined && file !== undefined) throw new UsageError("use --key or --key-file, not both");
+  if (values.key !== undefined && file !== undefined)
+    throw new UsageError("--key: not allowed together with --key-file; use only one of them");
   const key = values.key ?? (file === undefined ? env["TOLLGATE_KEY"] : keyIn(file, readFile)) ?? "";
-  if (key === "") throw new UsageError("the key is missing: use --key-file FILE, or set TOLLGATE_KEY");
+  if (key === "") throw new UsageError("API key: missing; use --key-file FILE or set TOLLGATE_KEY");
   if (!/^[\x21-\x7e]{1,512}$/.test(key)) {
-    throw new UsageError("the key is not allowed: a key is 1 to 512 visible ASCII characters");
+    throw new UsageError("API key: not allowed; use 1 to 512 visible ASCII characters");
   }
   return key;
 }
@@ -104,6 +107,6 @@ function keyIn(file: string, readFile: (file: string) => string): string {
   try {
     return readFile(file).trim();
   } catch {
-    throw new UsageError(`--key-file: ${JSON.stringify(file)} cannot be read`);
+    throw new UsageError(`--key-file: cannot read ${JSON.stringify(file)}`);
   }
 }

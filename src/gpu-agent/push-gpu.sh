@@ -1,15 +1,15 @@
 #!/bin/sh
-# Sends the NVIDIA GPUs of this host to Tollgate, about once a second.
-# Needs nvidia-smi, awk and curl. Settings come from the environment:
+# Sends samples of this host's NVIDIA GPUs to Tollgate, about once a second.
+# Requires nvidia-smi, awk and curl. Settings are environment variables:
 #
 #   TOLLGATE_URL            the admin side of Tollgate, such as https://gate.example.com
-#   TOLLGATE_KEY            an API key; it is kept off the command lines that ps shows
+#   TOLLGATE_KEY            an API key; it does not appear in the process list
 #   TOLLGATE_INTERVAL       seconds between samples (1)
-#   TOLLGATE_GPU_ID_OFFSET  added to each GPU's number, so that several hosts share the ids (0)
+#   TOLLGATE_GPU_ID_OFFSET  added to each GPU's number, so that hosts use different ids (0)
 #
 #   TOLLGATE_URL=https://gate.example.com TOLLGATE_KEY=... sh push-gpu.sh
 #
-# Ends with status 0 on TERM, INT or HUP, with 2 where a setting is missing, with 1 where a program is.
+# Exit status: 0 after TERM, INT or HUP; 1 if a program is missing; 2 if a setting is missing or invalid.
 
 set -u
 umask 077
@@ -35,7 +35,7 @@ done
 url=${url%/}
 case $url in */api/gpu-stats) ;; *) url=$url/api/gpu-stats ;; esac
 
-# curl's own configuration format, in which " and \ are escaped. It travels on standard input.
+# curl's configuration format, with " and \ escaped. It is passed on standard input.
 credentials=$(TOLLGATE_KEY=$TOLLGATE_KEY awk 'BEGIN {
   key = ENVIRON["TOLLGATE_KEY"]
   for (i = 1; i <= length(key); i++) {
@@ -46,13 +46,13 @@ credentials=$(TOLLGATE_KEY=$TOLLGATE_KEY awk 'BEGIN {
 }')
 unset TOLLGATE_KEY
 
-folder=$(mktemp -d "${TMPDIR:-/tmp}/push-gpu.XXXXXX") || die 1 'no temporary folder could be made'
+folder=$(mktemp -d "${TMPDIR:-/tmp}/push-gpu.XXXXXX") || die 1 'cannot create a temporary folder'
 
-# A shell runs its traps only between foreground commands, so whatever can last is run in the background and waited for.
+# A shell runs traps only between foreground commands, so long commands run in the background.
 running=
 stop() {
   trap '' TERM INT HUP
-  # Between two commands $! is one that has ended, and its number may be another program's by now.
+  # Between two commands $! has exited, and its process id may belong to another program.
   [ -z "$running" ] || kill -9 "$!" 2>/dev/null
   rm -rf "$folder"
   exit 0
@@ -66,11 +66,11 @@ pause() {
   running=
 }
 
-# One line per change of state, not one per failure.
-said=
-say() {
-  [ "$1" = "$said" ] || printf 'push-gpu: %s\n' "$1" >&2
-  said=$1
+# Logs a state only if it differs from the previous one.
+previous_state=
+log_on_change() {
+  [ "$1" = "$previous_state" ] || printf 'push-gpu: %s\n' "$1" >&2
+  previous_state=$1
 }
 
 read_gpus() {
@@ -82,7 +82,7 @@ read_gpus() {
   running=
 }
 
-# Columns are counted from both ends, since a name may hold commas. What is no number ([N/A], ERR!) is left out.
+# Columns are counted from both ends, because a name may hold commas. A cell that is not a number ([N/A]) is left out.
 write_body() {
   LC_ALL=C awk -v offset="$offset" '
     function text(s,    i, c, out) {
@@ -123,10 +123,10 @@ write_body() {
 }
 
 post() {
-  : >"$folder/answer"
+  : >"$folder/response"
   running=1
   curl --silent --config - --request POST --header 'Content-Type: application/json' --data-binary "@$folder/body" \
-    --connect-timeout 5 --max-time 10 --output "$folder/answer" --write-out '%{http_code}' \
+    --connect-timeout 5 --max-time 10 --output "$folder/response" --write-out '%{http_code}' \
     "$url" >"$folder/status" <<EOF &
 $credentials
 EOF
@@ -137,32 +137,32 @@ EOF
   read -r status <"$folder/status"
 }
 
-# Sets failed to 1 and says why, unless the samples were taken.
-judge() {
+# Sets failed to 1 and logs the reason, unless the server accepted the samples.
+check_response() {
   failed=1
   case $curl_status in
     0) ;;
-    6) say "$url: its host name is not known" && return ;;
-    7) say "$url: nothing listens there" && return ;;
-    28) say "$url: no answer in time" && return ;;
-    35 | 51 | 58 | 60 | 77 | 83) say "$url: its TLS certificate is not trusted" && return ;;
-    *) say "$url is not reachable (curl ended with status $curl_status)" && return ;;
+    6) log_on_change "$url: unknown host name" && return ;;
+    7) log_on_change "$url: connection refused" && return ;;
+    28) log_on_change "$url: no response in time" && return ;;
+    35 | 51 | 58 | 60 | 77 | 83) log_on_change "$url: the TLS certificate is not trusted" && return ;;
+    *) log_on_change "$url: not reachable (curl status $curl_status)" && return ;;
   esac
   case $status in
     200)
-      if grep -q '"ok" *: *true' "$folder/answer"; then
+      if grep -q '"ok" *: *true' "$folder/response"; then
         failed=
-        say "sending samples to $url"
+        log_on_change "sending samples to $url"
       else
-        say "$url is the wrong address: what answers there is not Tollgate"
+        log_on_change "$url: wrong address: the server there is not Tollgate"
       fi
       ;;
     401 | 403)
       delay=$longest_delay
-      say "$url refuses the key ($status): it is unknown, or not active"
+      log_on_change "$url: the API key is unknown or inactive ($status)"
       ;;
-    3?? | 404 | 405) say "$url is the wrong address ($status)" ;;
-    *) say "$url answered $status" ;;
+    3?? | 404 | 405) log_on_change "$url: wrong address ($status)" ;;
+    *) log_on_change "$url: the server responded with status $status" ;;
   esac
 }
 
@@ -172,11 +172,11 @@ while :; do
   read_gpus
   if write_body; then
     post
-    judge
+    check_response
   else
-    complaint=
-    read -r complaint <"$folder/csv"
-    say "nvidia-smi gives no readings: ${complaint:-it printed nothing}"
+    message=
+    read -r message <"$folder/csv"
+    log_on_change "nvidia-smi gave no readings: ${message:-it printed nothing}"
   fi
   if [ -z "$failed" ]; then
     delay=$interval

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { ToolReading } from "./gpu-entry.ts";
 
-/** For hosts whose ROCm is older than `amd-smi`; flags as `rocm-smi --help` lists them. */
+/** For hosts with a ROCm older than `amd-smi`; flags from `rocm-smi --help`. */
 export const rocmSmiArguments = [
   "--showproductname",
   "--showpower",
@@ -15,11 +15,11 @@ export const rocmSmiArguments = [
 
 const bytesPerMib = 1024 * 1024;
 
-/** Cards by name (`card0`), and a `system` entry of another shape. Every value is a text. */
+/** Cards by name (`card0`), and a `system` entry of another shape. All values are strings. */
 const Cards = Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()));
 type Card = Readonly<Record<string, unknown>>;
 
-/** @throws SyntaxError where the text is no JSON */
+/** @throws SyntaxError if the text is not JSON */
 export function rocmSmiReadings(text: string): ToolReading[] {
   const parsed: unknown = JSON.parse(text);
   if (!Value.Check(Cards, parsed)) return [];
@@ -31,7 +31,7 @@ export function rocmSmiReadings(text: string): ToolReading[] {
     .toSorted((one, other) => one.index - other.index);
 }
 
-/** The labels differ by card and release: graphics package or socket, edge or junction, "Series" or "series". */
+/** Labels differ by card and release: graphics package or socket, edge or junction, "Series" or "series". */
 function readingOf(index: number, card: Card): ToolReading {
   const name = findText(card, /^card series$/i) ?? findText(card, /^device name$/i) ?? findText(card, /^card model$/i);
   return {

@@ -1,7 +1,7 @@
 import type { Environment } from "../config.ts";
 import { wait } from "../time/wait.ts";
 
-/** The tool gave no readings; the message says why, in words for the operator. */
+/** The tool gave no readings. The message is for the operator. */
 export class ToolError extends Error {
   override name = "ToolError";
 }
@@ -12,37 +12,44 @@ export interface ToolRun {
   env: Environment;
   /** Kills the tool. */
   signal: AbortSignal;
-  /** A tool that shows no sign of life for so long hangs in its driver, and is killed. */
-  hangMs: number;
-  /** Reads what the tool prints, and calls `alive` at each sign of life. */
+  /** A tool that prints nothing for this long hangs in its driver, and is killed. */
+  outputTimeoutMs: number;
+  /** Reads the tool's output, and calls `alive` at each sign of life. */
   read: (stdout: ReadableStream<Uint8Array>, alive: () => void) => Promise<void>;
 }
 
+export interface ToolExit {
+  status: number;
+  /** The first line of standard error, or empty. */
+  errorLine: string;
+}
+
 /**
- * Runs the tool until it ends by itself, hangs or is stopped. It is dead when this resolves, whatever happened.
- * @returns its exit status, and what it printed on standard error
- * @throws ToolError where it hung, or could not be started
+ * Runs the tool until it exits, hangs or is stopped. In any case the process is dead when this resolves.
+ * @throws ToolError if it hung, or could not be started
  */
-export async function runTool(run: ToolRun): Promise<{ status: number; complaint: string }> {
+export async function runTool(run: ToolRun): Promise<ToolExit> {
   const child = spawnTool(run);
-  let hung = false;
-  // A query holds nothing that would have to be put away, and a hanging one ignores SIGTERM.
+  let unresponsive = false;
+  // A query has no state to clean up, and a hanging one ignores SIGTERM.
   const kill = (): void => child.kill("SIGKILL");
   const watchdog = setTimeout(() => {
-    hung = true;
+    unresponsive = true;
     kill();
-  }, run.hangMs);
+  }, run.outputTimeoutMs);
   run.signal.addEventListener("abort", kill, { once: true });
   if (run.signal.aborted) kill();
   try {
-    const complaint = readComplaint(child.stderr);
+    const errorLine = readFirstLine(child.stderr);
     const output = run.read(child.stdout, () => watchdog.refresh());
     output.catch(kill);
     const status = await child.exited;
-    // What it printed last may still be in the pipe; but a grandchild may hold the pipe open for ever.
-    await Promise.race([Promise.all([output, complaint]), wait(1000, run.signal)]);
-    if (hung) throw new ToolError(`${run.command[0]} printed nothing for ${run.hangMs / 1000} s and was ended`);
-    return { status, complaint: await Promise.race([complaint, Promise.resolve("")]) };
+    // The pipe may still hold its last output. Limited, because a grandchild can keep the pipe open.
+    await Promise.race([Promise.all([output, errorLine]), wait(1000, run.signal)]);
+    if (unresponsive) {
+      throw new ToolError(`${run.command[0]} printed nothing for ${run.outputTimeoutMs / 1000} s and was killed`);
+    }
+    return { status, errorLine: await Promise.race([errorLine, Promise.resolve("")]) };
   } finally {
     clearTimeout(watchdog);
     run.signal.removeEventListener("abort", kill);
@@ -56,21 +63,21 @@ function spawnTool({ command, env }: ToolRun) {
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
-      // A comma as decimal separator would be read as the end of a cell.
+      // A decimal comma would be read as the end of a cell.
       env: { ...env, LC_ALL: "C" },
     });
   } catch (error) {
-    // It was there when the pusher started: an update of the driver takes it away for a while.
+    // It existed when this command started: a driver update removes it for a while.
     const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
     throw new ToolError(`${command[0]} cannot be started (${code})`);
   }
 }
 
-/** The first line that says something; the rest is read so that the tool never waits for us. */
-async function readComplaint(stderr: ReadableStream<Uint8Array>): Promise<string> {
+/** The first line that is not blank. The rest is read too, so that the tool never blocks on a full pipe. */
+async function readFirstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const chunk of stderr) {
+  for await (const chunk of stream) {
     if (text.length < 2000) text += decoder.decode(chunk, { stream: true });
   }
   return text.trim().split("\n")[0]?.trim() ?? "";

@@ -2,19 +2,19 @@ import type { ToolReading } from "./gpu-entry.ts";
 
 export interface SampleSets {
   add(reading: ToolReading): void;
-  /** Hands on what has come so far, where no more will. */
+  /** Passes on an unfinished set, when no more readings will come. */
   end(): void;
 }
 
 /**
- * Groups readings that come one by one, in rising order of index, into one set per turn of the tool.
- * A set ends when the last GPU of the turn before has come, when an index comes again, or after a silence.
- * The silence alone would make every set late, and the repetition a whole turn late; neither is missed when a GPU drops out.
- * @param silenceMs shorter than the pause between turns, longer than between two GPUs of one
+ * Groups readings, which arrive one by one in rising order of index, into one set per round of the tool.
+ * A set ends at the last GPU of the previous round, at an index that does not rise, or after a silence. The first rule
+ * adds no delay; the other two cover a GPU that drops out.
+ * @param silenceMs shorter than the pause between rounds, longer than the pause between two GPUs of one round
  */
 export function createSampleSets(silenceMs: number, onSet: (readings: ToolReading[]) => void): SampleSets {
   let pending: ToolReading[] = [];
-  let lastIndexOfTurn: number | undefined;
+  let lastIndexOfRound: number | undefined;
   let silence: NodeJS.Timeout | undefined;
 
   function end(): void {
@@ -22,7 +22,7 @@ export function createSampleSets(silenceMs: number, onSet: (readings: ToolReadin
     if (pending.length === 0) return;
     const readings = pending;
     pending = [];
-    lastIndexOfTurn = readings.at(-1)?.index;
+    lastIndexOfRound = readings.at(-1)?.index;
     onSet(readings);
   }
 
@@ -31,7 +31,7 @@ export function createSampleSets(silenceMs: number, onSet: (readings: ToolReadin
       const previous = pending.at(-1);
       if (previous !== undefined && reading.index <= previous.index) end();
       pending.push(reading);
-      if (reading.index === lastIndexOfTurn) return end();
+      if (reading.index === lastIndexOfRound) return end();
       clearTimeout(silence);
       silence = setTimeout(end, silenceMs);
     },

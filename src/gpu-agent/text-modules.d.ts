@@ -1,4 +1,4 @@
-/** Files that the bundler takes in as text. */
+/** Files that the bundler embeds as text. */
 declare module "*.sh" {
   const text: string;
   // oxlint-disable-next-line import/no-default-export -- an imported text has no other name

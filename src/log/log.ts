@@ -10,11 +10,11 @@ export interface LogOptions {
   format: "pretty" | "json";
   clock: WallClock;
   write: (line: string) => void;
-  /** In every entry. */
+  /** Fields of every entry. */
   always?: LogFields;
 }
 
-/** One line per entry. Fields hold what a stranger may have sent, so they are always quoted: a log must not move a terminal's cursor. */
+/** Writes one line per entry. Fields may hold client input, so control characters are escaped. */
 export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
   const line = format === "json" ? jsonLine : prettyLine;
   const entry = (of: LogLevel): Log["info"] => {
@@ -38,10 +38,10 @@ function prettyLine(time: string, level: LogLevel, message: string, fields: LogF
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${withoutControls(message + rest.join(""))}\n`;
 }
 
-/** JSON leaves DEL and the C1 controls as they are; terminals obey some of them. */
+/** `JSON.stringify` does not escape DEL and the C1 controls, and terminals obey some of them. */
 function withoutControls(text: string): string {
   return text.replace(
-    // oxlint-disable-next-line no-control-regex -- these are what is looked for
+    // oxlint-disable-next-line no-control-regex -- control characters are what it escapes
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

@@ -8,6 +8,8 @@ export type ErrorCode =
   | "body_too_large"
   | "request_timeout"
   | "not_found"
+  | "path_without_v1"
+  | "too_many_bytes_held"
   | "upstream_unreachable"
   | "upstream_timeout"
   | "shutting_down"
@@ -16,6 +18,8 @@ export type ErrorCode =
 
 interface ErrorKind {
   status: number;
+  /** What clients see as the code, if not the name here. */
+  code?: string;
   type: string;
   message: string;
   headers?: Readonly<Record<string, string>>;
@@ -49,9 +53,25 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     // Some agents repeat a wrong key for minutes unless told not to.
     headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
   },
-  body_too_large: { status: 413, type: "invalid_request_error", message: "A JSON body may have at most 128 MiB." },
+  body_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    message: "The JSON body is larger than this server accepts (MAX_BODY_BYTES).",
+  },
+  too_many_bytes_held: {
+    status: 429,
+    type: "rate_limit_error",
+    message: "Too many bytes of request bodies are being held; try again shortly.",
+    headers: { "retry-after": "2" },
+  },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
-  request_timeout: { status: 408, type: "timeout_error", message: "The request's body did not arrive in time." },
+  path_without_v1: {
+    status: 404,
+    code: "not_found",
+    type: "not_found_error",
+    message: "Not found: the API is below /v1, so the base URL of a client must end in /v1.",
+  },
+  request_timeout: { status: 408, type: "timeout_error", message: "The request body made no progress for 60 seconds." },
   upstream_unreachable: {
     status: 502,
     type: "api_error",
@@ -82,7 +102,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
 /** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
 function errorBody(code: ErrorCode): object {
   const { type, message } = kinds[code];
-  return { type: "error", error: { type, message, param: null, code } };
+  return { type: "error", error: { type, message, param: null, code: kinds[code].code ?? code } };
 }
 
 /** Refuses a request before anything is sent to the upstream. */

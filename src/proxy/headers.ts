@@ -27,13 +27,15 @@ const notReturned = [
 export interface RequestHeaderOptions {
   /** The body passes unchanged, so its length still holds. */
   keepLength: boolean;
-  clientAddress: string | undefined;
+  /** The address at the other end of the client's connection. */
+  peerAddress: string | undefined;
   upstreamApiKey: string | undefined;
+  requestId: string;
 }
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { keepLength, clientAddress, upstreamApiKey }: RequestHeaderOptions,
+  { keepLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
@@ -42,7 +44,8 @@ export function upstreamRequestHeaders(
   // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
   if (upstreamApiKey !== undefined) headers.set("authorization", `Bearer ${upstreamApiKey}`);
-  if (clientAddress !== undefined) headers.append("x-forwarded-for", clientAddress);
+  if (peerAddress !== undefined) headers.append("x-forwarded-for", peerAddress);
+  headers.set("x-request-id", requestId);
   return headers;
 }
 

@@ -1,9 +1,10 @@
-import type { KeyId, Outcome, RequestObserver, Usage } from "../domain.ts";
+import type { KeyId, Outcome, RequestObserver, RequestRecord, Usage } from "../domain.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
+  readonly requestId: string;
   keyId: KeyId | undefined;
   streamed: boolean;
   /** Of the client's response; set before `finish`. */
@@ -18,11 +19,15 @@ export interface RequestTracker {
   finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
 }
 
+/** What is known of a request when it arrives. */
+interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "clientAddress"> {
+  id: string;
+}
+
 export function trackRequest(
   observer: RequestObserver,
   monotonic: MonotonicClock,
-  method: string,
-  path: string,
+  { id, ...request }: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
   let sentAt = startedAt;
@@ -32,6 +37,7 @@ export function trackRequest(
   let finishedCallback = (): void => {};
   observer.started();
   const tracker: RequestTracker = {
+    requestId: id,
     keyId: undefined,
     streamed: false,
     status: 0,
@@ -52,8 +58,8 @@ export function trackRequest(
       finished = true;
       finishedCallback();
       observer.finished({
-        method,
-        path,
+        requestId: id,
+        ...request,
         status: tracker.status,
         outcome,
         keyId: tracker.keyId,

@@ -7,29 +7,36 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { type ReadBody, readBody } from "./request/body.ts";
+import type { HeldBytes } from "./request/held-bytes.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
+import { requestIdOf } from "./request/request-id.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
+import { takesJson } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { resolveModelList } from "./response/model-list.ts";
 import { type RecordUsage, respond } from "./response/respond.ts";
-import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
+import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
 import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
 export interface ProxyDeps {
-  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins">;
+  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
   forward: Forward;
   record: RecordUsage;
   observer: RequestObserver;
-  clientAddress: (request: Request) => string | undefined;
+  /** The address at the other end of the connection. */
+  peerAddress: (request: Request) => string | undefined;
+  /** The client as the outermost trusted reverse proxy saw it. */
+  clientAddress: (request: Request, peerAddress: string | undefined) => string;
   /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
   disableIdleTimeout: (request: Request) => () => void;
   isStopping: () => boolean;
   startReadTimeout: StartReadTimeout;
+  heldBytes: HeldBytes;
   wall: WallClock;
   monotonic: MonotonicClock;
   /** 0: never. */
@@ -50,90 +57,114 @@ export function guardedRoutes(proxy: Proxy, fetch: (request: Request) => Respons
 
 /** Nothing here may touch `set`: Elysia 1.4.30 would then decode a streamed response as text. Remove when it does not. */
 export function proxyRoutes(proxy: Proxy) {
-  return new Elysia().all("/v1/*", ({ request }) => proxy.handle(request), { parse: "none" });
+  return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
 }
 
+/** One request on its way, as the steps need it. */
+interface Incoming {
+  request: Request;
+  tracker: RequestTracker;
+  /** The address at the other end of the connection. */
+  peerAddress: string | undefined;
+}
+
+/** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
+async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDeps): Promise<Response> {
+  const { config, wall } = deps;
+  const { path, pathAndQuery } = readTarget(request);
+  if (deps.isStopping()) throw new ProxyError("shutting_down");
+
+  const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
+  tracker.keyId = key.id;
+  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
+  tracker.onFinished(deps.disableIdleTimeout(request));
+
+  using held = deps.heldBytes.open(key.id);
+  const { startReadTimeout } = deps;
+  const read = await readBody(request, takesJson(path), { startReadTimeout, held, maxBytes: config.maxBodyBytes });
+  const { body, stream, usageAdded } = rewriteBody(path, read, config.rewrite);
+  const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+
+  tracker.upstreamRequestSent();
+  const upstream = await deps.forward({
+    method: request.method,
+    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
+    headers: upstreamRequestHeaders(request.headers, {
+      keepLength: body === null || body instanceof ReadableStream,
+      peerAddress,
+      upstreamApiKey: config.upstream.apiKey,
+      requestId: tracker.requestId,
+    }),
+    body,
+    readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
+    client: request.signal,
+  });
+  tracker.upstreamResponded();
+  held.release();
+
+  return respond(
+    { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
+    { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
+  );
+}
+
+interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+  body: UpstreamRequest["body"];
+}
+
+function rewriteBody(path: string, { body, text }: ReadBody, rules: RewriteRules): OutgoingBody {
+  if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
+  const rewritten = rewriteRequest(path, text, rules);
+  return { ...rewritten, body: rewritten.body ?? body };
+}
+
+/** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
-  const { config, findKey, forward, log, monotonic, observer, startReadTimeout, wall } = deps;
+  const { config, log } = deps;
 
-  /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-  async function serve(request: Request, tracker: RequestTracker): Promise<Response> {
-    const { path, pathAndQuery } = readTarget(request);
-    if (deps.isStopping()) throw new ProxyError("shutting_down");
-
-    const key = await authenticate(request.headers, { findKey, log });
-    tracker.keyId = key.id;
-    // Before the body: the idle timer also cuts a body that flows for too long (Bun 1.4.5).
-    tracker.onFinished(deps.disableIdleTimeout(request));
-
-    const { body, stream, usageAdded } = rewrite(path, await readBody(request, startReadTimeout));
-    const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
-
-    tracker.upstreamRequestSent();
-    const upstream = await forward({
+  function track(request: Request): Incoming {
+    const peerAddress = deps.peerAddress(request);
+    const tracker = trackRequest(deps.observer, deps.monotonic, {
+      id: requestIdOf(request.headers),
       method: request.method,
-      pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
-      headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body === null || body instanceof ReadableStream,
-        clientAddress: deps.clientAddress(request),
-        upstreamApiKey: config.upstream.apiKey,
-      }),
-      body,
-      readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
-      client: request.signal,
+      path: loggedPath(request),
+      clientAddress: deps.clientAddress(request, peerAddress),
     });
-    tracker.upstreamResponded();
-
-    return respond(
-      { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
-      { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
-    );
+    return { request, tracker, peerAddress };
   }
 
-  function rewrite(path: string, { body, text }: ReadBody): OutgoingBody {
-    if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
-    const rewritten = rewriteRequest(path, text, config.rewrite);
-    return { ...rewritten, body: rewritten.body ?? body };
-  }
-
-  const track = (request: Request): RequestTracker =>
-    trackRequest(observer, monotonic, request.method, loggedPath(request.url));
-
-  function fail(request: Request, tracker: RequestTracker, error: unknown): Response {
+  function fail({ request, tracker }: Incoming, error: unknown): Response {
     const { code, outcome } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
     const response = failureResponse(code);
     tracker.status = response.status;
     tracker.finish(outcome, { code });
-    return withCors(request, response);
+    return withOurHeaders({ request, tracker }, response);
   }
 
-  function withCors(request: Request, response: Response): Response {
+  function withOurHeaders({ request, tracker }: Pick<Incoming, "request" | "tracker">, response: Response): Response {
+    response.headers.set("x-request-id", tracker.requestId);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
   }
 
   return {
     async handle(request) {
-      const tracker = track(request);
+      const incoming = track(request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) {
-        tracker.status = preflight.status;
-        tracker.finish("completed");
+        incoming.tracker.status = preflight.status;
+        incoming.tracker.finish("completed");
         return preflight;
       }
       try {
-        return withCors(request, await serve(request, tracker));
+        return withOurHeaders(incoming, await serve(incoming, deps));
       } catch (error) {
-        return fail(request, tracker, error);
+        return fail(incoming, error);
       }
     },
-    refuse: (request, code) => fail(request, track(request), new ProxyError(code)),
+    refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };
-}
-
-interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
-  body: UpstreamRequest["body"];
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

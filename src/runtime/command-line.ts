@@ -1,6 +1,6 @@
-/** What starts this program again with other arguments, from its sources or as the one compiled file. */
+/** The command line that runs this program with other arguments, from source or as the compiled binary. */
 export function ownCommandLine(args: readonly string[]): string[] {
-  // A compiled program names itself in argv[1] by a path inside the binary, which is no argument.
+  // In the binary argv[1] is a path inside it, not an argument.
   const sources = Bun.isStandaloneExecutable ? [] : process.argv.slice(1, 2);
   return [process.execPath, ...process.execArgv, ...sources, ...args];
 }

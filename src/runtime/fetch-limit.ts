@@ -1,16 +1,17 @@
 import { ownCommandLine } from "./command-line.ts";
 
-/** The most that Bun 1.4.5 takes. */
-const mostRequests = "65535";
+/** The maximum in Bun 1.4.5. */
+const maxRequests = "65535";
 
 /**
- * Bun's `fetch` runs at most 256 requests at once, and only the environment that a process starts with can raise that:
- * so the program starts itself anew in the same process. This can go when `fetch` has an option for it.
+ * Bun 1.4.5 runs at most 256 `fetch` calls at once, and reads another limit only from the environment of a new process.
+ * This replaces the process by itself, with the same process id. Everything before the call runs twice.
+ * Remove when the limit can be set at run time.
  */
 export function raiseFetchLimit(): void {
   if (process.env["BUN_CONFIG_MAX_HTTP_REQUESTS"] !== undefined || process.execve === undefined) return;
   process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), {
     ...process.env,
-    BUN_CONFIG_MAX_HTTP_REQUESTS: mostRequests,
+    BUN_CONFIG_MAX_HTTP_REQUESTS: maxRequests,
   });
 }

@@ -1,9 +1,10 @@
-/** A path below a file: nothing can ever listen there. */
+/** A path below a file: no socket can exist there. */
 const nowhere = "/dev/null/nowhere";
 
 /**
- * Starts the thread that all calls of `fetch` run on. Bun starts it with the first of them, and ends the program where a
- * burst of clients has left no descriptor for it by then (1.4.5).
+ * Starts the thread that runs all `fetch` calls. Bun 1.4.5 starts it at the first call, and exits if clients have taken
+ * all file descriptors by then.
+ * Remove when a first `fetch` without a free descriptor rejects.
  */
 export async function startFetchThread(): Promise<void> {
   await fetch("http://localhost/", { unix: nowhere, proxy: false }).catch(() => {});

@@ -39,7 +39,8 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
     peerAddress: (request) => server?.requestIP(request)?.address,
     disableIdleTimeout(request) {
       server?.timeout(request, 0);
-      // The setting outlives the response: without this a kept-alive connection would stay open forever.
+      // The setting outlives the response: without this a kept-alive connection would stay open forever. Remove
+      // when `server.timeout` applies to one request (Bun 1.4.5).
       return () => server?.timeout(request, idleSeconds);
     },
     attach(attached) {

@@ -4,15 +4,12 @@ import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm
 const identity = () => integer().primaryKey({ autoIncrement: true });
 const boolean = () => integer({ mode: "boolean" });
 
-/**
- * What the tables are made of, in words that every engine has its own types for. Another engine brings a kit of the same
- * names; the tables themselves are written once.
- */
+/** The column builders that `schema.ts` uses. Each engine has a set under the same names, so the tables are defined once. */
 export const sqliteColumns = {
   table: sqliteTable,
-  /** An id that the database hands out once: after a delete it does not come back. */
+  /** An id that the database assigns and never reuses, not even after a delete. */
   identity,
-  /** 64 bits: ids, counters, and times counted from the epoch. */
+  /** 64 bits: ids, counters, and times since the epoch. */
   integer,
   real,
   text,
@@ -23,7 +20,7 @@ export const sqliteColumns = {
 
 export type Columns = typeof sqliteColumns;
 
-/** The same words for PostgreSQL. Its builders differ from SQLite's by type alone, which queries never look at. */
+/** The same for PostgreSQL. Its builders differ from those of SQLite only in types that the queries do not use. */
 export const postgresColumns = {
   table: pg.pgTable,
   identity: () => pg.bigint({ mode: "number" }).primaryKey().generatedByDefaultAsIdentity(),

@@ -3,25 +3,25 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { Tables } from "./schema.ts";
 import type { MaybePromise } from "./store.ts";
 
-/** What the queries need of a database: the stores of each noun are written over it, once for all engines. */
+/** A database as the queries see it. `sqlite/engine.ts` and `postgres/engine.ts` implement it; the queries are written once. */
 export interface Engine {
-  /** Drizzle's builders of the engines take the same calls; their types are told apart, so all speak by SQLite's. */
+  /** Drizzle's query builders take the same calls for both engines but have different types: both are typed as SQLite's. */
   db: BunSQLiteDatabase;
   tables: Tables;
   /** The elements of a JSON array as rows with one column, `value`. */
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
-  /** Runs a query that is written out. Each of its columns is a number. */
+  /** Runs a query that is written as SQL and returns only numbers. */
   rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
-  /** The one row of a prepared query; SQLite has it at once. */
+  /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
-  /** Takes what locks it needs so that it cannot fail half way for want of them. */
+  /** Commits if `work` resolves, else rolls back. SQLite takes the write lock first; PostgreSQL repeats `work` after a deadlock. */
   transaction: <T>(work: () => Promise<T>) => Promise<T>;
   /**
-   * Runs statements of a transaction in their order. To a server they go without waiting for each other's answers; where
-   * one fails, those behind it fail too.
+   * Runs statements of a transaction in order. PostgreSQL receives them without waiting for the results in between; if one
+   * fails, those after it fail too.
    */
   pipeline: (statements: readonly Statement[]) => Promise<void>;
-  /** Until the transaction ends, nobody else comes past the same name. */
+  /** Advisory lock: until the transaction ends, other transactions wait here for the same name. */
   lock: (name: string) => Promise<void>;
   close: () => void;
 }

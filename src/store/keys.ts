@@ -2,7 +2,7 @@ import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import type { Engine } from "./engine.ts";
 import type { KeyStore } from "./store.ts";
 
-/** For the requests of the proxy: prepared once, no cache. */
+/** Prepared once, since it runs for each request of the proxy. */
 export function prepareFindActiveKey({ db, find, tables: { keys } }: Engine): KeyStore["findActive"] {
   const query = db
     .select({ id: keys.id })
@@ -21,7 +21,7 @@ export function createKeyStore(engine: Engine): KeyStore {
     findActive: prepareFindActiveKey(engine),
     async list(page) {
       const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
-      return await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.most));
+      return await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit));
     },
     async create({ name, key, createdAt }) {
       const [created] = await db
@@ -49,6 +49,6 @@ export function createKeyStore(engine: Engine): KeyStore {
   };
 }
 
-/** The `last_used_at` that holds after a use at `usedAt`: it moves at most once a minute. */
+/** The new `last_used_at` after a use at `usedAt`, epoch milliseconds. It moves at most once a minute. */
 export const lastUsedAtAfter = (usedAt: ReturnType<typeof sql>, { keys }: Engine["tables"]): ReturnType<typeof sql> =>
   sql`case when ${keys.lastUsedAt} > ${usedAt} - 60000 then ${keys.lastUsedAt} else ${usedAt} end`;

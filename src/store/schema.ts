@@ -22,15 +22,15 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
       key: text().notNull().unique(),
       name: text().notNull(),
       isActive: boolean().notNull(),
-      /** Epoch milliseconds, as every column that ends in At. */
+      /** Epoch milliseconds, like every column that ends in At. */
       createdAt: integer().notNull(),
       lastUsedAt: integer(),
       ...counters(),
     }),
-    /** What usage rows call a key that is gone. */
+    /** The last names of deleted keys, which usage reports show. */
     deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
 
-    // Time comes first in the usage tables' primary keys: a flush then touches neighbouring rows at the tables' ends.
+    // Time comes first in the primary keys of the usage tables, so that a flush touches neighbouring rows at their ends.
     usageMinute: table(
       "usage_minute",
       { minute: integer().notNull(), keyId: integer().notNull(), ...counters() },
@@ -39,21 +39,21 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
     usageHour: table("usage_hour", { hour: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
       primaryKey({ columns: [t.hour, t.keyId] }),
     ]),
-    /** Days of Seoul since 1970-01-01. */
+    /** `day`: days since 1970-01-01 in Seoul time (UTC+9). */
     usageDay: table("usage_day", { day: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
       primaryKey({ columns: [t.day, t.keyId] }),
     ]),
-    /** The last flush of each ledger, so that one whose answer got lost is not counted again. */
+    /** The last flush of each ledger, so that a flush that is sent again counts once. */
     usageFlushes: table("usage_flushes", {
       ledger: text().primaryKey(),
       flush: integer().notNull(),
       writtenAt: integer().notNull(),
     }),
 
-    /** `id` is `recordedAt * 256 + gpuId`: unique, and the table lies in the order of time without a second index. */
+    /** `id` is `recordedAt * 256 + gpuId`: unique, and the table is ordered by time without a second index. */
     gpuSamples: table("gpu_samples", { id: integer().primaryKey(), ...gpuReading() }),
     gpuLatest: table("gpu_latest", { gpuId: integer().primaryKey(), id: integer().notNull(), ...gpuReading() }),
-    /** The highest sum over all GPUs of one sample within a minute. It outlives the samples. */
+    /** The highest total power of one push in each minute. Kept longer than the samples. */
     gpuPowerMinute: table("gpu_power_minute", { minute: integer().primaryKey(), powerDrawW: real().notNull() }),
 
     sessions: table("sessions", {
@@ -76,7 +76,7 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
 
 export type Tables = ReturnType<typeof defineTables>;
 
-// One export a table: drizzle-kit finds them by that.
+// drizzle-kit finds the tables by their exports.
 export const {
   keys,
   deletedKeys,

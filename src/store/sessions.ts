@@ -6,7 +6,7 @@ import type { SessionStore } from "./store.ts";
 const attemptsPerWindow = 10;
 const windowMs = 60_000;
 
-/** For each request of a session: prepared once. */
+/** Prepared once, since it runs for each request of the console. */
 export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
   const query = db
     .select({ csrfToken: sessions.csrfToken, username: sessions.username, expiresAt: sessions.expiresAt })
@@ -37,7 +37,7 @@ export function createSessionStore(engine: Engine, clock: WallClock): SessionSto
     async deleteAll() {
       await db.delete(sessions);
     },
-    // An attempt that is refused does not count: who waits as long as told can go on.
+    // A refused attempt does not count, so a client that waits for the returned time may proceed.
     countLoginAttempt: (address, now) =>
       transaction(async () => {
         await lock("login_attempts");
@@ -45,7 +45,7 @@ export function createSessionStore(engine: Engine, clock: WallClock): SessionSto
         const [recent] = await db
           .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
           .from(loginAttempts)
-          // A clock that was set back must not lock an address out until it has caught up.
+          // Ignores attempts in the future: a clock that was set back must not lock an address out.
           .where(and(eq(loginAttempts.address, address), lt(loginAttempts.attemptedAt, now + windowMs)));
         if (recent !== undefined && recent.first !== null && recent.attempts >= attemptsPerWindow) {
           return recent.first + windowMs - now;

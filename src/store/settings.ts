@@ -12,7 +12,7 @@ export function createSettingsStore({ db, tables: { settings } }: Engine): Setti
 
   const find = async (name: string) => (await value.execute({ name }))[0]?.value;
   return {
-    get: find,
+    find,
     async set(name, text) {
       await db
         .insert(settings)

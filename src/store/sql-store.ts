@@ -7,8 +7,8 @@ import type { Engine } from "./engine.ts";
 import type { Store } from "./store.ts";
 import { createUsageStore } from "./usage.ts";
 
-/** The whole store over one engine, without what depends on where the engine lives. Calls must not overlap. */
-export type SqlStore = Omit<Store, "backup" | "close">;
+/** The store over one engine, which the caller closes. On SQLite, calls must not overlap. */
+export type SqlStore = Omit<Store, "close">;
 
 export function createSqlStore(engine: Engine, clock: WallClock): SqlStore {
   const settings = createSettingsStore(engine);

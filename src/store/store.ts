@@ -1,45 +1,52 @@
-/** A result that SQLite has at once and PostgreSQL a little later: `await` takes either. */
+import type { KeyId, Usage } from "../domain.ts";
+
+/** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Times are epoch milliseconds. */
+/** An API key. Times are epoch milliseconds. */
 export interface Key {
-  id: number;
+  id: KeyId;
+  /** What clients send, stored as it is. */
   key: string;
   name: string;
   isActive: boolean;
   createdAt: number;
+  /** Moves at most once a minute; null before the first use. */
   lastUsedAt: number | null;
   requestCount: number;
   inputTokens: number;
   outputTokens: number;
 }
 
-export interface UsageSum {
+export interface UsageSum extends Usage {
   requestCount: number;
-  inputTokens: number;
-  outputTokens: number;
 }
 
-/** What many receipts of one key in one minute add up to: all that is kept of them. */
+/** The sum of the usage events of one key in one minute. Single events are not stored. */
 export interface UsageIncrement extends UsageSum {
-  keyId: number;
+  keyId: KeyId;
   /** Minutes since the epoch. */
   minute: number;
-  /** The latest closing, epoch milliseconds. */
+  /** `closedAt` of the latest event, epoch milliseconds. */
   lastClosedAt: number;
 }
 
-/** Names one flush of one ledger, so that it is not counted twice when it is sent again because its answer got lost. */
+/** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
+  /** A random id of the ledger that sends it. */
   ledger: string;
-  /** Rises from flush to flush. */
+  /** Increases with each flush of that ledger. */
   number: number;
 }
 
+/** One GPU at one moment. Null: the tool did not report the value. */
 export interface GpuReading {
+  /** 0 to 255, unique over all hosts. */
   gpuId: number;
   name: string;
+  /** Watts. */
   powerDrawW: number | null;
+  /** Degrees Celsius. */
   tempC: number | null;
   memoryUsedMb: number | null;
   memoryTotalMb: number | null;
@@ -47,96 +54,125 @@ export interface GpuReading {
 }
 
 export interface GpuSample extends GpuReading {
+  /** Unique. */
   id: number;
+  /** Epoch milliseconds. */
   recordedAt: number;
 }
 
+/** One post of a GPU host: the readings of its GPUs at one moment. */
+export interface GpuPush {
+  /** The key that the host authenticated with. */
+  keyId: KeyId;
+  /** Epoch milliseconds. */
+  recordedAt: number;
+  readings: readonly GpuReading[];
+}
+
 export interface PowerPoint {
-  /** The bucket's start, epoch milliseconds. */
+  /** Start of the bucket, epoch milliseconds. */
   bucketStart: number;
+  /** The highest total of all GPUs of one push within the bucket, watts. */
   powerDrawW: number;
 }
 
 export interface Session {
   csrfToken: string;
   username: string;
+  /** Epoch milliseconds. */
   expiresAt: number;
 }
 
 export interface BucketRange {
-  /** Epoch milliseconds; buckets that end before it are left out. */
+  /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
   since: number;
+  /** Buckets are aligned to midnight in Seoul. */
   bucketMinutes: number;
 }
 
-/** All data of the program, whichever engine holds it. Writes are durable against `kill -9` once their promise resolves. */
+/**
+ * All data of the program, in SQLite or PostgreSQL. A write survives `kill -9` once its promise has resolved. Every method
+ * fails with StorageError if the database fails or does not respond in time.
+ */
 export interface Store {
   readonly keys: KeyStore;
   readonly usage: UsageStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;
   readonly settings: SettingsStore;
-  /** Resolves when a write went through, rejects with StorageError where none can. */
+  /** Writes a row. @throws StorageError if the database cannot be written */
   checkWritable(): Promise<void>;
-  /** A consistent copy of the live database. @throws StorageError where `file` exists or cannot be written */
-  backup(file: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface KeyStore {
-  /** For each request: a key that was switched off is refused by the next one that is sent. */
-  findActive(key: string): MaybePromise<{ id: number } | undefined>;
-  /** By id: all, or the first `most` of those behind the id `after`. */
-  list(page?: { after: number; most: number }): Promise<Key[]>;
-  /** @returns "collision" where the key exists already */
+  /** Runs for each request and is not cached, so a key that is switched off is refused from the next request on. */
+  findActive(key: string): MaybePromise<{ id: KeyId } | undefined>;
+  /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
+  list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
+  /** @returns "collision" if the key exists already */
   create(row: { name: string; key: string; createdAt: number }): Promise<Key | "collision">;
-  update(id: number, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;
-  /** @returns whether there was one. Its usage rows stay, and keep its last name. */
-  delete(id: number): Promise<boolean>;
+  /** @returns the key after the change; undefined if there is none */
+  update(id: KeyId, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;
+  /** Its usage rows remain and keep its last name. @returns false if there is no such key */
+  delete(id: KeyId): Promise<boolean>;
   countActive(): Promise<number>;
 }
 
 export interface UsageStore {
-  /** One transaction: totals, day, minute, hour and `last_used_at` of each key. A flush that was written before is left out. */
-  add(counts: readonly UsageIncrement[], flush?: FlushId): Promise<void>;
-  /** All keys together on one Seoul day (`YYYY-MM-DD`). */
+  /**
+   * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
+   * A flush that was committed before changes nothing.
+   */
+  add(increments: readonly UsageIncrement[], flush?: FlushId): Promise<void>;
+  /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
-  /** All keys together from one minute (inclusive, minutes since the epoch) to another (exclusive). */
+  /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
   sumOfMinutes(from: number, to: number): Promise<UsageSum>;
-  /** The totals of the keys that exist. */
+  /** The sum over the keys that exist now. */
   sumOfKeys(): Promise<UsageSum>;
-  /** Daily usage rows as JSON: objects in the API's shape, separated by commas, without the brackets; read on demand. */
+  /**
+   * Usage by day and key, latest day first, from one day in Seoul (`YYYY-MM-DD`) on. The chunks concatenate to JSON objects
+   * in the shape of the API, separated by commas, without the brackets. Each chunk is read from the database on demand.
+   */
   daily(sinceDay: string): AsyncIterable<Uint8Array>;
-  /** Usage bucket points as JSON, like `daily`. */
+  /** Usage by bucket and key, oldest bucket first; chunks like those of `daily`. */
   history(range: BucketRange): AsyncIterable<Uint8Array>;
 }
 
 export interface GpuStore {
-  /** One transaction: samples, latest rows, the minute's power maximum, pruning, and `last_used_at` of the key that pushed. */
-  add(batch: { keyId: number; recordedAt: number; readings: readonly GpuReading[] }): Promise<void>;
+  /** Stores a push, updates the latest samples, the power maximum and `lastUsedAt`, and prunes old rows, in one transaction. */
+  add(push: GpuPush): Promise<void>;
+  /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
+  /** Oldest bucket first; buckets without a push are left out. */
   powerHistory(range: BucketRange): Promise<PowerPoint[]>;
 }
 
-/** Sessions are known by a hash of their id: whoever reads the database cannot use them. */
+/** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */
 export interface SessionStore {
+  /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
+  /** Also deletes the sessions that have expired. */
   create(idHash: string, session: Session): Promise<void>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string): Promise<void>;
   deleteAll(): Promise<void>;
-  /** Counts one login attempt of an address; holds for every process on the same database. @returns milliseconds to wait, 0 where it may go on */
+  /**
+   * Counts a login attempt of an address, for all processes on this database.
+   * @returns 0 if it may proceed; else the milliseconds to wait, and the attempt is not counted
+   */
   countLoginAttempt(address: string, now: number): Promise<number>;
 }
 
 export interface SettingsStore {
-  get(name: string): Promise<string | undefined>;
+  find(name: string): Promise<string | undefined>;
   set(name: string, value: string): Promise<void>;
-  /** Keeps what another process set first. @returns the value that holds now */
+  /** @returns the stored value, which may be one that another process has set */
   setIfAbsent(name: string, value: string): Promise<string>;
 }
 
-/** Storage that cannot answer now: full, locked, broken or gone. */
+/** The database is full, locked, damaged, unreachable or too slow. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
 }

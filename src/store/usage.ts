@@ -1,59 +1,52 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
-import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
+import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
 import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
-/** The longest window is 30 days; a bucket may begin up to a day before it. */
-const keptMinutes = 32 * minutesPerDay;
-/** Minutes deleted in one flush at most, so that a long standstill is not cleared in one go. One flush a minute prunes. */
-const prunedMinutes = 5;
-const flushesKeptMs = 24 * 60 * minutesPerHour * 1000;
+/** The longest window is 30 days; its first bucket may begin up to a day earlier. */
+const minuteRetentionMinutes = 32 * minutesPerDay;
+/** Limits what one flush deletes; only one flush a minute prunes. After a long pause the following ones delete the rest. */
+const maxPrunedMinutes = 5;
+const flushRetentionMs = minutesPerDay * msPerMinute;
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   const { transaction, pipeline } = engine;
-  const isNewFlush = prepareIsNewFlush(engine);
-  const counting = prepareCounting(engine);
-  const pruning = preparePruning(engine);
-  let prunedAt = 0;
-  const pruningDue = (now: number): Statement[] => {
-    if (minuteOf(now) === prunedAt) return [];
-    prunedAt = minuteOf(now);
-    return pruning(now);
+  const recordFlush = prepareRecordFlush(engine);
+  const addStatements = prepareAdding(engine);
+  const pruneStatements = preparePruning(engine);
+  let prunedMinute = 0;
+  const pruneOncePerMinute = (now: number): Statement[] => {
+    if (minuteOf(now) === prunedMinute) return [];
+    prunedMinute = minuteOf(now);
+    return pruneStatements(now);
   };
 
   return {
-    add: (counts, flush) =>
+    add: (increments, flush) =>
       transaction(async () => {
-        if (flush !== undefined && !(await isNewFlush(flush.ledger, flush.number, clock()))) return;
-        await pipeline([...counting(JSON.stringify(rowsOf(counts))), ...pruningDue(clock())]);
+        if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, clock()))) return;
+        await pipeline([...addStatements(JSON.stringify(rowsOf(increments))), ...pruneOncePerMinute(clock())]);
       }),
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
 }
 
-/** In the order of the columns that `prepareCounting` reads. Sorted, so that two writers lock rows in the same order. */
-function rowsOf(counts: readonly UsageIncrement[]): number[][] {
-  return counts
+/** Columns in the order that `prepareAdding` reads; rows sorted, so that concurrent flushes lock them in the same order. */
+function rowsOf(increments: readonly UsageIncrement[]): number[][] {
+  return increments
     .toSorted((a, b) => a.keyId - b.keyId || a.minute - b.minute)
-    .map((count) => [
-      count.minute,
-      count.keyId,
-      count.requestCount,
-      count.inputTokens,
-      count.outputTokens,
-      count.lastClosedAt,
-    ]);
+    .map((one) => [one.minute, one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]);
 }
 
-/** Remembers each ledger's last flush: one that is sent again, because its answer got lost, is recognised. */
-function prepareIsNewFlush({ db, tables: { usageFlushes } }: Engine) {
-  const remember = db
+/** Records the last flush of each ledger. Resolves with false if this flush or a later one is recorded. */
+function prepareRecordFlush({ db, tables: { usageFlushes } }: Engine) {
+  const upsert = db
     .insert(usageFlushes)
     .values({
       ledger: sql.placeholder("ledger"),
@@ -68,54 +61,54 @@ function prepareIsNewFlush({ db, tables: { usageFlushes } }: Engine) {
     .returning({ ledger: usageFlushes.ledger })
     .prepare();
   return async (ledger: string, flush: number, now: number): Promise<boolean> => {
-    return (await remember.execute({ ledger, flush, now })).length > 0;
+    return (await upsert.execute({ ledger, flush, now })).length > 0;
   };
 }
 
-/** A handful of constant statements, however many keys and minutes: all rows arrive as one JSON parameter. */
-function prepareCounting({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
+/** Four constant statements, however many keys and minutes: all rows are passed as one JSON parameter. */
+function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
   const { keys, usageMinute, usageHour, usageDay } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
   const sums = sql`sum(${column(2)}), sum(${column(3)}), sum(${column(4)})`;
 
-  const countPer = (table: CounterTable, target: CounterTable["keyId" | "requestCount"][], period: SQL) =>
+  const addPer = (table: CounterTable, target: CounterTable["keyId" | "requestCount"][], period: SQL) =>
     db
       .insert(table)
-      // "where true" tells SQLite that the "on" which follows is no join's.
+      // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
       .select(sql`select ${period}, ${column(1)}, ${sums} from ${rows} where true group by 1, 2 order by 1, 2`)
-      .onConflictDoUpdate({ target, set: addedTo(table) })
+      .onConflictDoUpdate({ target, set: sumWithInserted(table) })
       .prepare();
 
   const statements = [
-    countPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
-    countPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
-    countPer(
+    addPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
+    addPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
+    addPer(
       usageDay,
       [usageDay.day, usageDay.keyId] as never,
       sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
     ),
-    // An update takes its rows in any order, but who counts for the same keys has been kept waiting at their days by now.
+    // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
     db
       .update(keys)
       .set({
-        requestCount: sql`${keys.requestCount} + counted.requests`,
-        inputTokens: sql`${keys.inputTokens} + counted.input`,
-        outputTokens: sql`${keys.outputTokens} + counted.output`,
-        lastUsedAt: lastUsedAtAfter(sql`counted.used_at`, tables),
+        requestCount: sql`${keys.requestCount} + added.requests`,
+        inputTokens: sql`${keys.inputTokens} + added.input`,
+        outputTokens: sql`${keys.outputTokens} + added.output`,
+        lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
       })
       .from(
         sql`(select ${column(1)} as key_id, sum(${column(2)}) as requests, sum(${column(3)}) as input,
-          sum(${column(4)}) as output, max(${column(5)}) as used_at from ${rows} group by 1 order by 1) as counted`,
+          sum(${column(4)}) as output, max(${column(5)}) as used_at from ${rows} group by 1 order by 1) as added`,
       )
-      .where(eq(keys.id, sql`counted.key_id`))
+      .where(eq(keys.id, sql`added.key_id`))
       .prepare(),
   ];
 
   return (json) => statements.map((statement) => () => statement.execute({ rows: json }));
 }
 
-const addedTo = (table: CounterTable) => ({
+const sumWithInserted = (table: CounterTable) => ({
   requestCount: sql`${table.requestCount} + excluded.request_count`,
   inputTokens: sql`${table.inputTokens} + excluded.input_tokens`,
   outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
@@ -128,14 +121,14 @@ function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): 
     .where(
       and(
         lt(usageMinute.minute, before),
-        lt(usageMinute.minute, sql`(select min(minute) + ${prunedMinutes} from ${usageMinute})`),
+        lt(usageMinute.minute, sql`(select min(minute) + ${maxPrunedMinutes} from ${usageMinute})`),
       ),
     )
     .prepare();
-  const forgetFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
+  const pruneFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
   return (now) => [
-    () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes }),
-    () => forgetFlushes.execute({ before: now - flushesKeptMs }),
+    () => pruneMinutes.execute({ before: minuteOf(now) - minuteRetentionMinutes }),
+    () => pruneFlushes.execute({ before: now - flushRetentionMs }),
   ];
 }
 
@@ -147,7 +140,7 @@ function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sum
     outputTokens: sql`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
   });
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
-    only(
+    firstOrZero(
       await db
         .select(sumOf(usageMinute))
         .from(usageMinute)
@@ -156,7 +149,7 @@ function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sum
 
   return {
     async sumOfDay(day) {
-      return only(
+      return firstOrZero(
         await db
           .select(sumOf(usageDay))
           .from(usageDay)
@@ -173,19 +166,19 @@ function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sum
         .where(and(gte(usageHour.hour, firstHour), lt(usageHour.hour, lastHour)));
       const before = await sumOfMinuteRows(from, firstHour * minutesPerHour);
       const after = await sumOfMinuteRows(lastHour * minutesPerHour, to);
-      return plus(only(hours), plus(before, after));
+      return addSums(firstOrZero(hours), addSums(before, after));
     },
     async sumOfKeys() {
-      return only(await db.select(sumOf(keys)).from(keys));
+      return firstOrZero(await db.select(sumOf(keys)).from(keys));
     },
   };
 }
 
-function only(rows: UsageSum[]): UsageSum {
+function firstOrZero(rows: UsageSum[]): UsageSum {
   return rows[0] ?? { requestCount: 0, inputTokens: 0, outputTokens: 0 };
 }
 
-const plus = (a: UsageSum, b: UsageSum): UsageSum => ({
+const addSums = (a: UsageSum, b: UsageSum): UsageSum => ({
   requestCount: a.requestCount + b.requestCount,
   inputTokens: a.inputTokens + b.inputTokens,
   outputTokens: a.outputTokens + b.outputTokens,

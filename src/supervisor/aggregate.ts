@@ -1,52 +1,54 @@
-import { lastingCounts, type MetricsSnapshot, summedMetricsText } from "../telemetry/metrics.ts";
-import type { GroupFigures, OwnFigures } from "./protocol.ts";
+import { aggregatedCounters, aggregatedMetricsText, type MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { AggregateStats, ProcessStats } from "./protocol.ts";
 
-/** A process whose figures go into the sums; it may fail to answer. */
-export type Counted = { readonly [Name in keyof OwnFigures]: () => Promise<Awaited<ReturnType<OwnFigures[Name]>>> };
+/** A process whose stats are summed. Its methods may reject. */
+export type StatsSource = {
+  readonly [Name in keyof ProcessStats]: () => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
+};
 
-export interface Aggregate extends GroupFigures {
-  add(process: Counted): void;
-  /** A last word of it, after which it is not asked any more. */
-  keep(process: Counted, last: MetricsSnapshot): void;
-  /** It has ended. What it counted stays in the sums: a counter that falls looks like a restart to its readers. */
-  remove(process: Counted): Promise<void>;
+export interface Aggregate extends AggregateStats {
+  add(process: StatsSource): void;
+  /** Takes the final metrics of a process, which is not queried afterwards. */
+  setFinalMetrics(process: StatsSource, metrics: MetricsSnapshot): void;
+  /** The process has exited. Its counters stay in the sums, because readers take a falling counter for a restart. */
+  remove(process: StatsSource): Promise<void>;
 }
 
 export function createAggregate(): Aggregate {
-  const running = new Set<Counted>();
-  /** What each process said last; stands in for one that does not answer, and for what one killed had counted. */
-  const latest = new Map<Counted, MetricsSnapshot>();
-  let ended: MetricsSnapshot = [];
+  const running = new Set<StatsSource>();
+  /** Stands in for a process that does not reply, and keeps the counts of one that was killed. */
+  const latest = new Map<StatsSource, MetricsSnapshot>();
+  let exited: MetricsSnapshot = [];
   let folding = Promise.resolve();
 
-  async function hear(process: Counted): Promise<void> {
+  async function refresh(process: StatsSource): Promise<void> {
     const snapshot = await process.metrics().catch(() => undefined);
     if (snapshot !== undefined && running.has(process)) latest.set(process, snapshot);
   }
 
-  async function fold(process: Counted): Promise<void> {
+  async function fold(process: StatsSource): Promise<void> {
     const snapshot = latest.get(process) ?? [];
-    const sum = await lastingCounts([ended, snapshot]);
-    // In one step: a scrape in between must count it once.
-    ended = sum;
+    const sum = await aggregatedCounters([exited, snapshot]);
+    // Both at once, so that a concurrent scrape counts the process exactly once.
+    exited = sum;
     latest.delete(process);
   }
 
   return {
     add: (process) => void running.add(process),
-    keep(process, last) {
+    setFinalMetrics(process, metrics) {
       running.delete(process);
-      latest.set(process, last);
+      latest.set(process, metrics);
     },
     remove(process) {
       running.delete(process);
-      // Where they do not add up, as after an upgrade between two processes, they stay beside each other.
+      // If they cannot be summed, for example after an upgrade between two processes, they stay separate.
       folding = folding.then(() => fold(process)).catch(() => {});
       return folding;
     },
     async metricsText() {
-      await Promise.all([...running].map(hear));
-      return summedMetricsText([ended, ...latest.values()]);
+      await Promise.all([...running].map(refresh));
+      return aggregatedMetricsText([exited, ...latest.values()]);
     },
     async inFlight() {
       const counts = await Promise.all([...running].map((process) => process.inFlight().catch(() => 0)));

@@ -1,47 +1,47 @@
-import type { Addresses, AskedOfParent, AskedOfProcess, GroupFigures, OwnFigures } from "./protocol.ts";
-import { parentDeadlineMs } from "./protocol.ts";
+import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
+import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 
-/** One of the processes that share a port, as it sees its parent. */
-export interface Member {
-  /** The parent wants this process to end, or is gone itself. */
-  stopped: AbortSignal;
-  /** Hands over the own figures for those of all. */
-  join(own: OwnFigures): GroupFigures;
-  listening(at: Addresses): void;
-  draining(): void;
-  /** Resolves when the parent has the last figures, or cannot have them. */
-  leave(): Promise<void>;
+/** The channel of a child process to the supervisor that started it. */
+export interface ParentChannel {
+  /** Aborts when the parent requests a stop, or when the parent is gone. */
+  stopRequested: AbortSignal;
+  /** Lets the parent read the stats of this process. @returns the stats of all processes */
+  shareStats(own: ProcessStats): AggregateStats;
+  reportListening(at: Addresses): void;
+  reportDraining(): void;
+  /** Resolves when the parent has the final metrics, or cannot be reached. */
+  reportFinalMetrics(): Promise<void>;
 }
 
-/** @returns undefined in a process that no parent started */
-export function joinParent(): Member | undefined {
+/** @returns undefined if this process was not started by a supervisor */
+export function findParentChannel(): ParentChannel | undefined {
   const send = process.send?.bind(process);
   if (send === undefined) return undefined;
   const stop = new AbortController();
-  let figures: OwnFigures | undefined;
-  const own: AskedOfProcess = {
-    metrics: async () => (await figures?.metrics()) ?? [],
-    inFlight: () => figures?.inFlight() ?? 0,
-    alive() {},
+  let stats: ProcessStats | undefined;
+  const methods: ChildMethods = {
+    metrics: async () => (await stats?.metrics()) ?? [],
+    inFlight: () => stats?.inFlight() ?? 0,
+    ping() {},
     stop: () => stop.abort(),
   };
-  const parent = createRpc<AskedOfParent>(own, send, parentDeadlineMs);
+  const parent = createRpc<ParentMethods>(methods, send, parentTimeoutMs);
   process.on("message", parent.receive);
   process.on("disconnect", () => {
     parent.close();
     stop.abort();
   });
-  const gone = (): void => {};
+  const ignoreFailure = (): void => {};
   return {
-    stopped: stop.signal,
-    join(ownFigures) {
-      figures = ownFigures;
+    stopRequested: stop.signal,
+    shareStats(own) {
+      stats = own;
       return { metricsText: () => parent.call("metricsText"), inFlight: () => parent.call("inFlight") };
     },
-    // These two alone: what a caller has beside them may be nothing that can be sent.
-    listening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(gone),
-    draining: () => void parent.call("draining").catch(gone),
-    leave: async () => parent.call("leaving", await own.metrics()).catch(gone),
+    // Only these two fields: the caller's object may hold functions, which cannot be sent.
+    reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),
+    reportDraining: () => void parent.call("draining").catch(ignoreFailure),
+    reportFinalMetrics: async () => parent.call("finalMetrics", await methods.metrics()).catch(ignoreFailure),
   };
 }

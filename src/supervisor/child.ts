@@ -1,20 +1,20 @@
 import type { Environment } from "../config.ts";
-import type { Addresses, AskedOfParent, AskedOfProcess } from "./protocol.ts";
-import { processDeadlineMs } from "./protocol.ts";
+import type { Aggregate, StatsSource } from "./aggregate.ts";
+import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";
+import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
+import { childTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
-import type { Counted, Aggregate } from "./aggregate.ts";
-import { type HeartbeatLimits, startHeartbeat, type Heartbeat } from "./heartbeat.ts";
 
-/** One of the processes that share a port, as its parent sees it. */
-export interface Child extends Counted {
+/** One of the processes that share a port, as seen by its parent. */
+export interface Child extends StatsSource {
   pid: number;
-  /** Never resolves where it ends before. */
+  /** Never resolves if the process exits first. */
   listening: Promise<Addresses>;
-  /** It takes no new connections any more: its exit status, or undefined where it drains. */
+  /** Resolves when the process stops accepting connections: its exit status, or undefined if it is draining. */
   leaving: Promise<number | undefined>;
-  /** The exit status; 128 and the signal's number where one ended it. */
+  /** The exit status; 128 plus the signal's number if a signal ended the process. */
   exited: Promise<number>;
-  /** Lets it drain. */
+  /** Requests a drain. */
   stop(): void;
   kill(): void;
 }
@@ -22,37 +22,36 @@ export interface Child extends Counted {
 export interface ChildOptions {
   command: string[];
   env: Environment;
-  sums: Aggregate;
-  /** With a process that listens; one that starts or drains takes its time. */
+  aggregate: Aggregate;
+  /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
-  /** It does not answer any more. */
   onUnresponsive: (child: Child) => void;
 }
 
-export function startChild({ command, env, sums, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
+export function startChild({ command, env, aggregate, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
-  let watch: Heartbeat | undefined;
-  const endWatch = (): void => watch?.[Symbol.dispose]();
-  const own: AskedOfParent = {
+  let heartbeat: Heartbeat | undefined;
+  const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
+  const methods: ParentMethods = {
     listening(at) {
-      sums.add(child);
+      aggregate.add(child);
       listening.resolve(at);
-      watch = startHeartbeat(heartbeatLimits, {
-        ask: () => void peer.call("alive").catch(() => {}),
+      heartbeat = startHeartbeat(heartbeatLimits, {
+        ping: () => void rpc.call("ping").catch(() => {}),
         onUnresponsive: () => onUnresponsive(child),
       });
-      // What was asked while it started may have come before it could listen.
+      // A stop that was sent during startup may have arrived before the child could receive it.
       if (stopping) child.stop();
     },
     draining() {
-      endWatch();
+      stopHeartbeat();
       draining.resolve(undefined);
     },
-    leaving: (last) => sums.keep(child, last),
-    metricsText: sums.metricsText,
-    inFlight: sums.inFlight,
+    finalMetrics: (metrics) => aggregate.setFinalMetrics(child, metrics),
+    metricsText: aggregate.metricsText,
+    inFlight: aggregate.inFlight,
   };
   const spawned = Bun.spawn(command, {
     env,
@@ -60,15 +59,15 @@ export function startChild({ command, env, sums, heartbeatLimits, onUnresponsive
     stdout: "inherit",
     stderr: "inherit",
     ipc(message) {
-      watch?.alive();
-      peer.receive(message);
+      heartbeat?.alive();
+      rpc.receive(message);
     },
   });
-  const peer = createRpc<AskedOfProcess>(own, (message) => spawned.send(message), processDeadlineMs);
+  const rpc = createRpc<ChildMethods>(methods, (message) => spawned.send(message), childTimeoutMs);
   const exited = spawned.exited.then(async (status) => {
-    endWatch();
-    peer.close();
-    await sums.remove(child);
+    stopHeartbeat();
+    rpc.close();
+    await aggregate.remove(child);
     return status;
   });
   const child: Child = {
@@ -78,11 +77,11 @@ export function startChild({ command, env, sums, heartbeatLimits, onUnresponsive
     exited,
     stop() {
       stopping = true;
-      peer.call("stop").catch(() => {});
+      rpc.call("stop").catch(() => {});
     },
     kill: () => spawned.kill("SIGKILL"),
-    metrics: () => peer.call("metrics"),
-    inFlight: () => peer.call("inFlight"),
+    metrics: () => rpc.call("metrics"),
+    inFlight: () => rpc.call("inFlight"),
   };
   return child;
 }

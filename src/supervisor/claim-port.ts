@@ -1,13 +1,14 @@
 import { listenError } from "../runtime/listen.ts";
 
 /**
- * Keeps a port for the processes that are going to share it: the kernel would let any other program of this user share
- * it too, and the second copy of Tollgate would take half the connections of the first without a word. Linux only.
- * @throws ListenError where somebody has it
+ * Reserves a port for the processes that will share it. Without this, the kernel lets any other program of the same user
+ * share the port too, and a second copy of Tollgate would silently take half the connections. Linux only.
+ * @throws ListenError if the port is in use
  */
 export function claimPort(host: string, port: number): Disposable {
   try {
-    // A name that the kernel holds as long as this process lives, and in the same network namespace as the port.
+    // An abstract socket name: the kernel frees it when this process exits, and scopes it to the network namespace,
+    // as it does with the port.
     const hash = new Bun.CryptoHasher("sha256").update(`${host} ${port}`).digest("hex");
     const name = Bun.listen({ unix: `\0tollgate-${hash}`, socket: { data() {} } });
     try {

@@ -1,39 +1,41 @@
 export interface HeartbeatLimits {
-  everyMs: number;
-  /** Questions in a row. */
-  mostUnanswered: number;
+  intervalMs: number;
+  /** Pings in a row without a sign of life. */
+  maxMissed: number;
 }
 
-/** What a watch does to a process. */
-export interface Watched {
-  ask(): void;
-  /** It has left all questions unanswered. Called once. */
+export interface HeartbeatActions {
+  ping(): void;
+  /** Called once, after `maxMissed` pings. */
   onUnresponsive(): void;
 }
 
 export interface Heartbeat extends Disposable {
-  /** The process said anything at all, however late. */
+  /** Any message from the process counts, however late. */
   alive(): void;
 }
 
 /**
- * Asks a process again and again whether it lives: one that stands still keeps its share of the port, and whoever the
- * kernel sends there waits for ever.
+ * Pings a process at an interval: a hung process keeps its share of the port, and connections that the kernel gives it
+ * are never served.
  */
-export function startHeartbeat({ everyMs, mostUnanswered }: HeartbeatLimits, process: Watched): Heartbeat {
-  // Questions are counted and not time, which passes for nobody while a computer sleeps or this process is stopped.
-  let unanswered = 0;
-  let next = setTimeout(turn, everyMs);
+export function startHeartbeat(
+  { intervalMs, maxMissed }: HeartbeatLimits,
+  { ping, onUnresponsive }: HeartbeatActions,
+): Heartbeat {
+  // Counts pings rather than time, which also passes while the machine sleeps or this process is stopped.
+  let missed = 0;
+  let next = setTimeout(beat, intervalMs);
 
-  function turn(): void {
-    if (unanswered === mostUnanswered) return process.onUnresponsive();
-    unanswered++;
-    process.ask();
-    next = setTimeout(turn, everyMs);
+  function beat(): void {
+    if (missed === maxMissed) return onUnresponsive();
+    missed++;
+    ping();
+    next = setTimeout(beat, intervalMs);
   }
 
   return {
-    alive: () => void (unanswered = 0),
+    alive: () => void (missed = 0),
     [Symbol.dispose]: () => clearTimeout(next),
   };
 }

@@ -1,42 +1,43 @@
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 
-/** Where a process answers. */
+/** The addresses that a process listens on, as `http://host:port`. */
 export interface Addresses {
   url: string;
   adminUrl: string;
 }
 
-/** What one process knows of itself. */
-export interface OwnFigures {
+/** Counted by one process. */
+export interface ProcessStats {
   metrics(): Promise<MetricsSnapshot>;
   /** Requests under `/v1` that have not ended. */
   inFlight(): number;
 }
 
-/** The same of all processes that share the port. */
-export interface GroupFigures {
+/** The same, summed over all processes that share the port. */
+export interface AggregateStats {
   /** In the Prometheus text format. */
   metricsText(): Promise<string>;
   inFlight(): Promise<number>;
 }
 
-/** What the parent asks of a process. */
-export interface AskedOfProcess extends OwnFigures {
-  /** An answer is all that is wanted. */
-  alive(): void;
-  /** Drain, and end. */
+/** What the parent can call in a child. */
+export interface ChildMethods extends ProcessStats {
+  /** Does nothing: the reply shows that the child is alive. */
+  ping(): void;
+  /** Drain, then exit. */
   stop(): void;
 }
 
-/** What a process asks of the parent, or tells it. */
-export interface AskedOfParent extends GroupFigures {
+/** What a child can call in its parent. */
+export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
-  /** No new connections come in here any more. */
+  /** The child accepts no new connections. */
   draining(): void;
-  /** Nothing will be counted here any more. */
-  leaving(last: MetricsSnapshot): void;
+  /** The child counts nothing after these. */
+  finalMetrics(metrics: MetricsSnapshot): void;
 }
 
-/** How long the parent waits for a process, which may be busy, and a process for the parent, which waits for all. */
-export const processDeadlineMs = 1000;
-export const parentDeadlineMs = 3000;
+/** How long the parent waits for a reply from a child, which may be busy. */
+export const childTimeoutMs = 1000;
+/** How long a child waits for a reply from the parent, which itself waits for all children. */
+export const parentTimeoutMs = 3000;

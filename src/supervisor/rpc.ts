@@ -1,90 +1,90 @@
 type Methods = object;
 type Method<M extends Methods, N extends keyof M> = M[N] extends (...args: infer A) => infer R
-  ? { args: A; answer: Awaited<R> }
+  ? { args: A; result: Awaited<R> }
   : never;
 
-/** One end of a channel on which both sides may ask. */
-export interface Rpc<Theirs extends Methods> {
-  /** Rejects where the other side fails, does not answer within the deadline, or is gone. */
-  call<N extends keyof Theirs & string>(
+/** One end of a channel between two processes; both ends can call methods of the other. */
+export interface Rpc<Remote extends Methods> {
+  /** Rejects if the remote method fails, its result does not arrive in time, or the channel is closed. */
+  call<N extends keyof Remote & string>(
     name: N,
-    ...args: Method<Theirs, N>["args"]
-  ): Promise<Method<Theirs, N>["answer"]>;
-  /** Takes what came over the channel. */
+    ...args: Method<Remote, N>["args"]
+  ): Promise<Method<Remote, N>["result"]>;
+  /** Takes a message that arrived over the channel. */
   receive(message: unknown): void;
-  /** The channel is gone: whatever waits for an answer fails. */
+  /** The channel is closed: pending calls and all later ones reject. */
   close(): void;
 }
 
-const theOtherIsGone = "the other process is gone";
+const channelClosed = "the other process is gone";
 
 interface Message {
   id: number;
-  /** Left out in an answer. */
+  /** Absent in a reply. */
   call?: string;
   args?: unknown[];
-  answer?: unknown;
+  result?: unknown;
   failed?: boolean;
 }
 
 interface PendingCall {
-  resolve: (answer: never) => void;
+  resolve: (result: never) => void;
   reject: (error: Error) => void;
-  deadline: Timer;
+  timer: Timer;
 }
 
-/** @param send throws where the channel is closed */
-export function createRpc<Theirs extends Methods>(
+/** @param send throws if the channel is closed */
+export function createRpc<Remote extends Methods>(
   own: Methods,
   send: (message: object) => void,
-  deadlineMs: number,
-): Rpc<Theirs> {
-  const waiting = new Map<number, PendingCall>();
+  timeoutMs: number,
+): Rpc<Remote> {
+  const pending = new Map<number, PendingCall>();
   let nextId = 1;
   let closed = false;
 
-  function settle(id: number, how: (caller: PendingCall) => void): void {
-    const caller = waiting.get(id);
-    waiting.delete(id);
-    if (caller === undefined) return;
-    clearTimeout(caller.deadline);
-    how(caller);
+  function settle(id: number, how: (call: PendingCall) => void): void {
+    const call = pending.get(id);
+    pending.delete(id);
+    if (call === undefined) return;
+    clearTimeout(call.timer);
+    how(call);
   }
 
   const fail = (id: number, reason: string): void => settle(id, ({ reject }) => reject(new Error(reason)));
 
-  async function answer({ id, call = "", args = [] }: Message): Promise<void> {
+  async function reply({ id, call = "", args = [] }: Message): Promise<void> {
     const method = (own as Record<string, ((...args: unknown[]) => unknown) | undefined>)[call];
-    const reply = await Promise.try(() => method?.(...args)).then(
-      (value) => ({ id, answer: value }),
+    const message = await Promise.try(() => method?.(...args)).then(
+      (result) => ({ id, result }),
       () => ({ id, failed: true }),
     );
     try {
-      send(reply);
+      send(message);
     } catch {
-      // Whoever asked is gone.
+      // The caller is gone.
     }
   }
 
   return {
     call: (name, ...args) =>
       new Promise((resolve, reject) => {
-        // Bun (1.4.5) takes messages for a closed channel without complaint.
-        if (closed) throw new Error(theOtherIsGone);
+        // `process.send` does not throw on a closed channel.
+        if (closed) throw new Error(channelClosed);
         const id = nextId++;
         send({ id, call: name, args } satisfies Message);
-        const deadline = setTimeout(() => fail(id, `no answer to ${name} in time`), deadlineMs);
-        waiting.set(id, { resolve, reject, deadline });
+        const timer = setTimeout(() => fail(id, `no reply to ${name} in time`), timeoutMs);
+        pending.set(id, { resolve, reject, timer });
       }),
-    receive(message) {
-      const read = message as Message;
-      if (read.call !== undefined) void answer(read);
-      else if (read.failed === true) fail(read.id, "the other process failed");
-      else settle(read.id, ({ resolve }) => resolve(read.answer as never));
+    receive(received) {
+      const message = received as Message;
+      if (message.call !== undefined) void reply(message);
+      else if (message.failed === true) fail(message.id, "the other process failed");
+      else settle(message.id, ({ resolve }) => resolve(message.result as never));
     },
     close() {
       closed = true;
-      for (const id of waiting.keys()) fail(id, theOtherIsGone);
+      for (const id of pending.keys()) fail(id, channelClosed);
     },
   };
 }

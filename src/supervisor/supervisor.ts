@@ -1,53 +1,54 @@
-import { createBackoff } from "../time/backoff.ts";
 import type { Config, Environment } from "../config.ts";
 import type { Log } from "../log/log.ts";
-import { build } from "../version.ts";
+import { createBackoff } from "../time/backoff.ts";
 import { wait } from "../time/wait.ts";
+import { build } from "../version.ts";
+import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import { claimPort } from "./claim-port.ts";
-import type { Addresses } from "./protocol.ts";
-import { createAggregate } from "./aggregate.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
+import type { Addresses } from "./protocol.ts";
 
 export interface SuperviseOptions {
   config: Config;
+  /** Number of processes. */
   count: number;
-  /** Starts one process. */
+  /** Command line of one process. */
   command: string[];
   env: Environment;
   log: Log;
-  /** Lets all of them drain. */
+  /** Stops all processes gracefully. */
   signal: AbortSignal;
   heartbeatLimits?: HeartbeatLimits;
 }
 
-/** Half a minute: longer than anything but a fault keeps a process from answering. */
-const defaultHeartbeatLimits: HeartbeatLimits = { everyMs: 5000, mostUnanswered: 6 };
-/** Between the end of a process and the start of the next in its place; it doubles while they do not last. */
+/** Half a minute: only a fault keeps a process from replying for that long. */
+const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
+/** Delay before a replacement starts; it doubles while the replacements are short-lived. */
 const [firstRestartMs, slowestRestartMs] = [400, 10_000];
-/** A process that lived this long did not end because of its start. */
-const lastingMs = 10_000;
-/** For what a process does after its grace, before it counts as hung. */
-const afterGraceMs = 5000;
+/** A process that ran this long did not fail at startup. */
+const stableMs = 10_000;
+/** Time for the cleanup after the grace period, before a process is killed. */
+const cleanupMs = 5000;
 
 /**
- * Runs processes that share the ports, and replaces those that end, until the signal.
- * @returns the exit status: that of the first process where it cannot start, which has said why then
- * @throws ListenError where a port is taken
+ * Runs processes that share the ports, and replaces those that exit, until the signal aborts.
+ * @returns the exit status: 0, or that of the first process if it fails to start; it has then reported the reason
+ * @throws ListenError if a port is in use
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
   const { config, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
   claimPorts(config, claims);
-  const sums = createAggregate();
+  const aggregate = createAggregate();
   const onUnresponsive = (child: Child): void => {
-    log.error("A process does not answer any more and is killed", { child: child.pid });
+    log.error("Worker process unresponsive; killing it", { child: child.pid });
     child.kill();
   };
-  using children = createChildren((env) => startChild({ command, env, sums, heartbeatLimits, onUnresponsive }));
-  signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + afterGraceMs));
+  using children = createChildren((env) => startChild({ command, env, aggregate, heartbeatLimits, onUnresponsive }));
+  signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
-  // The first one comes alone: it migrates, makes what a first start has to make, and finds the ports.
+  // The first process starts before the others: it migrates the database, creates the password, and opens the ports.
   const first = children.start(options.env);
   const at = await Promise.race([first.listening, first.exited]);
   if (typeof at === "number") return at;
@@ -62,17 +63,17 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
   await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
-  await children.ended();
-  log.info("All processes have ended");
+  await children.allExited();
+  log.info("All worker processes exited");
   return 0;
 }
 
 function claimPorts({ host, port, adminPort = 0 }: Config, claims: DisposableStack): void {
-  // 0 is free by its nature: the kernel gives the first process a port that nobody has.
+  // Port 0 needs no claim: the kernel assigns a free port to the first process.
   for (const each of [port, adminPort]) if (each !== 0) claims.use(claimPort(host, each));
 }
 
-/** Where the kernel chose a port for the first process, the others get that one. */
+/** If the kernel chose a port for the first process, the other processes share that port. */
 function portsOf({ port, adminPort }: Config, { url, adminUrl }: Addresses): Environment {
   return {
     ...(port === 0 ? { PORT: new URL(url).port } : {}),
@@ -82,31 +83,34 @@ function portsOf({ port, adminPort }: Config, { url, adminUrl }: Addresses): Env
 
 interface Children extends Disposable {
   start(env: Environment): Child;
-  /** Lets all drain, and ends those that have not after `limitMs`. */
+  /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
   stop(limitMs: number): void;
-  ended(): Promise<unknown>;
+  allExited(): Promise<unknown>;
 }
 
-/** All children that live. They do not outlive this process, however it ends: what it cannot end here notices by itself. */
+/**
+ * The running processes. They are killed when this process exits; if it is killed itself, they notice the closed channel
+ * and stop.
+ */
 function createChildren(startOne: (env: Environment) => Child): Children {
-  const living = new Set<Child>();
+  const running = new Set<Child>();
   let limit: Timer | undefined;
   const killAll = (): void => {
-    for (const child of living) child.kill();
+    for (const child of running) child.kill();
   };
   process.on("exit", killAll);
   return {
     start(env) {
       const child = startOne(env);
-      living.add(child);
-      void child.exited.then(() => living.delete(child));
+      running.add(child);
+      void child.exited.then(() => running.delete(child));
       return child;
     },
     stop(limitMs) {
-      for (const child of living) child.stop();
+      for (const child of running) child.stop();
       limit = setTimeout(killAll, limitMs);
     },
-    ended: () => Promise.all([...living].map((child) => child.exited)),
+    allExited: () => Promise.all([...running].map((child) => child.exited)),
     [Symbol.dispose]() {
       clearTimeout(limit);
       killAll();
@@ -125,10 +129,11 @@ async function keepRunning(
     const startedAt = performance.now();
     const status = await current.leaving;
     if (signal.aborted) return;
-    if (performance.now() - startedAt > lastingMs) backoff.reset();
+    if (performance.now() - startedAt > stableMs) backoff.reset();
     const inMs = Math.round(backoff.next());
-    // A signal from a terminal reaches the children too: the wait lets it reach this process before it replaces them.
-    log.warn("A process ends, another one takes its place", { child: current.pid, status: status ?? "draining", inMs });
+    const fields = { child: current.pid, status: status ?? "draining", inMs };
+    log.warn("Worker process exited; starting a replacement", fields);
+    // A signal from a terminal also reaches the children: wait, so that it arrives here before they are replaced.
     await wait(inMs, signal);
     if (signal.aborted) return;
   }

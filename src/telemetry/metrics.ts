@@ -7,32 +7,39 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
-import type { Ledger } from "../ledger.ts";
+import type { RequestObserver } from "../domain.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { addGauge, createCounter } from "./series.ts";
-import type { RequestObserver } from "../domain.ts";
+
+/** Usage that is not committed yet. */
+export interface UncommittedUsage {
+  requests: number;
+  keys: number;
+  /** The age of the oldest, in milliseconds; 0 if there is none. */
+  sinceMs: number;
+}
 
 export interface MetricsOptions {
   version: string;
   commit: string;
-  /** One more series for each key, by its id. */
+  /** Adds series for each API key, by its id. */
   perKey: boolean;
-  /** Asked at each scrape. */
-  waiting: Ledger["waiting"];
+  /** Read at each scrape. */
+  waiting: () => UncommittedUsage;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
 }
 
-/** What one process counted; plain data, so that it can be sent to another one. */
+/** The metrics of one process, as plain data that can be sent to another process. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
 export interface Metrics extends RequestObserver {
-  /** One transaction of the ledger went through. */
+  /** The ledger committed a transaction. */
   committed(durationMs: number): void;
-  /** One transaction of the ledger did not, and will be tried again. */
+  /** A transaction of the ledger failed, and will be retried. */
   commitFailed(): void;
-  /** One POST of GPU samples: how many were stored, and how many were out of bounds. */
+  /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
   gpuSamplesReceived(stored: number, skipped: number): void;
   /** In the Prometheus text format; served as `metricsContentType`. */
   text(): Promise<string>;
@@ -42,35 +49,35 @@ export interface Metrics extends RequestObserver {
 
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** The text of several processes together: counters and histograms summed, lags the worst of all. */
-export async function summedMetricsText(snapshots: MetricsSnapshot[]): Promise<string> {
+/** The metrics of several processes as one text: counters and histograms are sums, lags are maxima. */
+export async function aggregatedMetricsText(snapshots: MetricsSnapshot[]): Promise<string> {
   return AggregatorRegistry.aggregate(snapshots).metrics();
 }
 
-/** One snapshot for several, of what lasts longer than the process that counted it: gauges, which tell of now, are left out. */
-export async function lastingCounts(snapshots: MetricsSnapshot[]): Promise<MetricsSnapshot> {
-  const lasting = ({ type }: { type: unknown }): boolean => type !== "gauge";
-  return AggregatorRegistry.aggregate(snapshots.map((snapshot) => snapshot.filter(lasting))).getMetricsAsJSON();
+/** Merges the counters and histograms of several snapshots. Gauges are left out: they describe a running process. */
+export async function aggregatedCounters(snapshots: MetricsSnapshot[]): Promise<MetricsSnapshot> {
+  const isCounter = ({ type }: { type: unknown }): boolean => type !== "gauge";
+  return AggregatorRegistry.aggregate(snapshots.map((snapshot) => snapshot.filter(isCounter))).getMetricsAsJSON();
 }
 
-/** Each server has its own, so that two in one process do not count for each other. */
+/** Each server has its own registry, so that two servers in one process count separately. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   new Gauge({
     name: "tollgate_build_info",
-    help: "1, labelled with what is running",
+    help: "Build information; always 1",
     labelNames: ["version", "commit"],
     aggregator: "first",
     registers: [registry],
   }).set({ version: options.version, commit: options.commit }, 1);
   new Gauge({
     name: "tollgate_processes",
-    help: "Processes that share the port, as far as they answer",
+    help: "Processes that share the port",
     registers: [registry],
   }).set(1);
   const gpuSamples = createCounter(registry, {
     name: "tollgate_gpu_samples_total",
-    help: "GPU samples received: stored, or skipped because they were out of bounds",
+    help: "GPU samples received, by result; samples out of bounds are skipped",
     labelNames: ["result"],
   });
   const [stored, skipped] = [gpuSamples({ result: "stored" }), gpuSamples({ result: "skipped" })];
@@ -97,13 +104,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
 function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "commitFailed"> {
   const durations = new Histogram({
     name: "tollgate_storage_commit_duration_seconds",
-    help: "How long a transaction of the ledger took",
+    help: "Duration of a database transaction of the ledger, in seconds",
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
   const failures = new Counter({
     name: "tollgate_storage_commit_failures_total",
-    help: "Transactions of the ledger that failed and were tried again",
+    help: "Database transactions of the ledger that failed and were retried",
     registers: [registry],
   });
   return {
@@ -115,19 +122,19 @@ function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "
 function addLedgerGauges(registry: Registry, waiting: MetricsOptions["waiting"]): void {
   addGauge(
     registry,
-    { name: "tollgate_ledger_waiting_requests", help: "Counted requests that are not written yet" },
+    { name: "tollgate_ledger_waiting_requests", help: "Requests whose usage is not committed yet" },
     () => waiting().requests,
   );
   addGauge(
     registry,
-    { name: "tollgate_ledger_waiting_keys", help: "Keys with counts that are not written yet" },
+    { name: "tollgate_ledger_waiting_keys", help: "API keys with usage that is not committed yet" },
     () => waiting().keys,
   );
   addGauge(
     registry,
     {
       name: "tollgate_ledger_lag_seconds",
-      help: "How long the oldest count that is not written yet has waited",
+      help: "Age of the oldest usage that is not committed yet, in seconds",
       aggregator: "max",
     },
     () => waiting().sinceMs / 1000,

@@ -1,7 +1,7 @@
 import type { RequestObserver, RequestRecord } from "../domain.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 
-/** The one count of requests in flight: metrics, console and supervisor all read it. */
+/** Counts the requests in flight, for the metrics, the console and the supervisor. */
 export interface InFlight extends RequestObserver {
   count(): number;
 }
@@ -27,8 +27,8 @@ export function observeAll(...observers: RequestObserver[]): RequestObserver {
 }
 
 /**
- * Reports all requests that ended in one tick at the tick's end: together they cost half of what they cost one by one,
- * and no response waits for it.
+ * Reports all requests that ended in one tick together at its end. This halves the cost, and no response waits for the
+ * observers.
  */
 export function observePerTick(observer: RequestObserver): RequestObserver {
   const ended = batchPerTick<RequestRecord>((records) => {

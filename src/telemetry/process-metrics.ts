@@ -3,26 +3,27 @@ import { Counter, type Registry } from "prom-client";
 import { addGauge } from "./series.ts";
 
 /**
- * The names that Prometheus clients share, as far as Bun can tell them: prom-client's own set holds zeros and NaN there
- * (15.1.3 on Bun 1.4.5).
- * @returns what stops the measuring
+ * The standard process metrics of Prometheus clients that Bun can measure. prom-client 15.1.3's own set contains zeros
+ * and NaN on Bun 1.4.5.
+ * Remove when `collectDefaultMetrics` gives real values.
+ * @returns stops the measurement
  */
 export function addProcessMetrics(registry: Registry): () => void {
   addGauge(
     registry,
     {
       name: "process_start_time_seconds",
-      help: "When the process started, seconds since the epoch",
+      help: "Start time of the process since the Unix epoch, in seconds",
       aggregator: "min",
     },
     () => performance.timeOrigin / 1000,
   );
-  addGauge(registry, { name: "process_resident_memory_bytes", help: "Memory that the process holds" }, () =>
+  addGauge(registry, { name: "process_resident_memory_bytes", help: "Resident memory size, in bytes" }, () =>
     process.memoryUsage.rss(),
   );
   const cpu: Counter = new Counter({
     name: "process_cpu_seconds_total",
-    help: "CPU time that the process has used",
+    help: "Total user and system CPU time, in seconds",
     registers: [registry],
     collect() {
       const { user, system } = process.cpuUsage();
@@ -40,7 +41,7 @@ function addEventLoopDelay(registry: Registry): () => void {
     registry,
     {
       name: "tollgate_event_loop_delay_max_seconds",
-      help: "The longest that the event loop was late since the last scrape",
+      help: "Maximum delay of the event loop since the last scrape, in seconds",
       aggregator: "max",
     },
     () => {

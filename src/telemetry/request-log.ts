@@ -1,12 +1,14 @@
 import type { RequestObserver } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 
-/** Logs one line for each request once it has ended. */
+/** Logs one line for each request when it ends. */
 export function createRequestLog(log: Log): RequestObserver {
   return {
     started: () => {},
     finished: (record) =>
-      log.info("request", {
+      log.info("Request ended", {
+        requestId: record.requestId,
+        client: record.clientAddress,
         method: record.method,
         path: record.path,
         status: record.status,

@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from "prom-client";
 import type { RequestObserver, RequestRecord } from "../domain.ts";
 import { createCounter } from "./series.ts";
 
-/** Label values come from these lists alone: a stranger's path or verb must not become a series. */
+/** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
 const endpoints = new Set([
   "/v1/chat/completions",
@@ -17,30 +17,30 @@ const statusClasses = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 const knownOrOther = (known: ReadonlySet<string>, value: string): string => (known.has(value) ? value : "other");
 
-/** Codes are our own and few; the bound keeps a mistake with them from filling the memory. */
-const mostCodes = 50;
+/** There are few error codes; the limit bounds the memory should that change. */
+const maxCodes = 50;
 
-/** Seconds. From a small answer to the longest that the default timeouts allow. */
+/** Seconds: from a short response to the longest that the default timeouts allow. */
 const requestBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200];
 
 type Observe = (record: RequestRecord) => void;
 
-/** A child has its labels resolved; it is made at its first use and kept. */
-function createChildren<K, T>(make: (key: K) => T): (key: K) => T {
-  const children = new Map<K, T>();
+/** Keeps each series, so that its labels are resolved only once. */
+function memoize<K, T>(create: (key: K) => T): (key: K) => T {
+  const cache = new Map<K, T>();
   return (key) => {
-    const known = children.get(key);
-    if (known !== undefined) return known;
-    const child = make(key);
-    children.set(key, child);
-    return child;
+    const cached = cache.get(key);
+    if (cached !== undefined) return cached;
+    const created = create(key);
+    cache.set(key, created);
+    return created;
   };
 }
 
 export function createRequestMetrics(registry: Registry, perKey: boolean): RequestObserver {
   const observers: Observe[] = [
     createRequestCounter(registry),
-    createTimesObserver(registry),
+    createDurationHistograms(registry),
     createTokenCounter(registry),
     createUpstreamErrorCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
@@ -56,46 +56,44 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
 function createRequestCounter(registry: Registry): Observe {
   const requests = createCounter(registry, {
     name: "tollgate_requests_total",
-    help: "Requests to /v1 whose response ended, by how it ended",
+    help: "Requests to /v1 that ended, by outcome",
     labelNames: ["method", "endpoint", "outcome", "status"],
   });
-  const children = createChildren((endpoint: string) =>
-    createChildren((method: string) =>
-      createChildren((outcome: string) =>
-        createChildren((status: string) => requests({ method, endpoint, outcome, status })),
-      ),
+  const series = memoize((endpoint: string) =>
+    memoize((method: string) =>
+      memoize((outcome: string) => memoize((status: string) => requests({ method, endpoint, outcome, status }))),
     ),
   );
   return ({ method, path, outcome, status }) => {
     const statusClass = statusClasses[Math.floor(status / 100)] ?? "other";
-    children(knownOrOther(endpoints, path))(knownOrOther(methods, method))(outcome)(statusClass).count += 1;
+    series(knownOrOther(endpoints, path))(knownOrOther(methods, method))(outcome)(statusClass).count += 1;
   };
 }
 
-function createTimesObserver(registry: Registry): Observe {
+function createDurationHistograms(registry: Registry): Observe {
   const labelNames = ["endpoint", "streamed"] as const;
   const durations = new Histogram({
     name: "tollgate_request_duration_seconds",
-    help: "From a request's arrival to the end of its response; refused ones are left out",
+    help: "Time from the arrival of a request to the end of its response, in seconds; without refused requests",
     labelNames,
     buckets: requestBuckets,
     registers: [registry],
   });
   const firstBytes = new Histogram({
     name: "tollgate_time_to_first_byte_seconds",
-    help: "From a request's arrival to the first byte of its response body",
+    help: "Time from the arrival of a request to the first byte of its response body, in seconds",
     labelNames,
     buckets: requestBuckets,
     registers: [registry],
   });
-  const childrenOf = (streamed: "true" | "false") =>
-    createChildren((endpoint: string) => ({
+  const seriesOf = (streamed: "true" | "false") =>
+    memoize((endpoint: string) => ({
       duration: durations.labels(endpoint, streamed),
       firstByte: firstBytes.labels(endpoint, streamed),
     }));
-  const [streams, others] = [childrenOf("true"), childrenOf("false")];
+  const [streams, others] = [seriesOf("true"), seriesOf("false")];
   return (record) => {
-    // A refusal takes no time, and many of them would hide how long answers take.
+    // Refusals are fast: many of them would hide the duration of real responses.
     if (record.outcome === "refused") return;
     const { duration, firstByte } = (record.streamed ? streams : others)(knownOrOther(endpoints, record.path));
     duration.observe(record.durationMs / 1000);
@@ -106,7 +104,7 @@ function createTimesObserver(registry: Registry): Observe {
 function createTokenCounter(registry: Registry): Observe {
   const tokens = createCounter(registry, {
     name: "tollgate_tokens_total",
-    help: "Tokens that the backend reported for responses",
+    help: "Tokens reported by the backend",
     labelNames: ["direction"],
   });
   const [input, output] = [tokens({ direction: "input" }), tokens({ direction: "output" })];
@@ -120,14 +118,14 @@ function createTokenCounter(registry: Registry): Observe {
 function createUpstreamErrorCounter(registry: Registry): Observe {
   const errors = new Counter({
     name: "tollgate_upstream_errors_total",
-    help: "Requests that failed because of the backend, by what went wrong",
+    help: "Requests that failed because of the backend, by error code",
     labelNames: ["code"],
     registers: [registry],
   });
   const codes = new Set<string>();
   return ({ outcome, code = "unknown" }) => {
     if (outcome !== "upstream_failed" && outcome !== "timed_out") return;
-    if (codes.size < mostCodes) codes.add(code);
+    if (codes.size < maxCodes) codes.add(code);
     errors.inc({ code: knownOrOther(codes, code) });
   };
 }
@@ -135,24 +133,24 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
 function createKeyCounter(registry: Registry): Observe {
   const requests = createCounter(registry, {
     name: "tollgate_key_requests_total",
-    help: "Requests to /v1 whose response ended, by key",
+    help: "Requests to /v1 that ended, by API key",
     labelNames: ["key_id"],
   });
   const tokens = createCounter(registry, {
     name: "tollgate_key_tokens_total",
-    help: "Tokens that the backend reported for responses, by key",
+    help: "Tokens reported by the backend, by API key",
     labelNames: ["key_id", "direction"],
   });
-  const children = createChildren((id: number) => ({
+  const series = memoize((id: number) => ({
     requests: requests({ key_id: String(id) }),
     input: tokens({ key_id: String(id), direction: "input" }),
     output: tokens({ key_id: String(id), direction: "output" }),
   }));
   return ({ keyId, usage }) => {
     if (keyId === undefined) return;
-    const child = children(keyId);
-    child.requests.count += 1;
-    child.input.count += usage?.inputTokens ?? 0;
-    child.output.count += usage?.outputTokens ?? 0;
+    const { requests: requestCount, input, output } = series(keyId);
+    requestCount.count += 1;
+    input.count += usage?.inputTokens ?? 0;
+    output.count += usage?.outputTokens ?? 0;
   };
 }

@@ -1,20 +1,20 @@
 export interface Backoff {
-  /** Milliseconds to wait before the next try: doubling up to the cap, and spread, so that hosts do not come back all at once. */
+  /** Milliseconds to wait before the next attempt: doubles up to the cap, with jitter. */
   next(): number;
   reset(): void;
 }
 
-/** @param random from 0 to 1; the wait lies between half and the whole of the doubled one */
+/** @param random returns 0 to 1; each wait is between half of the doubled value and all of it */
 export function createBackoff(firstMs: number, capMs: number, random: () => number = Math.random): Backoff {
-  let wholeMs = firstMs;
+  let currentMs = firstMs;
   return {
     next() {
-      const waitMs = wholeMs * (0.5 + random() / 2);
-      wholeMs = Math.min(capMs, wholeMs * 2);
+      const waitMs = currentMs * (0.5 + random() / 2);
+      currentMs = Math.min(capMs, currentMs * 2);
       return waitMs;
     },
     reset() {
-      wholeMs = firstMs;
+      currentMs = firstMs;
     },
   };
 }

@@ -1,12 +1,12 @@
 declare const kind: unique symbol;
 
-/** Milliseconds since the epoch. It may jump when the machine's time is set. Passed in, so that tests can cross midnight. */
+/** Epoch milliseconds; jumps when the machine's time is set. An argument, so that tests can cross midnight. */
 export interface WallClock {
   (): number;
   readonly [kind]?: "wall";
 }
 
-/** Milliseconds since an arbitrary moment, never jumping: for durations and timeouts. Does not fit where a `WallClock` is wanted. */
+/** Milliseconds since an arbitrary time, for durations and timeouts. Never jumps. Not assignable to a `WallClock`. */
 export interface MonotonicClock {
   (): number;
   readonly [kind]?: "monotonic";

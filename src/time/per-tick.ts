@@ -1,10 +1,10 @@
 export interface PerTick<T> {
   add(item: T): void;
-  /** Hands over what has been added so far, without waiting for the tick's end. */
+  /** Passes on the items immediately, without waiting for the end of the tick. */
   flush(): void;
 }
 
-/** Gathers what is added in one tick of the event loop and hands it over in one call at the tick's end, in order. */
+/** Collects the items of one tick and passes them to `handle` at its end, in order. */
 export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
   let items: T[] = [];
 
@@ -26,7 +26,7 @@ export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
 
 /**
  * Runs one query at the end of a tick for all callers that asked for the same key in that tick. Not a cache: the query
- * runs after every caller that shares its result has arrived. Under load a tick brings a dozen requests, mostly with few
+ * runs after every caller that shares its result has arrived. Under load, a tick has a dozen requests, mostly with few
  * keys.
  */
 export function coalescePerTick<T>(find: (key: string) => T | Promise<T>): (key: string) => Promise<T> {

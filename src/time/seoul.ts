@@ -3,7 +3,7 @@ import utc from "dayjs/plugin/utc";
 
 dayjs.extend(utc);
 
-/** Korea has kept +09:00, without summer time, since 1988: a fixed offset is the zone, whatever the machine's own is. */
+/** Korea has used +09:00 without daylight saving time since 1988, so a fixed offset is enough on any machine. */
 export const offsetMinutes = 9 * 60;
 export const msPerMinute = 60_000;
 export const minutesPerHour = 60;
@@ -17,12 +17,12 @@ export function minuteOf(instantMs: number): number {
   return Math.floor(instantMs / msPerMinute);
 }
 
-/** Days of Seoul since 1970-01-01: how days are stored and compared. */
+/** Days since 1970-01-01 in Seoul time; the form in which days are stored and compared. */
 export function dayNumberOf(instantMs: number): number {
   return Math.floor((instantMs + offsetMinutes * msPerMinute) / msPerDay);
 }
 
-/** The day of Seoul, `YYYY-MM-DD`. */
+/** The day in Seoul time, as `YYYY-MM-DD`. */
 export function dayOf(instantMs: number): string {
   return dayFromNumber(dayNumberOf(instantMs));
 }
@@ -39,12 +39,12 @@ export function dayBefore(day: string, days: number): string {
   return dayFromNumber(dayNumberFrom(day) - days);
 }
 
-/** The instant at which a day of Seoul begins, epoch milliseconds. */
+/** The start of a day in Seoul time, in epoch milliseconds. */
 export function startOfDay(day: string): number {
   return (dayNumberFrom(day) * minutesPerDay - offsetMinutes) * msPerMinute;
 }
 
-/** The first minute (since the epoch) of the bucket that holds `minute`; buckets are counted from Seoul's midnight of 1970-01-01. */
+/** The first minute (since the epoch) of the bucket of `minute`. Buckets count from midnight of 1970-01-01 in Seoul. */
 export function bucketFloor(minute: number, bucketMinutes: number): number {
   return Math.floor((minute + offsetMinutes) / bucketMinutes) * bucketMinutes - offsetMinutes;
 }

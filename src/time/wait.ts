@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Resolves after a time, or as soon as the signal aborts. */
+/** Resolves after `ms`, or as soon as the signal aborts. */
 export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

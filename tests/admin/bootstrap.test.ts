@@ -13,22 +13,22 @@ beforeEach(async () => {
 });
 afterEach(() => opened.remove());
 
-const prepare = (config: Partial<BootstrapAdmin["config"]> = {}) =>
+const bootstrap = (config: Partial<BootstrapAdmin["config"]> = {}) =>
   bootstrapAdmin({
     store: opened.store,
     dataDir: opened.dataDir,
     config: { username: "admin", password: undefined, secretKey: undefined, ...config },
     print: (text) => printed.push(text),
   });
-const storedHash = async () => (await opened.store.settings.get(passwordHashSetting)) ?? "";
+const storedHash = async () => (await opened.store.settings.find(passwordHashSetting)) ?? "";
 const liveSession = async () => {
   await opened.store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: 2 });
   return async () => (await opened.store.sessions.find("hash", 1)) !== undefined;
 };
 
 describe("the first start without ADMIN_PASSWORD", () => {
-  test("prints a password that gets in, and keeps only its hash", async () => {
-    await prepare({ username: "root" });
+  test("prints a password that works, and stores only its hash", async () => {
+    await bootstrap({ username: "root" });
     const password = /password {3}(\S+)/.exec(printed.join(""))?.[1] ?? "";
     expect(password).toMatch(/^[a-z2-9]{5}(-[a-z2-9]{5}){3}$/);
     expect(printed.join("")).toContain("root");
@@ -36,13 +36,13 @@ describe("the first start without ADMIN_PASSWORD", () => {
     expect(await verifyPassword(password, await storedHash())).toBe(true);
   });
 
-  test("prints one password where several processes begin at once, and all sign with one key", async () => {
+  test("prints one password if several processes start at once, and all of them use one signing key", async () => {
     const starts = Array.from({ length: 3 }, async () => {
       const script = `${import.meta.dir}/support/bootstrap-report.ts`;
       const child = Bun.spawn([process.execPath, script, opened.dataDir, opened.databaseUrl ?? ""], { stdout: "pipe" });
       return JSON.parse(await new Response(child.stdout).text()) as { signingKey: string; printed: string[] };
     });
-    const reports = await Promise.all([...starts, prepare().then(({ signingKey }) => ({ signingKey, printed }))]);
+    const reports = await Promise.all([...starts, bootstrap().then(({ signingKey }) => ({ signingKey, printed }))]);
     const shown = reports.flatMap((report) => report.printed);
     expect(shown).toHaveLength(1);
     const password = /password {3}(\S+)/.exec(shown.join(""))?.[1] ?? "";
@@ -50,10 +50,10 @@ describe("the first start without ADMIN_PASSWORD", () => {
     expect(new Set(reports.map(({ signingKey }) => signingKey)).size).toBe(1);
   }, 60_000);
 
-  test("is the only one that prints", async () => {
-    await prepare();
+  test("is the only start that prints one", async () => {
+    await bootstrap();
     const hash = await storedHash();
-    await prepare();
+    await bootstrap();
     expect(printed).toHaveLength(1);
     expect(await storedHash()).toBe(hash);
   });
@@ -61,52 +61,52 @@ describe("the first start without ADMIN_PASSWORD", () => {
 
 describe("ADMIN_PASSWORD", () => {
   test("wins over a generated password, is not printed, and ends all sessions", async () => {
-    await prepare();
+    await bootstrap();
     printed.length = 0;
     const lives = await liveSession();
-    await prepare({ password: "chosen" });
+    await bootstrap({ password: "chosen" });
     expect(printed).toEqual([]);
     expect(await verifyPassword("chosen", await storedHash())).toBe(true);
     expect(await lives()).toBe(false);
   });
 
-  test("unchanged keeps the sessions over a restart", async () => {
-    await prepare({ password: "chosen" });
+  test("keeps the sessions at a restart if it is unchanged", async () => {
+    await bootstrap({ password: "chosen" });
     const lives = await liveSession();
-    await prepare({ password: "chosen" });
+    await bootstrap({ password: "chosen" });
     expect(await lives()).toBe(true);
   });
 
-  test("changed ends them", async () => {
-    await prepare({ password: "chosen" });
+  test("ends all sessions if it is changed", async () => {
+    await bootstrap({ password: "chosen" });
     const lives = await liveSession();
-    await prepare({ password: "changed" });
+    await bootstrap({ password: "changed" });
     expect(await lives()).toBe(false);
     expect(await verifyPassword("chosen", await storedHash())).toBe(false);
   });
 
-  test("taken away again leaves its password in place", async () => {
-    await prepare({ password: "chosen" });
-    await prepare();
+  test("stays in force if it is unset again", async () => {
+    await bootstrap({ password: "chosen" });
+    await bootstrap();
     expect(printed).toEqual([]);
     expect(await verifyPassword("chosen", await storedHash())).toBe(true);
   });
 });
 
 describe("resetPassword", () => {
-  test("makes a password where none is given, and ends all sessions", async () => {
-    await prepare();
+  test("generates a password if none is given, and ends all sessions", async () => {
+    await bootstrap();
     const lives = await liveSession();
     const password = await resetPassword(opened.store);
     expect(await verifyPassword(password, await storedHash())).toBe(true);
     expect(await lives()).toBe(false);
   });
 
-  test("never makes the same one twice", async () => {
+  test("generates another password each time", async () => {
     expect(await resetPassword(opened.store)).not.toBe(await resetPassword(opened.store));
   });
 
-  test("takes the operator's, and none that is empty", async () => {
+  test("sets the given password, and refuses an empty one", async () => {
     expect(await resetPassword(opened.store, "mine")).toBe("mine");
     expect(await verifyPassword("mine", await storedHash())).toBe(true);
     await expect(resetPassword(opened.store, "")).rejects.toThrow();
@@ -117,26 +117,26 @@ describe("resetPassword", () => {
 describe("the signing key", () => {
   const file = () => join(opened.dataDir, "secret_key");
 
-  test("is SECRET_KEY where that is set, and no file is made", async () => {
-    expect(await prepare({ secretKey: "sixteen letters." })).toEqual({ signingKey: "sixteen letters." });
+  test("is SECRET_KEY if that is set, and no file is created", async () => {
+    expect(await bootstrap({ secretKey: "sixteen letters." })).toEqual({ signingKey: "sixteen letters." });
     expect(await readdir(opened.dataDir)).not.toContain("secret_key");
   });
 
-  test("is made once, for its owner's eyes alone, and leaves no draft behind", async () => {
-    const { signingKey } = await prepare();
+  test("is created once, readable only by its owner, without leaving a temporary file", async () => {
+    const { signingKey } = await bootstrap();
     expect(signingKey).toMatch(/^[0-9a-f]{64}$/);
     expect((await stat(file())).mode & 0o777).toBe(0o600);
     expect((await readdir(opened.dataDir)).filter((name) => name.startsWith("secret_key"))).toEqual(["secret_key"]);
-    expect((await prepare()).signingKey).toBe(signingKey);
+    expect((await bootstrap()).signingKey).toBe(signingKey);
   });
 
-  test("is read without the line's end that an editor adds", async () => {
+  test("is read without the newline that an editor adds", async () => {
     await writeFile(file(), "0123456789abcdef0123456789abcdef\r\n");
-    expect((await prepare()).signingKey).toBe("0123456789abcdef0123456789abcdef");
+    expect((await bootstrap()).signingKey).toBe("0123456789abcdef0123456789abcdef");
   });
 
-  test.each(["", "\n", "short"])("is not taken from a file that holds %p", async (content) => {
+  test.each(["", "\n", "short"])("is not read from a file that contains %p", async (content) => {
     await writeFile(file(), content);
-    await expect(prepare()).rejects.toThrow(`${file()} holds no usable key`);
+    await expect(bootstrap()).rejects.toThrow(`${file()} holds no usable key`);
   });
 });

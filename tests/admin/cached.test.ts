@@ -1,35 +1,35 @@
 import { expect, test } from "bun:test";
-import { answerWithin, cached } from "../../src/admin/cached.ts";
+import { withTimeout, cached } from "../../src/admin/cached.ts";
 
-test("asks once, hands the same answer to all, and asks again when it is old", async () => {
+test("loads once, shares the value, and loads again when it is too old", async () => {
   let now = 0;
-  let asked = 0;
-  const answer = cached(
+  let loads = 0;
+  const load = cached(
     () => now,
     100,
-    async () => (asked += 1),
+    async () => (loads += 1),
   );
-  expect(await Promise.all([answer(), answer()])).toEqual([1, 1]);
+  expect(await Promise.all([load(), load()])).toEqual([1, 1]);
   now = 99;
-  expect(await answer()).toBe(1);
+  expect(await load()).toBe(1);
   now = 100;
-  expect(await answer()).toBe(2);
+  expect(await load()).toBe(2);
 });
 
-test("work that ends in time is what it gives", async () => {
-  expect(await answerWithin(10_000, "late", async () => "in time")).toBe("in time");
+test("a call that ends in time returns its result", async () => {
+  expect(await withTimeout(10_000, "late", async () => "in time")).toBe("in time");
 });
 
-test("work that fails is what was said instead", async () => {
-  expect(await answerWithin(10_000, "late", () => Promise.reject(new Error("no")))).toBe("late");
+test("a call that fails returns the fallback", async () => {
+  expect(await withTimeout(10_000, "late", () => Promise.reject(new Error("no")))).toBe("late");
 });
 
-test("work that takes too long is told so, and not waited for", async () => {
-  const told = Promise.withResolvers<void>();
-  const answer = await answerWithin(20, "late", (signal) => {
-    signal.addEventListener("abort", () => told.resolve());
+test("a call that takes too long is aborted, and returns the fallback at once", async () => {
+  const aborted = Promise.withResolvers<void>();
+  const result = await withTimeout(20, "late", (signal) => {
+    signal.addEventListener("abort", () => aborted.resolve());
     return new Promise<string>(() => {});
   });
-  expect(answer).toBe("late");
-  await told.promise;
+  expect(result).toBe("late");
+  await aborted.promise;
 });

@@ -19,9 +19,12 @@ test.each([
   [1, "", "192.0.2.1", "192.0.2.1"],
   [1, "203.0.113.7,", "192.0.2.1", "192.0.2.1"],
   [1, "<script>", "192.0.2.1", "192.0.2.1"],
-])("behind %d hops, %p from %s is %s", (trustedHops, forwardedFor, socketAddress, expected) => {
-  expect(clientAddress({ trustedHops, forwardedFor, socketAddress })).toBe(expected);
-});
+])(
+  "with %d trusted hops, X-Forwarded-For %p from %s means %s",
+  (trustedHops, forwardedFor, socketAddress, expected) => {
+    expect(clientAddress({ trustedHops, forwardedFor, socketAddress })).toBe(expected);
+  },
+);
 
 test.each([
   ["203.0.113.7", "203.0.113.7"],
@@ -32,6 +35,6 @@ test.each([
   ["1::2", "1:0:0:0::/64"],
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["not an address", "not an address"],
-])("attempts of %s count for %s", (address, scope) => {
+])("login attempts from %s count for %s", (address, scope) => {
   expect(attemptScope(address)).toBe(scope);
 });

@@ -11,17 +11,17 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-const refusal = [403, '{"error":"CSRF token missing or invalid"}'];
+const refused = [403, '{"error":"CSRF token missing or invalid"}'];
 
-test("a token in the body does as well as one in the header", async () => {
-  const answer = await admin.send("POST", "/api/keys", {
+test("the token may be in the body instead of the header", async () => {
+  const response = await admin.send("POST", "/api/keys", {
     as: { cookie },
     json: { name: "by body", _csrf: owner.csrf },
   });
-  expect([answer.status, answer.json.name]).toEqual([201, "by body"]);
+  expect([response.status, response.json.name]).toEqual([201, "by body"]);
 });
 
-test("routes that take no body find the token there too", async () => {
+test("routes without a body of their own accept it there too", async () => {
   const { id } = await admin.createKey("to delete");
   const deleted = await admin.send("DELETE", `/api/keys/${id}`, { as: { cookie }, json: { _csrf: owner.csrf } });
   expect(deleted.status).toBe(200);
@@ -33,35 +33,35 @@ test("routes that take no body find the token there too", async () => {
   expect(left.status).toBe(200);
 });
 
-test("routes that take no body do not mind one that makes no sense", async () => {
+test("routes without a body of their own ignore an invalid one", async () => {
   const { id } = await admin.createKey("to delete");
-  const answer = await admin.send("DELETE", `/api/keys/${id}`, {
+  const response = await admin.send("DELETE", `/api/keys/${id}`, {
     as: owner,
     raw: "{",
     headers: { "content-type": "text/x" },
   });
-  expect(answer.status).toBe(200);
+  expect(response.status).toBe(200);
 });
 
-test("the token is never counted as a field", async () => {
+test("the token does not count as a field", async () => {
   const { id } = await admin.createKey("unchanged");
-  const answer = await admin.send("PATCH", `/api/keys/${id}`, { as: { cookie }, json: { _csrf: owner.csrf } });
-  expect([answer.status, answer.json.error]).toEqual([400, "No fields to update"]);
+  const response = await admin.send("PATCH", `/api/keys/${id}`, { as: { cookie }, json: { _csrf: owner.csrf } });
+  expect([response.status, response.json.error]).toEqual([400, "No fields to update"]);
 });
 
-test("a wrong header is not made good by a right body", async () => {
+test("a wrong token in the header is refused, whatever the body holds", async () => {
   const json = { name: "a", _csrf: owner.csrf };
-  const answer = await admin.send("POST", "/api/keys", { as: { cookie, csrf: "0".repeat(64) }, json });
-  expect([answer.status, answer.text]).toEqual(refusal);
+  const response = await admin.send("POST", "/api/keys", { as: { cookie, csrf: "0".repeat(64) }, json });
+  expect([response.status, response.text]).toEqual(refused);
 });
 
 test.each([
-  ["an empty one", ""],
+  ["an empty token", ""],
   ["a number", 7],
   ["null", null],
-  ["a list that holds it", "LIST"],
-  ["one in upper case", "UPPER"],
-  ["one that is cut", "CUT"],
+  ["a list that contains it", "LIST"],
+  ["the token in upper case", "UPPER"],
+  ["a truncated token", "CUT"],
 ])("refuses %s in the body", async (_, given) => {
   const known: Record<string, unknown> = {
     LIST: [owner.csrf],
@@ -69,44 +69,44 @@ test.each([
     CUT: owner.csrf.slice(1),
   };
   const token = typeof given === "string" && given in known ? known[given] : given;
-  const answer = await admin.send("POST", "/api/keys", { as: { cookie }, json: { name: "a", _csrf: token } });
-  expect([answer.status, answer.text]).toEqual(refusal);
+  const response = await admin.send("POST", "/api/keys", { as: { cookie }, json: { name: "a", _csrf: token } });
+  expect([response.status, response.text]).toEqual(refused);
 });
 
 test.each([
   [
-    "no JSON type, as a form of another page could send it",
+    "another content type, which a form on another site could send",
     "text/plain",
     () => JSON.stringify({ name: "a", _csrf: owner.csrf }),
   ],
-  ["a form", "application/x-www-form-urlencoded", () => `_csrf=${owner.csrf}`],
+  ["form fields", "application/x-www-form-urlencoded", () => `_csrf=${owner.csrf}`],
   ["broken JSON", "application/json", () => `{"_csrf":"${owner.csrf}"`],
   ["more than 1 MiB", "application/json", () => `{"_csrf":"${owner.csrf}","a":"${"x".repeat(1024 * 1024)}"}`],
 ])("does not look for the token in a body with %s", async (_, type, body) => {
-  const answer = await admin.send("POST", "/api/keys", {
+  const response = await admin.send("POST", "/api/keys", {
     as: { cookie },
     raw: body(),
     headers: { "content-type": type },
   });
-  expect([answer.status, answer.text]).toEqual(refusal);
+  expect([response.status, response.text]).toEqual(refused);
 });
 
-test("a stranger is refused as a stranger, with a token or without", async () => {
+test("a request without a session gets 401, with a token or without", async () => {
   for (const as of [{}, { csrf: owner.csrf }]) {
-    const answer = await admin.send("POST", "/api/keys", { as, json: { name: "a" } });
-    expect(answer.status).toBe(401);
+    const response = await admin.send("POST", "/api/keys", { as, json: { name: "a" } });
+    expect(response.status).toBe(401);
   }
 });
 
-test("login needs none, also with a session", async () => {
-  const answer = await admin.send("POST", "/api/login", {
+test("login needs no token, even with a session", async () => {
+  const response = await admin.send("POST", "/api/login", {
     as: { cookie },
     json: { username: "admin", password: "wrong" },
   });
-  expect(answer.status).toBe(401);
+  expect(response.status).toBe(401);
 });
 
-test("GET and HEAD need none", async () => {
+test("GET and HEAD need no token", async () => {
   for (const method of ["GET", "HEAD"])
     expect((await admin.send(method, "/api/keys", { as: { cookie } })).status).toBe(200);
 });

@@ -30,38 +30,38 @@ const full = {
 describe("POST /api/gpu-stats", () => {
   test.each([
     ["x-api-key", () => ({ "x-api-key": key.key })],
-    ["a bearer", () => ({ authorization: `Bearer ${key.key}` })],
-    ["a bearer in other case", () => ({ authorization: `bearer ${key.key}` })],
-  ])("takes a key as %s, without session or CSRF token", async (_, headers) => {
-    const answer = await push({ gpus: [full] }, headers());
-    expect([answer.status, answer.text]).toEqual([200, '{"ok":true}']);
-    expect(answer.headers.getSetCookie()).toEqual([]);
+    ["a bearer token", () => ({ authorization: `Bearer ${key.key}` })],
+    ["a bearer token with the scheme in lower case", () => ({ authorization: `bearer ${key.key}` })],
+  ])("accepts a key as %s, without a session or CSRF token", async (_, headers) => {
+    const response = await push({ gpus: [full] }, headers());
+    expect([response.status, response.text]).toEqual([200, '{"ok":true}']);
+    expect(response.headers.getSetCookie()).toEqual([]);
   });
 
   test.each([
     ["no key", () => ({})],
     ["an unknown key", () => ({ "x-api-key": "stranger" })],
     ["an empty key", () => ({ "x-api-key": "" })],
-    ["a good key behind a bad bearer", () => ({ authorization: "Bearer stranger", "x-api-key": key.key })],
-    ["a session alone", () => ({ cookie: owner.cookie, "x-csrf-token": owner.csrf })],
+    ["a valid key beside an invalid bearer token", () => ({ authorization: "Bearer stranger", "x-api-key": key.key })],
+    ["only a session", () => ({ cookie: owner.cookie, "x-csrf-token": owner.csrf })],
   ])("refuses %s before it reads the body", async (_, headers) => {
-    const answer = await push({}, headers());
-    expect([answer.status, answer.text]).toEqual([401, '{"error":"Invalid API key"}']);
-    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+    const response = await push({}, headers());
+    expect([response.status, response.text]).toEqual([401, '{"error":"Invalid API key"}']);
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  test("refuses a key that was switched off", async () => {
+  test("refuses an inactive key", async () => {
     const off = await admin.createKey("off");
     await admin.store.keys.update(off.id, { isActive: false });
     expect((await push({ gpus: [] }, { "x-api-key": off.key })).status).toBe(401);
   });
 
   test.each([{}, { gpus: null }, { gpus: {} }, { gpus: "[]" }, { gpu: [] }])("refuses %j", async (json) => {
-    const answer = await push(json);
-    expect([answer.status, answer.text]).toEqual([400, '{"error":"gpus must be an array"}']);
+    const response = await push(json);
+    expect([response.status, response.text]).toEqual([400, '{"error":"gpus must be an array"}']);
   });
 
-  test("gives all readings of one POST the server's one time, and an id each", async () => {
+  test("gives all readings of one POST the server's time, and each its own id", async () => {
     await push({ gpus: [full, { gpu_id: 3, name: "bare" }], recorded_at: "1999-01-01" });
     const [first, second] = (await latest()) as Array<Record<string, unknown>>;
     const recorded_at = new Date(admin.time.now + 9 * 3_600_000).toISOString().replace("Z", "+09:00");
@@ -80,16 +80,16 @@ describe("POST /api/gpu-stats", () => {
     expect(first?.["id"]).not.toBe(second?.["id"]);
   });
 
-  test("stores the good ones of a POST that holds bad ones too, and says nothing of those", async () => {
-    const answer = await push({ gpus: [{ ...full, gpu_id: 10, temp_c: 151 }, null, { ...full, gpu_id: 11 }, 7, []] });
-    expect([answer.status, answer.text]).toEqual([200, '{"ok":true}']);
+  test("stores the valid entries of a POST and skips the invalid ones without an error", async () => {
+    const response = await push({ gpus: [{ ...full, gpu_id: 10, temp_c: 151 }, null, { ...full, gpu_id: 11 }, 7, []] });
+    expect([response.status, response.text]).toEqual([200, '{"ok":true}']);
     const ids = ((await latest()) as Array<{ gpu_id: number }>).map(({ gpu_id }) => gpu_id);
     expect(ids).toContain(11);
     expect(received.at(-1)).toEqual([1, 4]);
     expect(ids).not.toContain(10);
   });
 
-  test.each([{ gpus: [] }, { gpus: [{}] }])("takes %j, with nothing to store", async (json) => {
+  test.each([{ gpus: [] }, { gpus: [{}] }])("accepts %j, which has nothing to store", async (json) => {
     const before = await latest();
     expect((await push(json)).status).toBe(200);
     expect(await latest()).toEqual(before);
@@ -97,7 +97,7 @@ describe("POST /api/gpu-stats", () => {
 });
 
 describe("a reading", () => {
-  const taken = (change: Record<string, unknown>) =>
+  const parsed = (change: Record<string, unknown>) =>
     parseGpuReadings(JSON.parse(JSON.stringify({ gpus: [{ ...full, ...change }] }))).readings[0];
 
   test.each([
@@ -115,8 +115,8 @@ describe("a reading", () => {
     [{ memory_used_mb: Number.MAX_SAFE_INTEGER }, { memoryUsedMb: Number.MAX_SAFE_INTEGER }],
     [{ utilization_pct: 100 }, { utilizationPct: 100 }],
     [{ fan_pct: "anything" }, {}],
-  ])("is taken with %j", (change, kept) => {
-    expect(taken(change)).toMatchObject(kept);
+  ])("is accepted with %j", (change, kept) => {
+    expect(parsed(change)).toMatchObject(kept);
   });
 
   test.each([
@@ -148,14 +148,14 @@ describe("a reading", () => {
     { utilization_pct: 101 },
     { utilization_pct: {} },
   ])("is skipped with %j", (change) => {
-    expect(taken(change)).toBeUndefined();
+    expect(parsed(change)).toBeUndefined();
   });
 
   test.each(["gpu_id", "name"])("is skipped without %s", (field) => {
-    expect(taken({ [field]: undefined })).toBeUndefined();
+    expect(parsed({ [field]: undefined })).toBeUndefined();
   });
 
-  test("is skipped where JSON writes a number past all bounds, and has no negative zero", () => {
+  test("is skipped if a number overflows, and never holds a negative zero", () => {
     const parse = (text: string) =>
       parseGpuReadings(JSON.parse(`{"gpus":[{"gpu_id":-0,"name":"a","power_draw_w":${text}}]}`));
     expect(parse("1e999")).toEqual({ readings: [], skipped: 1 });
@@ -164,7 +164,7 @@ describe("a reading", () => {
     expect([Object.is(reading?.gpuId, 0), Object.is(reading?.powerDrawW, 0)]).toEqual([true, true]);
   });
 
-  test("is the last good one of its GPU, and there are never more than 256", () => {
+  test("is the last valid entry of its GPU, and there are at most 256", () => {
     const entry = (gpu_id: number, temp_c: number) => ({ gpu_id, name: "a", temp_c });
     const gpus = [
       entry(1, 10),
@@ -184,7 +184,7 @@ describe("a reading", () => {
 });
 
 describe("GET /api/gpu-stats/power-history", () => {
-  test("gives each bucket's highest sum over the GPUs of one POST, not an average, and unsent power as 0", async () => {
+  test("shows each bucket's highest sum over the GPUs of one POST, counting missing power as 0", async () => {
     admin.time.now = Date.parse("2026-05-02T00:00:30+09:00");
     const watts = (...powers: Array<number | undefined>) => ({
       gpus: powers.map((power_draw_w, gpu_id) => ({ gpu_id, name: "a", power_draw_w })),
@@ -196,9 +196,9 @@ describe("GET /api/gpu-stats/power-history", () => {
     await push(watts(500));
     admin.time.now += 60_000;
     await push(watts(1, undefined));
-    const answer = await admin.send("GET", "/api/gpu-stats/power-history?days=1&bucket_minutes=1", { as: owner });
-    expect([answer.json.days, answer.json.bucket_minutes]).toEqual([1, 1]);
-    expect(answer.json.points.slice(-2)).toEqual([
+    const response = await admin.send("GET", "/api/gpu-stats/power-history?days=1&bucket_minutes=1", { as: owner });
+    expect([response.json.days, response.json.bucket_minutes]).toEqual([1, 1]);
+    expect(response.json.points.slice(-2)).toEqual([
       { recorded_at: "2026-05-02T00:00:00.000+09:00", power_draw_w: 500 },
       { recorded_at: "2026-05-02T00:01:00.000+09:00", power_draw_w: 1 },
     ]);

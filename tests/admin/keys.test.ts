@@ -13,10 +13,10 @@ const create = (json: unknown) => admin.send("POST", "/api/keys", { as: owner, j
 const change = (id: number | string, json: unknown) => admin.send("PATCH", `/api/keys/${id}`, { as: owner, json });
 
 describe("POST /api/keys", () => {
-  test("makes a key of 32 hexadecimal digits, active and unused, and answers with all of it", async () => {
-    const answer = await create({ name: "first" });
-    expect(answer.status).toBe(201);
-    expect(answer.json).toEqual({
+  test("generates an active, unused key of 32 hexadecimal digits and responds with it in full", async () => {
+    const response = await create({ name: "first" });
+    expect(response.status).toBe(201);
+    expect(response.json).toEqual({
       id: expect.any(Number),
       key: expect.stringMatching(/^[0-9a-f]{32}$/),
       name: "first",
@@ -29,7 +29,7 @@ describe("POST /api/keys", () => {
     });
   });
 
-  test("takes a key of the operator's own, which works at once", async () => {
+  test("accepts an explicit key, which works at once", async () => {
     const key = "sk-my.own~KEY!";
     expect((await create({ name: "own", key })).json.key).toBe(key);
     expect(await admin.store.keys.findActive(key)).toBeDefined();
@@ -37,8 +37,8 @@ describe("POST /api/keys", () => {
 
   test("refuses a key that exists, and changes nothing", async () => {
     await create({ name: "original", key: "twice-1234567890" });
-    const answer = await create({ name: "copy", key: "twice-1234567890" });
-    expect([answer.status, answer.text]).toEqual([409, '{"error":"Key already exists"}']);
+    const response = await create({ name: "copy", key: "twice-1234567890" });
+    expect([response.status, response.text]).toEqual([409, '{"error":"Key already exists"}']);
     expect((await admin.store.keys.list()).filter(({ name }) => name === "copy")).toEqual([]);
   });
 
@@ -49,9 +49,9 @@ describe("POST /api/keys", () => {
     ["👩🏽‍🚀".repeat(30), "👩🏽‍🚀".repeat(30)],
     ["<b>&amp;\u202e", "<b>&amp;\u202e"],
     ["half a pair \ud800", "half a pair \ufffd"],
-  ])("takes the name %p", async (name, kept) => {
-    const answer = await create({ name });
-    expect([answer.status, answer.json.name]).toEqual([201, kept]);
+  ])("accepts the name %p", async (name, kept) => {
+    const response = await create({ name });
+    expect([response.status, response.json.name]).toEqual([201, kept]);
     expect((await admin.store.keys.list()).at(-1)?.name).toBe(kept);
   });
 
@@ -78,26 +78,26 @@ describe("POST /api/keys", () => {
     [{ name: "a", key: "x".repeat(513) }, "key must be at most 512 characters"],
   ])("refuses %j", async (json, error) => {
     const before = await admin.store.keys.list();
-    const answer = await create(json);
-    expect([answer.status, answer.json]).toEqual([400, { error }]);
+    const response = await create(json);
+    expect([response.status, response.json]).toEqual([400, { error }]);
     expect(await admin.store.keys.list()).toEqual(before);
   });
 
-  test("ignores fields that it does not know, also those that it answers with", async () => {
-    const answer = await create({
+  test("ignores unknown fields, including those of its own response", async () => {
+    const response = await create({
       name: "a",
       id: 999_999,
       is_active: false,
       total_input_tokens: 5,
       __proto__: { x: 1 },
     });
-    expect(answer.json).toMatchObject({ is_active: true, total_input_tokens: 0 });
-    expect(answer.json.id).toBeLessThan(999_999);
+    expect(response.json).toMatchObject({ is_active: true, total_input_tokens: 0 });
+    expect(response.json.id).toBeLessThan(999_999);
   });
 });
 
 describe("GET /api/keys", () => {
-  test("lists by id, masks every key, and gives times of Seoul", async () => {
+  test("lists by id, masks every key, and shows times in Seoul", async () => {
     const made = await create({ name: "listed", key: "abcd-efgh-ijkl-mnop" });
     await admin.store.usage.add([
       {
@@ -109,17 +109,17 @@ describe("GET /api/keys", () => {
         outputTokens: 4,
       },
     ]);
-    const answer = await admin.send("GET", "/api/keys", { as: owner });
-    const ids = answer.json.map(({ id }: { id: number }) => id);
+    const response = await admin.send("GET", "/api/keys", { as: owner });
+    const ids = response.json.map(({ id }: { id: number }) => id);
     expect(ids).toEqual(ids.toSorted((left: number, right: number) => left - right));
-    expect(answer.json.at(-1)).toMatchObject({
+    expect(response.json.at(-1)).toMatchObject({
       key: "abcd…mnop",
       last_used_at: "2026-05-01T12:00:00.000+09:00",
       total_request_count: 2,
       total_input_tokens: 30,
       total_output_tokens: 4,
     });
-    expect(answer.text).not.toContain("efgh");
+    expect(response.text).not.toContain("efgh");
   });
 
   test.each([
@@ -139,7 +139,7 @@ describe("PATCH /api/keys/<id>", () => {
   });
   afterEach(() => admin.store.keys.update(key.id, { name: "to be changed", isActive: true }));
 
-  test("switches a key off for the very next request, and on again", async () => {
+  test("deactivates a key for the very next request, and activates it again", async () => {
     const off = await change(key.id, { is_active: false });
     expect([off.status, off.json.is_active, off.json.name]).toEqual([200, false, "to be changed"]);
     expect(await admin.store.keys.findActive(key.key)).toBeUndefined();
@@ -147,10 +147,10 @@ describe("PATCH /api/keys/<id>", () => {
     expect(await admin.store.keys.findActive(key.key)).toMatchObject({ id: key.id });
   });
 
-  test("renames, trims, and answers without the key", async () => {
-    const answer = await change(key.id, { name: " renamed " });
-    expect([answer.json.name, answer.json.is_active]).toEqual(["renamed", true]);
-    expect(answer.text).not.toContain(key.key);
+  test("renames, trims the name, and responds without the full key", async () => {
+    const response = await change(key.id, { name: " renamed " });
+    expect([response.json.name, response.json.is_active]).toEqual(["renamed", true]);
+    expect(response.text).not.toContain(key.key);
   });
 
   test("changes both at once", async () => {
@@ -172,20 +172,20 @@ describe("PATCH /api/keys/<id>", () => {
     [{ name: "good", is_active: "bad" }, "is_active must be a boolean"],
     [{ name: "", is_active: false }, "name must not be empty"],
   ])("refuses %j, and changes nothing", async (json, error) => {
-    const answer = await change(key.id, json);
-    expect([answer.status, answer.json]).toEqual([400, { error }]);
+    const response = await change(key.id, json);
+    expect([response.status, response.json]).toEqual([400, { error }]);
     expect((await admin.store.keys.list()).find(({ id }) => id === key.id)).toMatchObject({
       name: "to be changed",
       isActive: true,
     });
   });
 
-  test("judges the body before it looks for the row", async () => {
+  test("checks the body before it looks for the key", async () => {
     expect((await change(999_999, {})).status).toBe(400);
   });
 });
 
-const noIds = [
+const unknownIds = [
   "999999",
   "0",
   "-1",
@@ -201,17 +201,17 @@ const noIds = [
   "%F0%9F",
 ];
 
-test.each(noIds)("no key has the id %s", async (id) => {
-  for (const answer of [
+test.each(unknownIds)("no key has the id %s", async (id) => {
+  for (const response of [
     await change(id, { name: "a" }),
     await admin.send("DELETE", `/api/keys/${id}`, { as: owner }),
   ]) {
-    expect([answer.status, answer.text]).toEqual([404, '{"error":"Key not found"}']);
+    expect([response.status, response.text]).toEqual([404, '{"error":"Key not found"}']);
   }
 });
 
 describe("DELETE /api/keys/<id>", () => {
-  test("removes the key at once, and a second time there is none", async () => {
+  test("removes the key at once; a second time it is not found", async () => {
     const key = await admin.createKey("short-lived");
     const path = `/api/keys/${key.id}`;
     expect((await admin.send("DELETE", path, { as: owner })).text).toBe('{"ok":true}');
@@ -219,13 +219,13 @@ describe("DELETE /api/keys/<id>", () => {
     expect((await admin.send("DELETE", path, { as: owner })).status).toBe(404);
   });
 
-  test("never gives the id to another key", async () => {
+  test("never reuses the id", async () => {
     const { id } = await admin.createKey("the latest");
     await admin.send("DELETE", `/api/keys/${id}`, { as: owner });
     expect((await create({ name: "the next" })).json.id).toBeGreaterThan(id);
   });
 
-  test("leaves the key's usage under its last name", async () => {
+  test("keeps the key's usage under its last name", async () => {
     const { id } = await admin.createKey("before");
     await change(id, { name: "its last name" });
     const minute = Math.floor(admin.time.now / 60_000);
@@ -244,25 +244,25 @@ describe("DELETE /api/keys/<id>", () => {
 });
 
 describe("a long list of keys", () => {
-  test("holds each once, by id, and is read a slice at a time", async () => {
+  test("contains each key once, by id, and is read in slices", async () => {
     const there = (await admin.store.keys.list()).length;
     for (let n = 0; n < 450; n++) {
       await admin.store.keys.create({ name: `many ${n}`, key: `sk-many-${n}-0123456789`, createdAt: 0 });
     }
-    const answer = await admin.send("GET", "/api/keys", { as: owner });
-    expect(answer.json).toHaveLength(there + 450);
-    expect(answer.json.slice(there).map(({ name }: { name: string }) => name)).toEqual(
+    const response = await admin.send("GET", "/api/keys", { as: owner });
+    expect(response.json).toHaveLength(there + 450);
+    expect(response.json.slice(there).map(({ name }: { name: string }) => name)).toEqual(
       Array.from({ length: 450 }, (_, n) => `many ${n}`),
     );
-    expect(answer.json.at(-1)).toMatchObject({ key: "sk-m…6789", is_active: true, total_request_count: 0 });
-    expect(answer.text).not.toContain("sk-many");
+    expect(response.json.at(-1)).toMatchObject({ key: "sk-m…6789", is_active: true, total_request_count: 0 });
+    expect(response.text).not.toContain("sk-many");
     expect(await Array.fromAsync(maskedKeysJson(admin.store.keys))).toHaveLength(Math.ceil((there + 450) / 100));
   });
 
-  test("is empty where there is no key", async () => {
+  test("is empty without any key", async () => {
     const empty = await startAdmin();
-    const answer = await empty.send("GET", "/api/keys", { as: await empty.login() });
-    expect(answer.text).toBe("[]");
+    const response = await empty.send("GET", "/api/keys", { as: await empty.login() });
+    expect(response.text).toBe("[]");
     await empty.stop();
   });
 });

@@ -1,40 +1,40 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { resetPassword } from "../../src/admin/bootstrap.ts";
-import { type Admin, type Answer, password, startAdmin } from "./support/admin-server.ts";
+import { type Admin, type TestResponse, password, startAdmin } from "./support/admin-server.ts";
 
 let admin: Admin;
 beforeAll(async () => {
   admin = await startAdmin({ trustedHops: 1 });
 });
 afterAll(() => admin.stop());
-// Each test finds the limit untouched.
+// Each test starts with the limit unused.
 afterEach(() => void (admin.time.now += 61_000));
 
-const attempt = (json: unknown, address = "203.0.113.7"): Promise<Answer> =>
+const attempt = (json: unknown, address = "203.0.113.7"): Promise<TestResponse> =>
   admin.send("POST", "/api/login", { json, headers: { "x-forwarded-for": address } });
 const right = { username: "admin", password };
 const wrong = { username: "admin", password: "wrong" };
 
-test("the right password begins a session", async () => {
-  const answer = await attempt(right);
-  expect([answer.status, answer.json.username, answer.json.ok]).toEqual([200, "admin", true]);
-  expect(answer.text).not.toContain(password);
+test("the right password starts a session", async () => {
+  const response = await attempt(right);
+  expect([response.status, response.json.username, response.json.ok]).toEqual([200, "admin", true]);
+  expect(response.text).not.toContain(password);
 });
 
 test.each([
   ["a wrong password", { username: "admin", password: "wrong" }],
   ["an empty password", { username: "admin", password: "" }],
-  ["a password that is only its beginning", { username: "admin", password: password.slice(0, -1) }],
+  ["a truncated password", { username: "admin", password: password.slice(0, -1) }],
   ["an unknown user", { username: "nobody", password }],
-  ["a user in other case", { username: "Admin", password }],
-  ["an empty user", { username: "", password }],
+  ["a username in other case", { username: "Admin", password }],
+  ["an empty username", { username: "", password }],
   ["null characters", { username: "admin\0", password: `${password}\0` }],
   ["half a surrogate pair", { username: "\ud800", password: "\udc00" }],
   ["a password of 900 kB", { username: "admin", password: "x".repeat(900_000) }],
-])("%s gets the one answer, and no cookie", async (_, json) => {
-  const answer = await attempt(json);
-  expect([answer.status, answer.text]).toEqual([401, '{"error":"Invalid credentials"}']);
-  expect(answer.headers.getSetCookie()).toEqual([]);
+])("%s gets the same 401, and no cookie", async (_, json) => {
+  const response = await attempt(json);
+  expect([response.status, response.text]).toEqual([401, '{"error":"Invalid credentials"}']);
+  expect(response.headers.getSetCookie()).toEqual([]);
 });
 
 test.each([
@@ -43,9 +43,9 @@ test.each([
   [{ username: null, password }, "username must be a string"],
   [{ username: "admin", password: 7 }, "password must be a string"],
   [{ username: ["admin"], password: [password] }, "username must be a string"],
-])("%j is refused with a sentence", async (json, error) => {
-  const answer = await attempt(json);
-  expect([answer.status, answer.json.error]).toEqual([400, error]);
+])("%j is refused with a reason", async (json, error) => {
+  const response = await attempt(json);
+  expect([response.status, response.json.error]).toEqual([400, error]);
 });
 
 test("an unknown user takes as long as a wrong password", async () => {
@@ -54,14 +54,14 @@ test("an unknown user takes as long as a wrong password", async () => {
     await attempt(json, address);
     return performance.now() - began;
   };
-  // Taken in turns, and the fastest of each: a machine under load only ever adds time.
+  // Alternating, and the fastest of each: load on the machine only adds time.
   const fastest = { unknown: Infinity, wrong: Infinity };
   for (let round = 0; round < 9; round += 1) {
     fastest.wrong = Math.min(fastest.wrong, await timeOf(wrong, `192.0.2.${round}`));
     const unknown = { username: "nobody", password: "wrong" };
     fastest.unknown = Math.min(fastest.unknown, await timeOf(unknown, `192.0.2.${round}`));
   }
-  // Without verification it would be a tenth.
+  // Without the verification the ratio would be about 0.1.
   expect(fastest.unknown / fastest.wrong).toBeWithin(0.4, 2.5);
 });
 
@@ -71,16 +71,16 @@ describe("the limit of 10 a minute", () => {
     expect(statuses.map(({ status }) => status)).toEqual(Array<number>(10).fill(401));
   };
 
-  test("refuses the eleventh, right or wrong, and says how long to wait", async () => {
+  test("refuses the eleventh attempt, right or wrong, with the time to wait", async () => {
     await used("203.0.113.7");
     for (const json of [wrong, right]) {
-      const answer = await attempt(json);
-      expect([answer.status, answer.text]).toEqual([429, '{"error":"Too many login attempts, try again later"}']);
-      expect(Number(answer.headers.get("retry-after"))).toBeWithin(1, 61);
+      const response = await attempt(json);
+      expect([response.status, response.text]).toEqual([429, '{"error":"Too many login attempts, try again later"}']);
+      expect(Number(response.headers.get("retry-after"))).toBeWithin(1, 61);
     }
   });
 
-  test("is over a minute later", async () => {
+  test("ends after a minute", async () => {
     await used("203.0.113.8");
     admin.time.now += 60_001;
     expect((await attempt(right, "203.0.113.8")).status).toBe(200);
@@ -91,23 +91,23 @@ describe("the limit of 10 a minute", () => {
     expect((await attempt(right, "203.0.113.9")).status).toBe(429);
   });
 
-  test("is each address's own", async () => {
+  test("applies to each address separately", async () => {
     await used("203.0.113.10");
     expect((await attempt(right, "203.0.113.11")).status).toBe(200);
   });
 
-  test("is shared by the addresses of one IPv6 network", async () => {
+  test("applies to all addresses of an IPv6 network together", async () => {
     await used("2001:db8::1");
     expect((await attempt(right, "2001:db8::ffff:2")).status).toBe(429);
     expect((await attempt(right, "2001:db8:0:1::1")).status).toBe(200);
   });
 
-  test("is not evaded by what a client writes into X-Forwarded-For", async () => {
+  test("cannot be evaded with an X-Forwarded-For from the client", async () => {
     await used("203.0.113.12");
     expect((await attempt(right, "198.51.100.1, 203.0.113.12")).status).toBe(429);
   });
 
-  test("does not count what is no attempt, so that another site's page cannot use it up", async () => {
+  test("does not count requests that are not JSON, which a page of another site could send", async () => {
     const forged = {
       raw: JSON.stringify(right),
       headers: { "content-type": "text/plain", "x-forwarded-for": "203.0.113.13" },
@@ -118,14 +118,14 @@ describe("the limit of 10 a minute", () => {
   });
 });
 
-test("a flood from many addresses is answered in full and verified in part", async () => {
+test("a flood from many addresses gets a response to every request, but not every password is verified", async () => {
   const flood = Array.from({ length: 150 }, (_, host) => attempt(wrong, `198.51.100.${host}`));
   const statuses = (await Promise.all(flood)).map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([401, 429]));
   expect((await attempt(right, "203.0.113.99")).status).toBe(200);
 }, 60_000);
 
-test("a password that is replaced while the old one is verified lets nobody in", async () => {
+test("a password that is replaced during its verification starts no session", async () => {
   const raced = await startAdmin({
     store: (real) => ({
       ...real,
@@ -138,12 +138,12 @@ test("a password that is replaced while the old one is verified lets nobody in",
       },
     }),
   });
-  const answer = await raced.send("POST", "/api/login", { json: right });
-  expect([answer.status, answer.headers.getSetCookie()]).toEqual([401, []]);
+  const response = await raced.send("POST", "/api/login", { json: right });
+  expect([response.status, response.headers.getSetCookie()]).toEqual([401, []]);
   await raced.stop();
 });
 
-test("the log tells of attempts, and holds neither user names nor passwords that strangers typed", async () => {
+test("the log shows attempts, but no username or password from them", async () => {
   admin.logged.length = 0;
   await attempt({ username: "my-secret-in-the-wrong-field", password: "guess-1" }, "203.0.113.14");
   const log = admin.logged.join("");

@@ -25,11 +25,11 @@ test.each([
   ["POST", "/api/overview", "GET, HEAD"],
   ["POST", "/healthz", "GET, HEAD"],
   ["DELETE", "/metrics", "GET, HEAD"],
-])("%s %s is refused with the verbs that there are", async (method, path, allowed) => {
+])("%s %s is refused with the methods that exist", async (method, path, allowed) => {
   for (const as of [{}, owner]) {
-    const answer = await admin.send(method, path, { as });
-    expect([answer.status, answer.headers.get("allow")]).toEqual([405, allowed]);
-    if (method !== "HEAD") expect(answer.text).toBe('{"error":"Method not allowed"}');
+    const response = await admin.send(method, path, { as });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, allowed]);
+    if (method !== "HEAD") expect(response.text).toBe('{"error":"Method not allowed"}');
   }
 });
 
@@ -43,18 +43,18 @@ test.each([
   "/api/.env",
   "/api/keys%2F1",
   "/api/%zz",
-])("%s is not found, by whatever verb, with a session or without", async (path) => {
+])("%s is not found with any method, with a session or without", async (path) => {
   for (const method of ["GET", "POST", "DELETE", "OPTIONS", "PROPFIND"]) {
     for (const as of [{}, owner]) {
-      const answer = await admin.send(method, path, { as });
-      expect([answer.status, answer.text]).toEqual([404, '{"error":"Not found"}']);
-      expect(answer.headers.get("cache-control")).toBe("no-store");
-      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+      const response = await admin.send(method, path, { as });
+      expect([response.status, response.text]).toEqual([404, '{"error":"Not found"}']);
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
     }
   }
 });
 
-test("HEAD answers like GET, without a body", async () => {
+test("HEAD responds like GET, without a body", async () => {
   for (const path of ["/healthz", "/api/keys", "/api/usage/daily", "/api/usage/history", "/api/overview"]) {
     const [get, head] = [await admin.send("GET", path, { as: owner }), await admin.send("HEAD", path, { as: owner })];
     expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
@@ -65,26 +65,13 @@ test("HEAD answers like GET, without a body", async () => {
   }
 });
 
-test("a failure of our own says nothing of it to the client and everything to the log", async () => {
-  const broken = await startAdmin({
-    store: (real) => ({
-      ...real,
-      keys: { ...real.keys, list: () => Promise.reject(new Error("at /home/us: inside")) },
-    }),
-  });
-  const response = await fetch(`${broken.origin}/api/keys`, { headers: { cookie: (await broken.login()).cookie } });
-  expect([response.status, await response.text()]).toEqual([500, '{"error":"Internal error"}']);
-  expect(broken.logged.join("")).toContain("inside");
-  await broken.stop();
-});
-
 const anything = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.json(),
   fc.constantFrom("name", "gpus", "[]", "{}", "null", "-0", "1e999", "0".repeat(400), "\0"),
 );
 
-test("nothing that anybody sends makes a 500 or comes back to them", async () => {
+test("no request causes a 500, and no error echoes what was sent", async () => {
   const key = await admin.createKey("host");
   const path = fc.oneof(
     fc.constantFrom("/api/keys", "/api/login", "/api/gpu-stats", "/api/me", "/api/usage/daily", "/api/overview"),
@@ -111,13 +98,13 @@ test("nothing that anybody sends makes a 500 or comes back to them", async () =>
     "x-csrf-token": fc.constantFrom(owner.csrf, "0"),
   });
   await fc.assert(
-    fc.asyncProperty(method, path, body, headers, async (verb, where, raw, sent) => {
-      // Every step of the clock opens the login limit again.
+    fc.asyncProperty(method, path, body, headers, async (verb, target, raw, sent) => {
+      // The step resets the limit on logins.
       admin.time.now += 61_000;
       const marked = raw.replace(/"name":"/, '"name":"zzmarkzz');
-      const answer = await admin.send(verb, where, { headers: sent, ...(verb !== "GET" && { raw: marked }) });
-      expect(answer.status).toBeLessThan(500);
-      if (answer.status >= 400) expect(answer.text).not.toContain("zzmarkzz");
+      const response = await admin.send(verb, target, { headers: sent, ...(verb !== "GET" && { raw: marked }) });
+      expect(response.status).toBeLessThan(500);
+      if (response.status >= 400) expect(response.text).not.toContain("zzmarkzz");
     }),
     { numRuns: 400 },
   );

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Document, problemsOfAnswer } from "./support/document.ts";
+import { type Document, problemsOfResponse } from "./support/document.ts";
 import { type Admin, startAdmin } from "./support/admin-server.ts";
 
 let admin: Admin;
@@ -18,7 +18,7 @@ const operations = (): Array<[string, Record<string, unknown>]> =>
     ]),
   );
 
-test("the document names every route, and nothing else", () => {
+test("the document contains every route, and nothing else", () => {
   expect(
     operations()
       .map(([name]) => name)
@@ -48,14 +48,14 @@ test("the document names every route, and nothing else", () => {
   );
 });
 
-test("each of its operations has a summary and answers", () => {
+test("each operation has a summary and responses", () => {
   for (const [name, operation] of operations()) {
     expect([name, operation["summary"]]).toEqual([name, expect.stringMatching(/\S/)]);
     expect(Object.keys(operation["responses"] ?? {}).length).toBeGreaterThan(0);
   }
 });
 
-test("its security is a session, and the CSRF token besides for what changes something", () => {
+test("routes require a session, and routes that change something the CSRF token too", () => {
   expect(document.security).toEqual([{ session: [] }]);
   const secured = operations().flatMap(([name, { security }]) => (security === undefined ? [] : [[name, security]]));
   expect(Object.fromEntries(secured)).toEqual({
@@ -72,7 +72,7 @@ test("its security is a session, and the CSRF token besides for what changes som
   });
 });
 
-test("its query parameters are optional, with range and default", () => {
+test("query parameters are optional, with a range and a default", () => {
   const parameters = Object.fromEntries(operations())["GET /api/usage/daily"]?.["parameters"];
   expect(parameters).toEqual([
     {
@@ -84,16 +84,16 @@ test("its query parameters are optional, with range and default", () => {
   ]);
 });
 
-test("its bodies are JSON", () => {
+test("request bodies are JSON", () => {
   for (const name of ["POST /api/login", "POST /api/keys", "PATCH /api/keys/{id}", "POST /api/gpu-stats"]) {
     const body = Object.fromEntries(operations())[name]?.["requestBody"] as { content: object };
     expect(Object.keys(body.content)).toEqual(["application/json"]);
   }
 });
 
-// Every answer of every test goes through this check, so it has to find what is wrong.
-const answer = (status: number, value: unknown) =>
-  problemsOfAnswer(document, {
+// The test server checks every response against the document; these tests check that check.
+const problemsOf = (status: number, value: unknown) =>
+  problemsOfResponse(document, {
     method: "GET",
     path: "/api/usage/summary",
     status,
@@ -102,12 +102,12 @@ const answer = (status: number, value: unknown) =>
   });
 const good = { date: "2026-05-01", request_count: 1, input_tokens: 2, output_tokens: 3, total_tokens: 5 };
 
-test("an answer that the document promises has no problems", () => {
-  expect(answer(200, good)).toEqual([]);
+test("a documented response has no problems", () => {
+  expect(problemsOf(200, good)).toEqual([]);
 });
 
 test.each([
-  [200, { ...good, date: "1.5.2026" }, "date is no date"],
+  [200, { ...good, date: "1.5.2026" }, "date is not a valid date"],
   [200, { ...good, total_tokens: "5" }, "total_tokens is string"],
   [200, { ...good, total_tokens: 5.5 }, "total_tokens is number"],
   [200, { ...good, total_tokens: -5 }, "out of range"],
@@ -115,8 +115,8 @@ test.each([
   [200, { ...good, total_tokens: undefined }, "total_tokens is missing"],
   [200, { ...good, secret: "x" }, "secret is not documented"],
   [200, [good], "is array"],
-  [418, good, "may not answer 418"],
+  [418, good, "may not have status 418"],
   [401, { message: "no" }, "error is missing"],
-])("an answer %d %j that it does not promise is found", (status, value, problem) => {
-  expect(answer(status, value).join()).toContain(problem);
+])("the check finds the undocumented response %d %j", (status, value, problem) => {
+  expect(problemsOf(status, value).join()).toContain(problem);
 });

@@ -30,7 +30,7 @@ const count = (at: number, inputTokens: number) =>
     { keyId: key.id, minute: Math.floor(at / minute), lastClosedAt: at, requestCount: 1, inputTokens, outputTokens: 1 },
   ]);
 
-test("today stands beside yesterday up to the same minute, and the last whole minute apart", async () => {
+test("shows today, yesterday up to the same minute, and the last whole minute", async () => {
   const yesterday = noon - 1440 * minute;
   await count(yesterday - 12 * 60 * minute - minute, 1);
   await count(yesterday - 12 * 60 * minute, 10);
@@ -38,19 +38,19 @@ test("today stands beside yesterday up to the same minute, and the last whole mi
   await count(yesterday + minute, 1000);
   await count(noon - minute, 20_000);
   await count(noon, 300_000);
-  const answer = await overview();
-  expect(answer.yesterday).toEqual({ request_count: 2, input_tokens: 110, output_tokens: 2, total_tokens: 112 });
-  expect(answer.today).toEqual({ request_count: 2, input_tokens: 320_000, output_tokens: 2, total_tokens: 320_002 });
-  expect(answer.last_minute).toEqual({
+  const response = await overview();
+  expect(response.yesterday).toEqual({ request_count: 2, input_tokens: 110, output_tokens: 2, total_tokens: 112 });
+  expect(response.today).toEqual({ request_count: 2, input_tokens: 320_000, output_tokens: 2, total_tokens: 320_002 });
+  expect(response.last_minute).toEqual({
     request_count: 1,
     input_tokens: 20_000,
     output_tokens: 1,
     total_tokens: 20_001,
   });
-  expect(answer.now).toBe("2026-05-02T12:00:30.000+09:00");
+  expect(response.now).toBe("2026-05-02T12:00:30.000+09:00");
 });
 
-test("active keys are those that are switched on", async () => {
+test("counts only active keys", async () => {
   const off = await admin.createKey("off");
   const before = (await overview()).active_keys;
   await admin.store.keys.update(off.id, { isActive: false });
@@ -58,7 +58,7 @@ test("active keys are those that are switched on", async () => {
   expect((await overview()).in_flight).toBe(3);
 });
 
-test("a GPU that is silent for two minutes is stale and left out of the sum", async () => {
+test("a GPU without a sample for two minutes is stale and not in the sum", async () => {
   expect((await overview()).power_draw_w).toBeNull();
   const push = (...gpus: object[]) =>
     admin.send("POST", "/api/gpu-stats", { headers: { "x-api-key": key.key }, json: { gpus } });
@@ -68,36 +68,36 @@ test("a GPU that is silent for two minutes is stale and left out of the sum", as
   admin.time.now += 119_998;
   expect((await overview()).power_draw_w).toBe(130.5);
   admin.time.now += 1;
-  const answer = await overview();
-  expect(answer.power_draw_w).toBe(30.5);
-  expect(answer.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
+  const response = await overview();
+  expect(response.power_draw_w).toBe(30.5);
+  expect(response.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
   admin.time.now += 1;
   expect((await overview()).power_draw_w).toBeNull();
 });
 
-test("the backend is asked once in a few seconds, whoever looks", async () => {
+test("the backend is probed at most once in 3 seconds", async () => {
   await overview();
   probes = 0;
   admin.time.now += 10_000;
-  const answers = await Promise.all([overview(), overview(), overview()]);
+  const responses = await Promise.all([overview(), overview(), overview()]);
   admin.time.now += 2999;
-  answers.push(await overview());
+  responses.push(await overview());
   expect(probes).toBe(1);
-  expect(new Set(answers.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
+  expect(new Set(responses.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
   admin.time.now += 1;
   await overview();
   expect(probes).toBe(2);
 });
 
 test.each([
-  ["answers badly", async () => ({ ok: false })],
+  ["responds with an error", async () => ({ ok: false })],
   ["cannot be reached", () => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.5:8000"))],
-  ["says nothing", () => new Promise<never>(() => {})],
-])("a backend that %s is not ok, and the page is not kept waiting", async (_, state) => {
+  ["does not respond", () => new Promise<never>(() => {})],
+])("a backend that %s is not ok, and does not delay the overview for long", async (_, state) => {
   backend = state;
   const began = performance.now();
-  const answer = await admin.send("GET", "/api/overview", { as: owner });
-  expect(answer.json.upstream.ok).toBe(false);
-  expect(answer.text).not.toContain("10.0.0.5");
+  const response = await admin.send("GET", "/api/overview", { as: owner });
+  expect(response.json.upstream.ok).toBe(false);
+  expect(response.text).not.toContain("10.0.0.5");
   expect(performance.now() - began).toBeLessThan(10_000);
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-/** A route that only a session may use, and what its owner gets. */
+/** A route that requires a session, and the response to the session's owner. */
 interface SessionRoute {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: string;
@@ -38,45 +38,58 @@ const sessionRoutes: SessionRoute[] = [
   { method: "POST", path: "/api/logout", status: 200, contains: '{"ok":true}' },
 ];
 
+test("every route but the open ones requires a session or key, and the CSRF token if it changes something", async () => {
+  const open = new Set(["GET /healthz", "GET /readyz", "POST /api/login", "GET /api/me"]);
+  const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
+  expect(guarded).toHaveLength(sessionRoutes.length + ["GET /metrics", "POST /api/gpu-stats"].length);
+  for (const { method, path } of guarded) {
+    const url = path.replace(":id", "1");
+    expect([method, path, (await admin.send(method, url)).status]).toEqual([method, path, 401]);
+    if (method === "GET" || path === "/api/gpu-stats") continue;
+    const { status } = await admin.send(method, url, { as: { cookie: owner.cookie }, json: {} });
+    expect([method, path, status]).toEqual([method, path, 403]);
+  }
+});
+
 describe.each(sessionRoutes)("$method $path", ({ method, path, json, status, contains }) => {
   const send = (sent: Sent) => admin.send(method, path, { ...sent, ...(json !== undefined && { json }) });
   const changes = method !== "GET";
 
-  test("refuses who has no session", async () => {
-    const answer = await send({});
-    expect([answer.status, answer.text]).toEqual([401, '{"error":"Authentication required"}']);
-    expect(answer.headers.getSetCookie()).toEqual([]);
+  test("refuses a request without a session", async () => {
+    const response = await send({});
+    expect([response.status, response.text]).toEqual([401, '{"error":"Authentication required"}']);
+    expect(response.headers.getSetCookie()).toEqual([]);
   });
 
-  test("refuses who has an API key alone", async () => {
-    const answer = await send({ headers: { authorization: `Bearer ${key.key}`, "x-api-key": key.key } });
-    expect([answer.status, answer.text]).toEqual([401, '{"error":"Authentication required"}']);
+  test("refuses a request with only an API key", async () => {
+    const response = await send({ headers: { authorization: `Bearer ${key.key}`, "x-api-key": key.key } });
+    expect([response.status, response.text]).toEqual([401, '{"error":"Authentication required"}']);
   });
 
-  test("refuses a forged session before it looks at the CSRF token", async () => {
-    const answer = await send({ as: { cookie: "session=forged.signature", csrf: owner.csrf } });
-    expect([answer.status, answer.text]).toEqual([401, '{"error":"Authentication required"}']);
+  test("refuses a forged session before it checks the CSRF token", async () => {
+    const response = await send({ as: { cookie: "session=forged.signature", csrf: owner.csrf } });
+    expect([response.status, response.text]).toEqual([401, '{"error":"Authentication required"}']);
   });
 
   if (changes) {
     test.each([
       ["no CSRF token", () => ({ cookie: owner.cookie })],
       ["the CSRF token of another session", () => ({ cookie: owner.cookie, csrf: other.csrf })],
-    ])("refuses a session with %s, and says nothing else", async (_, visitor) => {
-      const answer = await send({ as: visitor() });
-      expect([answer.status, answer.text]).toEqual([403, '{"error":"CSRF token missing or invalid"}']);
+    ])("refuses a session with %s", async (_, visitor) => {
+      const response = await send({ as: visitor() });
+      expect([response.status, response.text]).toEqual([403, '{"error":"CSRF token missing or invalid"}']);
     });
   }
 
-  test("answers who has everything, uncached, unsniffed and for its own origin alone", async () => {
-    const answer = await send({ as: { cookie: owner.cookie, ...(changes && { csrf: owner.csrf }) } });
-    expect(answer.status).toBe(status);
-    expect(answer.text).toContain(contains);
-    expect(answer.text).not.toContain(key.key);
-    expect(answer.text).not.toContain(owner.csrf);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
-    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
-    expect(answer.headers.get("access-control-allow-origin")).toBeNull();
-    expect(answer.headers.getSetCookie()).toHaveLength(1);
+  test("responds to a session, with headers against caching, sniffing and other origins", async () => {
+    const response = await send({ as: { cookie: owner.cookie, ...(changes && { csrf: owner.csrf }) } });
+    expect(response.status).toBe(status);
+    expect(response.text).toContain(contains);
+    expect(response.text).not.toContain(key.key);
+    expect(response.text).not.toContain(owner.csrf);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
+    expect(response.headers.getSetCookie()).toHaveLength(1);
   });
 });

@@ -3,7 +3,7 @@ import { treaty } from "@elysiajs/eden";
 import type { adminRoutes } from "../../src/admin/routes.ts";
 import { type Admin, startAdmin } from "./support/admin-server.ts";
 
-// The type checker is half of this test: the console's client knows each path, what it takes and what it answers.
+// The type checker is half of this test: the console's client knows each path, its request and its responses.
 
 let admin: Admin;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-test("a client typed by the routes speaks to each of them", async () => {
+test("a client typed by the routes can call each of them", async () => {
   const { cookie, csrf } = await admin.login();
   const { api } = treaty<ReturnType<typeof adminRoutes>>(admin.origin, {
     parseDate: false,
@@ -38,10 +38,10 @@ test("a client typed by the routes speaks to each of them", async () => {
   expect(me.error?.status).toBe(401);
 });
 
-test("it does not let a wrong request through the type checker, and the server refuses it too", async () => {
+test("an invalid request fails the type check, and the server refuses it", async () => {
   const { cookie, csrf } = await admin.login();
   const { api } = treaty<ReturnType<typeof adminRoutes>>(admin.origin, { headers: { cookie, "x-csrf-token": csrf } });
   // @ts-expect-error -- a name is text
-  const answer = await api.keys.post({ name: 7 });
-  expect(answer.error?.value).toEqual({ error: "name must be a string" });
+  const response = await api.keys.post({ name: 7 });
+  expect(response.error?.value).toEqual({ error: "name must be a string" });
 });

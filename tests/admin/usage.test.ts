@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { UsageIncrement } from "../../src/store/store.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+import { untilSteady } from "./support/steady.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
 
-/** One response of `keyId`, closed at an instant. */
+/** The usage of one response for `keyId` that closed at `at`. */
 const closed = (keyId: number, at: number, inputTokens: number, outputTokens: number): UsageIncrement => ({
   keyId,
   minute: Math.floor(at / minute),
@@ -16,7 +17,7 @@ const closed = (keyId: number, at: number, inputTokens: number, outputTokens: nu
   outputTokens,
 });
 
-describe("around midnight of Seoul", () => {
+describe("around midnight in Seoul", () => {
   let admin: Admin;
   let owner: Required<Visitor>;
   const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
@@ -34,7 +35,7 @@ describe("around midnight of Seoul", () => {
   });
   afterAll(() => admin.stop());
 
-  test("the summary is today's alone", async () => {
+  test("the summary covers only today", async () => {
     expect(await get("/api/usage/summary")).toEqual({
       date: "2026-05-02",
       request_count: 2,
@@ -44,7 +45,7 @@ describe("around midnight of Seoul", () => {
     });
   });
 
-  test("the total is everything", async () => {
+  test("the total covers everything", async () => {
     expect(await get("/api/usage/total")).toEqual({
       request_count: 4,
       input_tokens: 126,
@@ -53,7 +54,7 @@ describe("around midnight of Seoul", () => {
     });
   });
 
-  test("daily rows come latest day first, then by key", async () => {
+  test("daily rows are ordered by day, latest first, and then by key", async () => {
     expect(await get("/api/usage/daily?days=7")).toEqual([
       { date: "2026-05-02", key_id: 1, key_name: "first", request_count: 2, input_tokens: 25, output_tokens: 36 },
       { date: "2026-05-01", key_id: 1, key_name: "first", request_count: 1, input_tokens: 1, output_tokens: 2 },
@@ -61,7 +62,7 @@ describe("around midnight of Seoul", () => {
     ]);
   });
 
-  test("history floors to buckets of Seoul, by time and then by key, and leaves out who did nothing", async () => {
+  test("history has buckets of Seoul time, ordered by time and then by key, and omits keys without traffic", async () => {
     const { days, bucket_minutes, points } = await get("/api/usage/history?days=1&bucket_minutes=7");
     expect([days, bucket_minutes]).toEqual([1, 7]);
     const starts = points.map((point: Record<string, unknown>) => [
@@ -69,7 +70,7 @@ describe("around midnight of Seoul", () => {
       point["key_id"],
       point["input_tokens"],
     ]);
-    // Midnight is the 29,628,000th minute of Seoul, the 4th of its bucket of 7.
+    // Midnight is minute 29,628,000 in Seoul, the 4th of its bucket of 7.
     expect(starts).toEqual([
       ["2026-05-01T23:57:00.000+09:00", 1, 21],
       ["2026-05-01T23:57:00.000+09:00", 2, 100],
@@ -77,14 +78,14 @@ describe("around midnight of Seoul", () => {
     ]);
   });
 
-  test("a bucket of a day is a day of Seoul", async () => {
+  test("a bucket of 1440 minutes is a day in Seoul", async () => {
     const { points } = await get("/api/usage/history?days=1&bucket_minutes=1440");
     const starts = points.map((point: Record<string, unknown>) => point["bucket_start"]);
     expect(new Set(starts)).toEqual(new Set(["2026-05-01T00:00:00.000+09:00", "2026-05-02T00:00:00.000+09:00"]));
   });
 });
 
-describe("the windows", () => {
+describe("the time window", () => {
   let admin: Admin;
   let owner: Required<Visitor>;
   let keyId: number;
@@ -95,7 +96,7 @@ describe("the windows", () => {
   });
   afterAll(() => admin.stop());
 
-  test("daily reaches back to the day exactly so many days ago", async () => {
+  test("of daily usage includes the day exactly `days` ago", async () => {
     admin.time.now = midnight;
     await admin.store.usage.add([
       closed(keyId, midnight - 7 * 1440 * minute, 7, 0),
@@ -107,7 +108,7 @@ describe("the windows", () => {
     expect(more.json.map(({ date }: { date: string }) => date)).toEqual(["2026-04-25", "2026-04-24"]);
   });
 
-  test("history reaches back so many times 24 hours to the minute, though its first bucket began before", async () => {
+  test("of the history begins `days` × 24 hours ago to the minute, even within a bucket", async () => {
     admin.time.now = midnight + 12.5 * minute;
     const since = admin.time.now - 1440 * minute;
     await admin.store.usage.add([closed(keyId, since - minute, 1, 0), closed(keyId, since, 20, 0)]);
@@ -154,10 +155,10 @@ describe("query parameters", () => {
     ["/api/usage/history", "bucket_minutes", ["0", "1441", ...nonsense], buckets],
     ["/api/gpu-stats/power-history", "days", ["0", "31", ...nonsense], daysOfHistory],
     ["/api/gpu-stats/power-history", "bucket_minutes", ["0", "1441", ...nonsense], buckets],
-  ])("%s refuses a %s that is none, and says what is allowed", async (path, name, values, error) => {
+  ])("%s refuses an invalid %s and names the allowed range", async (path, name, values, error) => {
     for (const value of values) {
-      const answer = await admin.send("GET", `${path}?${name}=${encodeURIComponent(value)}`, { as: owner });
-      expect([value, answer.status, answer.json]).toEqual([value, 400, { error }]);
+      const response = await admin.send("GET", `${path}?${name}=${encodeURIComponent(value)}`, { as: owner });
+      expect([value, response.status, response.json]).toEqual([value, 400, { error }]);
     }
   });
 
@@ -170,18 +171,18 @@ describe("query parameters", () => {
     ["/api/usage/history?days=1&other=x&__proto__=1", { days: 1, bucket_minutes: 5 }],
     ["/api/gpu-stats/power-history", { days: 7, bucket_minutes: 5 }],
     ["/api/gpu-stats/power-history?days=30&bucket_minutes=7", { days: 30, bucket_minutes: 7 }],
-  ])("%s is taken", async (path, echoed) => {
-    const answer = await admin.send("GET", path, { as: owner });
-    expect(answer.status).toBe(200);
-    expect(answer.json).toMatchObject(echoed);
+  ])("%s is accepted", async (path, echoed) => {
+    const response = await admin.send("GET", path, { as: owner });
+    expect(response.status).toBe(200);
+    expect(response.json).toMatchObject(echoed);
   });
 
-  test("who may not ask is told so, not what is wrong with the question", async () => {
+  test("a request without a session gets 401 even if its query is invalid", async () => {
     expect((await admin.send("GET", "/api/usage/daily?days=x")).status).toBe(401);
   });
 });
 
-test("a long answer comes through the whole server piece by piece, with names split anywhere", async () => {
+test("a long response is streamed through the whole server, with characters split between chunks", async () => {
   const piece = Buffer.from(
     `{"date":"2026-05-01","key_id":1,"key_name":"${"한글".repeat(3)}","request_count":1,"input_tokens":1,"output_tokens":1}`,
   );
@@ -194,7 +195,7 @@ test("a long answer comes through the whole server piece by piece, with names sp
         ...real.usage,
         async *daily() {
           try {
-            // Far more than the buffers of two sockets hold.
+            // Far more than the buffers of two sockets.
             for (; read < 2000; read += 1) {
               yield piece.subarray(0, 47);
               yield piece.subarray(47);
@@ -216,7 +217,7 @@ test("a long answer comes through the whole server piece by piece, with names sp
   const leaving = new AbortController();
   const reader = (await open(leaving.signal)).body?.getReader();
   await reader?.read();
-  for (let before = -1; before !== read; await Bun.sleep(200)) before = read;
+  await untilSteady(() => read);
   expect(read).toBeLessThan(500);
   leaving.abort();
   await released.promise;
@@ -239,10 +240,10 @@ const sumOf = (rows: readonly Sums[]): Sums => ({
   output_tokens: rows.reduce((sum, row) => sum + row.output_tokens, 0),
 });
 
-test("for any traffic the buckets of any width, the days and the totals add up to the same", async () => {
-  const receipt = fc.record({
+test("buckets of any width, days and totals add up to the same for any traffic", async () => {
+  const event = fc.record({
     key: fc.nat(2),
-    // Up to six days before now, crossing midnights of Seoul, of UTC and of wherever the machine is.
+    // Up to six days ago, across midnights in Seoul, in UTC and in the time zone of the machine.
     agoMs: fc.oneof(
       fc.nat(6 * 1440 * minute),
       fc.integer({ min: 12 * 60 * minute - 2000, max: 12 * 60 * minute + 2000 }),
@@ -251,13 +252,13 @@ test("for any traffic the buckets of any width, the days and the totals add up t
     outputTokens: fc.nat(1_000_000),
   });
   const run = async (
-    receipts: Array<{ key: number; agoMs: number; inputTokens: number; outputTokens: number }>,
+    events: Array<{ key: number; agoMs: number; inputTokens: number; outputTokens: number }>,
     bucket: number,
   ) => {
     const admin = await startAdmin();
     const owner = await admin.login();
     const keys = [await admin.createKey("a"), await admin.createKey("b"), await admin.createKey("c")];
-    for (const { key, agoMs, inputTokens, outputTokens } of receipts) {
+    for (const { key, agoMs, inputTokens, outputTokens } of events) {
       await admin.store.usage.add([closed(keys[key]?.id ?? 0, admin.time.now - agoMs, inputTokens, outputTokens)]);
     }
     const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
@@ -276,12 +277,12 @@ test("for any traffic the buckets of any width, the days and the totals add up t
     expect(summary).toMatchObject(sumOf(daily.filter(({ date }) => date === summary.date)));
     await admin.stop();
   };
-  await fc.assert(fc.asyncProperty(fc.array(receipt, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
+  await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
     numRuns: 12,
   });
 }, 60_000);
 
-test("the answers are the same wherever the process believes to be", async () => {
+test("the responses do not depend on the time zone of the process", async () => {
   const reports = await Promise.all(
     ["UTC", "America/Los_Angeles", "Pacific/Kiritimati"].map(async (zone) => {
       const child = Bun.spawn([process.execPath, `${import.meta.dir}/support/zone-report.ts`], {
@@ -290,12 +291,12 @@ test("the answers are the same wherever the process believes to be", async () =>
       });
       const [text, status] = await Promise.all([new Response(child.stdout).text(), child.exited]);
       expect(status).toBe(0);
-      return JSON.parse(text) as { hours: number; answers: string[] };
+      return JSON.parse(text) as { hours: number; responses: string[] };
     }),
   );
-  // The processes did live in different zones.
+  // The processes ran in different time zones.
   expect(new Set(reports.map(({ hours }) => hours)).size).toBe(3);
-  expect(reports[0]?.answers.join("")).toContain("2026-05-02T00:00:00.000+09:00");
-  expect(reports[1]?.answers).toEqual(reports[0]?.answers ?? []);
-  expect(reports[2]?.answers).toEqual(reports[0]?.answers ?? []);
+  expect(reports[0]?.responses.join("")).toContain("2026-05-02T00:00:00.000+09:00");
+  expect(reports[1]?.responses).toEqual(reports[0]?.responses ?? []);
+  expect(reports[2]?.responses).toEqual(reports[0]?.responses ?? []);
 }, 60_000);

@@ -5,6 +5,8 @@ import type { RequestRecord } from "../../src/domain.ts";
 const requests = 500_000;
 
 const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/chat/completions",
   status: 200,

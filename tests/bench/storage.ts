@@ -3,7 +3,7 @@
  * and a store of its own as in the program. `bun run bench --only storage`
  */
 import { createLedger } from "../../src/ledger.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
 import { createKeys, memoryLog } from "../store/test-store.ts";
 import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder } from "../support/temp-folder.ts";

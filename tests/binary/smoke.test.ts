@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 const repository = join(import.meta.dir, "../..");
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
-/** The superuser steps down, so that nothing works by might. */
+/** Root drops its privileges, so that nothing depends on them. */
 const asNobody = isRoot ? ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-groups"] : [];
 
 let backend: Simulator;
@@ -20,7 +20,7 @@ let binary: string;
 let url: string;
 let child: Bun.Subprocess<"ignore", "pipe", "pipe">;
 
-/** Nothing of this machine is left in its environment: no PATH, no HOME. */
+/** The environment is empty: no PATH, no HOME. */
 const run = (args: string[], env: Record<string, string> = {}) =>
   Bun.spawn([...asNobody, binary, ...args], { cwd: folder.path, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const built = process.env["TOLLGATE_BINARY"] ?? (await build());
   backend = startSimulator();
   folder = createTempFolder();
-  // Outside of the repository, where this user may have no business.
+  // Outside the repository, which the other user may not be able to read.
   binary = folder.file("tollgate");
   copyFileSync(built, binary);
   chmodSync(binary, 0o755);
@@ -69,17 +69,17 @@ describe("the binary", () => {
   let admin: AdminClient;
   let key: ListedKey;
 
-  test("starts in an empty folder, as another user, without an environment, and reads .env there", async () => {
+  test("starts in an empty folder, as another user, without an environment, and reads .env", async () => {
     expect(child.exitCode).toBeNull();
-    // The real environment wins over the file.
+    // Real environment variables take precedence over the file.
     await expect(logIn(url, "from-the-file", "hush hush")).rejects.toThrow("401");
     admin = await logIn(url, "operator", "hush hush");
     key = await admin.createKey("smoke");
     expect(readdirSync(folder.path)).toContain("data");
   });
 
-  test("streams through to the backend, and counts what it streamed", async () => {
-    const answer = await fetch(`${url}/v1/chat/completions`, {
+  test("streams from the backend, and counts the usage", async () => {
+    const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json", "x-simulate": "usage=11,22" },
       body: JSON.stringify({
@@ -89,12 +89,12 @@ describe("the binary", () => {
         messages: [{ role: "user", content: "Hi" }],
       }),
     });
-    expect(answer.headers.get("content-type")).toStartWith("text/event-stream");
-    expect(await answer.text()).toEndWith("data: [DONE]\n\n");
+    expect(response.headers.get("content-type")).toStartWith("text/event-stream");
+    expect(await response.text()).toEndWith("data: [DONE]\n\n");
     expect((await admin.listKeys())[0]).toMatchObject({ total_input_tokens: 11, total_output_tokens: 22 });
   });
 
-  test("holds more requests open at once than Bun allows unless its environment says so", async () => {
+  test("runs more concurrent requests than the default limit of Bun", async () => {
     const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] });
     const headers = { "x-api-key": key.key, "Content-Type": "application/json", "x-simulate": "gap=forever@1" };
     const clients = await Promise.all(Array.from({ length: 300 }, () => connectRaw(url)));
@@ -104,7 +104,7 @@ describe("the binary", () => {
     for (const client of clients) client.reset();
   });
 
-  test("serves the console with its script and its style", async () => {
+  test("serves the console with its scripts and styles", async () => {
     const page = await fetch(`${url}/usage`);
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
     const html = await page.text();
@@ -118,22 +118,22 @@ describe("the binary", () => {
     }
   });
 
-  test("copies its live database", async () => {
+  test("copies the database of the running server", async () => {
     expect(await output(["backup", "copy.db"])).toBe("Copied data/tollgate.db to copy.db\n");
     expect(readdirSync(folder.path)).toContain("copy.db");
   });
 
-  test("tells a user who may not read the database so", async () => {
+  test("reports a database that the user cannot read", async () => {
     using others = createTempFolder();
     chmodSync(others.path, 0o755);
     await Bun.write(others.file("tollgate.db"), "");
     chmodSync(others.file("tollgate.db"), 0o000);
     const { stderr, exited } = run(["backup", "stolen.db"], { DATA_DIR: others.path });
     expect(await exited).toBe(1);
-    expect(await new Response(stderr).text()).toStartWith("tollgate: this user may not use the database");
+    expect(await new Response(stderr).text()).toStartWith("tollgate: DATA_DIR: this user cannot read and write");
   });
 
-  test("knows its version and its commit, and helps with every command", async () => {
+  test("prints its version and commit, and help for every command", async () => {
     expect(await output(["--version"])).toMatch(/^tollgate \d+\.\d+\.\d+ \([0-9a-f]{12}\)\n$/);
     for (const command of ["serve", "demo", "push-gpu", "reset-password", "backup"]) {
       expect(await output(["--help"])).toContain(`  ${command} `);
@@ -142,7 +142,7 @@ describe("the binary", () => {
     expect(await output(["push-gpu", "--script"])).toStartWith("#!/bin/sh\n");
   });
 
-  test("stops with status 0, having said nothing on standard error", async () => {
+  test("exits with status 0 and nothing on standard error", async () => {
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
     expect(await new Response(child.stderr).text()).toBe("");

@@ -4,6 +4,7 @@ import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres
 import { type ConsoleUnderTest, hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
+// Remove when a preloaded default holds for all files.
 setDefaultTimeout(90_000);
 
 const provokes = /status of 503/;

@@ -6,6 +6,7 @@ import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/conso
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
+// Remove when a preloaded default holds for all files.
 setDefaultTimeout(30_000);
 
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
+// Remove when a preloaded default holds for all files.
 setDefaultTimeout(30_000);
 
 describe.skipIf(!hasBrowser)("API keys", () => {

@@ -4,6 +4,7 @@ import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/conso
 import { seed, seedKeys, usage } from "./support/seed.ts";
 
 // Bun (1.4.5) forgets the preloaded default after the first file.
+// Remove when a preloaded default holds for all files.
 setDefaultTimeout(30_000);
 
 describe.skipIf(!hasBrowser)("overview of a new installation", () => {

@@ -16,7 +16,7 @@ afterAll(() => program.stop());
 const backUp = (file: string, options = {}) => runProgram(["backup", file], { DATA_DIR: program.dataDir }, options);
 
 describe("tollgate backup", () => {
-  test("copies the database of a running server into a file that is whole by itself", async () => {
+  test("copies the database of a running server into one complete file", async () => {
     using folder = createTempFolder();
     const file = folder.file("tollgate-backup.db");
     const { status, stdout, stderr } = await backUp(file);
@@ -28,13 +28,13 @@ describe("tollgate backup", () => {
     expect(copy.query("SELECT name FROM keys").all()).toEqual([{ name: "Before the backup" }]);
   });
 
-  test("makes a copy that only its owner may read, since it holds every key", async () => {
+  test("makes a copy that only its owner can read, because it contains all keys", async () => {
     using folder = createTempFolder();
     await backUp(folder.file("copy.db"));
     expect(statSync(folder.file("copy.db")).mode & 0o777).toBe(0o600);
   });
 
-  test("makes a copy that a server starts from, with its keys and its password", async () => {
+  test("makes a copy that a server can start from, with its keys and its password", async () => {
     using folder = createTempFolder();
     await backUp(folder.file("tollgate.db"));
     const restored = await startProgram({ DATA_DIR: folder.path });
@@ -43,37 +43,39 @@ describe("tollgate backup", () => {
     await restored.stop();
   });
 
-  test("takes a file's name as one of the working folder", async () => {
+  test("resolves the file name in the working folder", async () => {
     using folder = createTempFolder();
     expect((await backUp("here.db", { cwd: folder.path })).status).toBe(0);
     expect(existsSync(folder.file("here.db"))).toBeTrue();
   });
 
-  test("replaces no file, and leaves it as it is", async () => {
+  test("refuses to replace a file", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file("kept"), "precious");
     const { status, stderr } = await backUp(folder.file("kept"));
     expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: "${folder.file("kept")}": the file exists already (EEXIST)\n`);
+    expect(stderr).toBe(`tollgate: "${folder.file("kept")}": the file already exists (EEXIST)\n`);
     expect(await Bun.file(folder.file("kept")).text()).toBe("precious");
   });
 
-  test("says that the folder of the file does not exist", async () => {
+  test("reports that the folder of the file does not exist", async () => {
     using folder = createTempFolder();
     const { status, stderr } = await backUp(folder.file("no/such/copy.db"));
     expect(status).toBe(1);
     expect(stderr).toBe(`tollgate: "${folder.file("no/such/copy.db")}": the folder does not exist (ENOENT)\n`);
   });
 
-  test("says where there is no database, and makes none", async () => {
+  test("reports a missing database, and creates none", async () => {
     using folder = createTempFolder();
     const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], { DATA_DIR: folder.file("data") });
     expect(status).toBe(1);
-    expect(stderr).toStartWith(`tollgate: there is no database "${folder.file("data/tollgate.db")}"; set DATA_DIR`);
+    expect(stderr).toStartWith(
+      `tollgate: DATA_DIR: there is no database "${folder.file("data/tollgate.db")}"; use the folder`,
+    );
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
-  test("leaves nothing where the database is damaged", async () => {
+  test("leaves no file if the database is damaged", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file("tollgate.db"), "not a database, and longer than a header of SQLite is".repeat(100));
     const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], { DATA_DIR: folder.path });
@@ -82,7 +84,7 @@ describe("tollgate backup", () => {
     expect(readdirSync(folder.path)).toEqual(["tollgate.db"]);
   });
 
-  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("called with %p is wrong usage", async (args) => {
+  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("rejects the arguments %p", async (args) => {
     const { status, stdout, stderr } = await runProgram(["backup", ...args], { DATA_DIR: program.dataDir });
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     expect(stderr).toMatch(/^tollgate: backup takes [^\n]*\n$/);

@@ -7,43 +7,43 @@ import { commandLine, type Program, runProgram, startProgram } from "../support/
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import { until } from "../support/until.ts";
 
-/** A line of what the demo says at its start, such as `    Password   k3vhs-w8dnq-xa2mr-7tepc`. */
-const said = (text: string, label: string): string => new RegExp(`${label} +(.*)\n`).exec(text)?.[1] ?? "";
+/** A value in the introduction, such as that of `    Password   k3vhs-w8dnq-xa2mr-7tepc`. */
+const valueOf = (text: string, label: string): string => new RegExp(`${label} +(.*)\n`).exec(text)?.[1] ?? "";
 
 describe("tollgate demo", () => {
   let temporary: TempFolder;
   let program: Program;
   let admin: AdminClient;
-  let words: string;
+  let introduction: string;
   beforeAll(async () => {
     temporary = createTempFolder();
     program = await startProgram({ TMPDIR: temporary.path, LOG_LEVEL: "info", LOG_FORMAT: "json" }, ["demo"]);
-    words = await until(() => program.stdout().includes("Ctrl-C") && program.stdout());
-    admin = await logIn(program.adminUrl, said(words, "Username"), said(words, "Password"));
+    introduction = await until(() => program.stdout().includes("Ctrl-C") && program.stdout());
+    admin = await logIn(program.adminUrl, valueOf(introduction, "Username"), valueOf(introduction, "Password"));
   });
   afterAll(async () => {
     await program.stop();
     temporary.remove();
   });
 
-  test("prints a line that streams a completion when it is pasted into a shell", async () => {
-    const line = /^curl .*$/m.exec(words)?.[0] ?? "";
+  test("prints a curl command that streams a completion", async () => {
+    const line = /^curl .*$/m.exec(introduction)?.[0] ?? "";
     const shell = Bun.spawn(["bash", "-c", line], { stdout: "pipe", stderr: "ignore" });
-    const answer = await new Response(shell.stdout).text();
+    const response = await new Response(shell.stdout).text();
     expect(await shell.exited).toBe(0);
-    expect(answer).toStartWith("data: {");
-    expect(answer).toEndWith("data: [DONE]\n\n");
-    expect(answer.split("\n\n").length).toBeGreaterThan(20);
+    expect(response).toStartWith("data: {");
+    expect(response).toEndWith("data: [DONE]\n\n");
+    expect(response.split("\n\n").length).toBeGreaterThan(20);
     const key = (await admin.listKeys()).find(({ name }) => name === "Your key");
     expect(key?.total_request_count).toBe(1);
     expect(key?.total_output_tokens).toBeGreaterThan(0);
   });
 
-  test("says that it is a demo, where its data is, and an address at which browsers keep the session", () => {
-    expect(words).toContain("This is a demo");
+  test("prints the data folder, and an address at which browsers keep the session", () => {
+    expect(introduction).toContain("This is a demo");
     const [folder] = readdirSync(temporary.path);
-    expect(words).toContain(`All data is in ${temporary.path}/${folder} and is removed when the demo ends.`);
-    expect(said(words, "Console")).toBe(program.adminUrl.replace("127.0.0.1", "localhost"));
+    expect(introduction).toContain(`All data is in ${temporary.path}/${folder} and is deleted when the demo ends.`);
+    expect(valueOf(introduction, "Console")).toBe(program.adminUrl.replace("127.0.0.1", "localhost"));
   });
 
   test("shows thirty days of usage and power", async () => {
@@ -56,7 +56,7 @@ describe("tollgate demo", () => {
     expect(rows.length).toBeGreaterThan(100);
   });
 
-  test("shows GPUs that are pushed now, and busy", async () => {
+  test("shows current samples of GPUs under load", async () => {
     type Sample = { recorded_at: string; utilization_pct: number };
     const samples = await until(async () => {
       const latest = await admin.expectOk<Sample[]>("GET", "/api/gpu-stats");
@@ -65,14 +65,14 @@ describe("tollgate demo", () => {
     for (const { recorded_at: at } of samples) expect(Date.now() - Date.parse(at)).toBeLessThan(20_000);
   });
 
-  test("has clients that talk with different habits, none of whom is refused", async () => {
+  test("has clients with different behaviour, none of which is refused", async () => {
     const requests = () =>
       program
         .stdout()
         .split("\n")
-        .filter((line) => line.includes('"message":"request"') && line.endsWith("}"))
+        .filter((line) => line.includes('"message":"Request ended"') && line.endsWith("}"))
         .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
-    // Keys are numbered in the order of the cast.
+    // Keys are numbered in the order of the personas.
     const live = personas.flatMap(({ habit }, index) => (habit === undefined ? [] : [index + 1]));
     await until(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
@@ -82,40 +82,40 @@ describe("tollgate demo", () => {
     await until(() => requests().some(({ outcome }) => outcome === "client_left"), 60_000);
   }, 90_000);
 
-  test("keeps the key that was switched off", async () => {
+  test("has an inactive key", async () => {
     const off = (await admin.listKeys()).filter((key) => !key.is_active);
     expect(off.map(({ name }) => name)).toEqual(["Evaluation of last month"]);
     expect(off[0]?.total_request_count).toBeGreaterThan(0);
   });
 
-  test("has a live model of the reasoning family, in both its modes", async () => {
+  test("serves the demo model and its non-thinking variant", async () => {
     const models = await fetch(`${program.url}/v1/models`, {
-      headers: { authorization: `Bearer ${said(words, "API key")}` },
+      headers: { authorization: `Bearer ${valueOf(introduction, "API key")}` },
     });
     const { data } = (await models.json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-nonthinking"]);
   });
 
-  test("ends with status 0 on Ctrl-C, and leaves no data behind", async () => {
+  test("exits with status 0 on Ctrl-C, and leaves no data", async () => {
     expect(await program.stop("SIGINT")).toBe(0);
     expect(readdirSync(temporary.path).filter((name) => name.startsWith("tollgate-demo-"))).toEqual([]);
     expect(program.stderr()).toBe("");
   });
 });
 
-describe("tollgate demo, on a port that is taken,", () => {
-  async function takePort(port: number): Promise<{ port: number; close: () => void }> {
+describe("tollgate demo on a port that is in use", () => {
+  async function occupyPort(port: number): Promise<{ port: number; close: () => void }> {
     const other = createServer();
     await new Promise<void>((resolve) => {
-      // Taken by somebody else is taken too.
+      // If another program uses it, that is fine too.
       other.once("error", () => resolve());
       other.listen(port, "127.0.0.1", resolve);
     });
     return { port: (other.address() as { port: number } | null)?.port ?? port, close: () => other.close() };
   }
 
-  test("says so in one line where the visitor chose it", async () => {
-    const { port, close } = await takePort(0);
+  test("reports it in one line if PORT is set", async () => {
+    const { port, close } = await occupyPort(0);
     const { status, stderr } = await runProgram(["demo"], { PORT: String(port) });
     expect({ status, stderr }).toEqual({
       status: 1,
@@ -124,17 +124,17 @@ describe("tollgate demo, on a port that is taken,", () => {
     close();
   });
 
-  test("takes another one where nobody chose it", async () => {
-    const { close } = await takePort(8080);
+  test("uses a free port if PORT is not set", async () => {
+    const { close } = await occupyPort(8080);
     using folder = createTempFolder();
     const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, TMPDIR: folder.path };
     const child = Bun.spawn(commandLine(["demo"]), { cwd: folder.path, env, stdout: "pipe", stderr: "inherit" });
-    let words = "";
+    let introduction = "";
     for await (const bytes of child.stdout) {
-      words += new TextDecoder().decode(bytes);
-      if (words.includes("Ctrl-C")) break;
+      introduction += new TextDecoder().decode(bytes);
+      if (introduction.includes("Ctrl-C")) break;
     }
-    const url = said(words, "Console");
+    const url = valueOf(introduction, "Console");
     expect(url).toMatch(/^http:\/\/localhost:\d+$/);
     expect(url).not.toEndWith(":8080");
     expect((await fetch(`${url.replace("localhost", "127.0.0.1")}/healthz`)).status).toBe(200);
@@ -143,7 +143,7 @@ describe("tollgate demo, on a port that is taken,", () => {
     close();
   });
 
-  test("called with an argument is wrong usage", async () => {
+  test("rejects arguments", async () => {
     const { status, stderr } = await runProgram(["demo", "--port=1"]);
     expect({ status, stderr }).toEqual({
       status: 2,

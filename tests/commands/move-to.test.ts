@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type FinishedProgram, runProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { createKeys, type DailyRow, memoryLog, readReport, usageCount } from "../store/test-store.ts";
+import { createKeys, type DailyRow, memoryLog, readReport, usageIncrement } from "../store/test-store.ts";
 
 const clock = Date.now;
 const { log } = memoryLog();
@@ -18,7 +18,9 @@ async function fill(store: Store): Promise<void> {
   for (let n = 0; n < 30; n++) {
     await store.usage.add(
       ids.flatMap((keyId) =>
-        Array.from({ length: 20 }, (_, m) => usageCount({ keyId, minute: minute - n * 20 - m, inputTokens: n * m })),
+        Array.from({ length: 20 }, (_, m) =>
+          usageIncrement({ keyId, minute: minute - n * 20 - m, inputTokens: n * m }),
+        ),
       ),
       { ledger: "one", number: n + 1 },
     );
@@ -37,7 +39,7 @@ async function fill(store: Store): Promise<void> {
   await store.settings.set("password_hash", "secret");
 }
 
-/** All that the store can tell. */
+/** Everything that the store returns. */
 const contentOf = async (store: Store) => ({
   keys: await store.keys.list(),
   days: await readReport<DailyRow>(store.usage.daily("2000-01-01")),
@@ -45,10 +47,10 @@ const contentOf = async (store: Store) => ({
   gpus: await store.gpu.latest(),
   power: await store.gpu.powerHistory({ since: 0, bucketMinutes: 1 }),
   session: await store.sessions.find("hash", clock()),
-  password: await store.settings.get("password_hash"),
+  password: await store.settings.find("password_hash"),
 });
 
-/** A data folder that was served and stopped. */
+/** A data folder of a stopped server. */
 async function filledFolder(): Promise<{ folder: TempFolder; content: Awaited<ReturnType<typeof contentOf>> }> {
   const folder = createTempFolder();
   const store = await openStore({ dataDir: folder.path, clock, log });
@@ -62,24 +64,24 @@ const moveTo = (folder: TempFolder, url: string): Promise<FinishedProgram> =>
   runProgram(["move-to", url], { DATA_DIR: folder.path });
 
 describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
-  test("copies everything, and ids go on where they were", async () => {
+  test("copies everything, and continues the ids", async () => {
     const { folder, content } = await filledFolder();
     const url = await createDatabase();
     const finished = await moveTo(folder, url);
     expect(finished).toMatchObject({ status: 0, stderr: "" });
     expect(finished.stdout).toMatch(/^usage_minute {5}2400 of 2400 rows$/m);
-    expect(finished.stdout).toContain("every sum is the same");
+    expect(finished.stdout).toContain("verified all sums");
     const target = await openTarget(url);
     expect(await contentOf(target)).toEqual(content);
     expect(await createKeys(target, ["next"])).toEqual([5]);
     // The flush that was the last one before is known here too.
-    await target.usage.add([usageCount({ keyId: 1, minute })], { ledger: "one", number: 30 });
+    await target.usage.add([usageIncrement({ keyId: 1, minute })], { ledger: "one", number: 30 });
     expect((await target.keys.list())[0]).toEqual(content.keys[0]);
     await target.close();
     folder.remove();
   });
 
-  test("refuses a database that is not empty, and leaves it as it is", async () => {
+  test("refuses a database that is not empty, and does not change it", async () => {
     const { folder } = await filledFolder();
     const url = await createDatabase();
     const target = await openTarget(url);
@@ -92,12 +94,12 @@ describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
     folder.remove();
   });
 
-  test("can be run again after a break, and until then no server starts on the target", async () => {
+  test("can be run again after an interruption, and until then no server starts on the target", async () => {
     const { folder, content } = await filledFolder();
     const url = await createDatabase();
     const postgres = await sharedPostgres();
     await (await openTarget(url)).close();
-    // The last table cannot be written: everything before it is there already when the move breaks off.
+    // Writing the last table fails, after all others have been copied.
     await postgres.run("alter table usage_minute add constraint broken check (minute < 0)", url);
     const broken = await moveTo(folder, url);
     expect(broken.status).toBe(1);
@@ -114,7 +116,7 @@ describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
     folder.remove();
   });
 
-  test("says so where the copy is not the same", async () => {
+  test("reports a copy that differs", async () => {
     const { folder } = await filledFolder();
     const url = await createDatabase();
     await (await openTarget(url)).close();
@@ -136,15 +138,15 @@ test.each([
   ["an address of something else", ["mysql://u:hush@h/d"]],
   ["two addresses", ["postgres://h/a", "postgres://u:hush@h/b"]],
   ["an option", ["--hush", "postgres://h/a"]],
-])("move-to refuses %s without repeating it", async (_, args) => {
+])("move-to rejects %s without showing it", async (_, args) => {
   const finished = await runProgram(["move-to", ...args]);
   expect(finished.status).toBe(2);
   expect(finished.stderr).toMatch(/^tollgate: move-to takes [^\n]*\n$/);
   expect(finished.stderr).not.toContain("hush");
 });
 
-test("move-to says where there is no data folder", async () => {
+test("move-to reports a missing database", async () => {
   const finished = await runProgram(["move-to", "postgres://u:hush@127.0.0.1:1/t"]);
   expect(finished.status).toBe(1);
-  expect(finished.stderr).toMatch(/^tollgate: there is no database [^\n]*\n$/);
+  expect(finished.stderr).toMatch(/^tollgate: DATA_DIR: there is no database [^\n]*\n$/);
 });

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import {
   createGpuHost,
+  csvOfTwo,
   type GpuHost,
   isRunning,
-  printsForEver,
+  printsForever,
   samplesOfTwo,
-  turnOfTwo,
 } from "../gpu-agent/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-agent/sample-receiver.ts";
 
@@ -36,28 +36,25 @@ async function areAllDead(host: GpuHost): Promise<boolean> {
   return (await host.pids()).every((pid) => !isRunning(pid));
 }
 
-test.each(["SIGTERM", "SIGINT"] as const)(
-  "%s ends the pusher with status 0 and leaves no tool behind",
-  async (signal) => {
-    await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
-    await using receiver = startSampleReceiver();
-    const child = start(host, pushTo(receiver), { TOLLGATE_KEY: key });
-    await receiver.received(3);
-    child.kill(signal);
-    expect(await child.exited).toBe(0);
-    expect(child.signalCode).toBeNull();
-    expect(await areAllDead(host)).toBeTrue();
-    expect(receiver.posts[2]).toMatchObject({
-      path: "/api/gpu-stats",
-      authorization: `Bearer ${key}`,
-      body: { gpus: samplesOfTwo },
-    });
-    expect(await host.starts()).toHaveLength(1);
-  },
-);
+test.each(["SIGTERM", "SIGINT"] as const)("exits with status 0 on %s and leaves no tool running", async (signal) => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using receiver = startSampleReceiver();
+  const child = start(host, pushTo(receiver), { TOLLGATE_KEY: key });
+  await receiver.received(3);
+  child.kill(signal);
+  expect(await child.exited).toBe(0);
+  expect(child.signalCode).toBeNull();
+  expect(await areAllDead(host)).toBeTrue();
+  expect(receiver.posts[2]).toMatchObject({
+    path: "/api/gpu-stats",
+    authorization: `Bearer ${key}`,
+    body: { gpus: samplesOfTwo },
+  });
+  expect(await host.starts()).toHaveLength(1);
+});
 
-test("a running pusher says what it does once, and never the key", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+test("logs its state once, and never the key", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
   await using receiver = startSampleReceiver();
   const child = start(host, pushTo(receiver), { TOLLGATE_KEY: key });
   await receiver.received(4);
@@ -68,18 +65,18 @@ test("a running pusher says what it does once, and never the key", async () => {
       .trim()
       .split("\n")
       .map((line) => line.split(/ (?:INFO|WARN) +/)[1]),
-  ).toEqual(["Reading 2 GPUs with nvidia-smi", `Sending samples to ${receiver.url}/api/gpu-stats`]);
+  ).toEqual(["Reading GPUs tool=nvidia-smi gpus=2", `Sending samples url=${receiver.url}/api/gpu-stats`]);
   expect(stderr).not.toContain(key);
 });
 
-test("the tool does not get the key", async () => {
+test("does not pass the key to the tool", async () => {
   await using host = await createGpuHost({ "nvidia-smi": `echo "0, GPU [$TOLLGATE_KEY], 1, 2, 3, 4, 5"` });
   const { stdout } = await runToEnd(host, ["--once", "--dry-run"], { TOLLGATE_KEY: key });
   expect(JSON.parse(stdout).gpus[0].name).toBe("GPU []");
 });
 
-test("once and dry, the pusher prints the body that it would send", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+test("--once --dry-run prints the body that would be sent", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
   const { stdout, stderr, status } = await runToEnd(host, ["--once", "--dry-run", "--gpu-id-offset", "8"]);
   expect(JSON.parse(stdout)).toEqual({
     gpus: samplesOfTwo.map((sample) => ({ ...sample, gpu_id: sample.gpu_id + 8 })),
@@ -87,39 +84,39 @@ test("once and dry, the pusher prints the body that it would send", async () => 
   expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
 });
 
-test("once, the pusher sends one sample set and ends", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+test("--once sends one sample set and exits", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
   await using receiver = startSampleReceiver();
   const { status } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(0);
   expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOfTwo }]);
 });
 
-test("once, a refused key is status 1", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+test("--once exits with status 1 if the key is rejected", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
   await using receiver = startSampleReceiver(() => new Response("", { status: 401 }));
   const { status, stderr } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(1);
-  expect(stderr).toContain("refuses the key (401)");
+  expect(stderr).toContain("the API key is unknown or inactive (401)");
   expect(stderr).not.toContain(key);
 });
 
-test("once, a driver that stopped is status 1", async () => {
+test("--once exits with status 1 if the driver has stopped", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "echo No devices were found; exit 6" });
   const { status, stderr } = await runToEnd(host, ["--once", "--dry-run"]);
   expect({ status, lines: stderr.trim().split("\n").length }).toEqual({ status: 1, lines: 1 });
   expect(stderr).toContain("sees no GPU");
 });
 
-test("once, GPUs that have no id to be sent with are status 1", async () => {
+test("--once exits with status 1 if all GPU ids are over the maximum", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "echo 1, GPU, 1, 2, 3, 4, 5" });
   const { status, stderr } = await runToEnd(host, ["--once", "--dry-run", "--gpu-id-offset", "255"]);
   expect(status).toBe(1);
   expect(stderr).toContain("--gpu-id-offset");
 });
 
-test("a reader of the printed samples that leaves ends the pusher, and the tool with it", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+test("stops itself and the tool when the reader of standard output leaves", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
   const child = start(host, ["--dry-run", "--interval", "0.1"]);
   const reader = child.stdout.getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toStartWith('{"gpus":[');
@@ -128,37 +125,37 @@ test("a reader of the printed samples that leaves ends the pusher, and the tool 
   expect(await areAllDead(host)).toBeTrue();
 });
 
-test("a server that comes up late gets samples then", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+test("sends samples to a server that starts later", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
   const gone = startSampleReceiver();
   const port = Number(new URL(gone.url).port);
   await gone[Symbol.asyncDispose]();
   const child = start(host, pushTo(gone), { TOLLGATE_KEY: key });
-  const words = child.stderr.getReader();
+  const errors = child.stderr.getReader();
   let stderr = "";
-  while (!stderr.includes("nothing listens there")) stderr += new TextDecoder().decode((await words.read()).value);
+  while (!stderr.includes("connection refused")) stderr += new TextDecoder().decode((await errors.read()).value);
   await using late = startSampleReceiver(undefined, port);
   await late.received(1);
   child.kill("SIGTERM");
   expect(await child.exited).toBe(0);
 });
 
-test("a host without a tool is status 1 and one line", async () => {
+test("exits with status 1 and one line on a host without a tool", async () => {
   await using host = await createGpuHost({});
   host.env["PATH"] = `${host.folder}/bin`;
   const { status, stderr } = await runToEnd(host, ["--once", "--dry-run"]);
   expect(status).toBe(1);
-  expect(stderr).toBe("tollgate: no nvidia-smi, amd-smi or rocm-smi on the PATH, so no GPU can be read\n");
+  expect(stderr).toBe("tollgate: PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them\n");
 });
 
-test("wrong usage is status 2 and one line", async () => {
+test("exits with status 2 and one line for wrong usage", async () => {
   await using host = await createGpuHost({});
   const { status, stderr, stdout } = await runToEnd(host, ["--url", "http://gate"]);
   expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-  expect(stderr).toBe("tollgate: the key is missing: use --key-file FILE, or set TOLLGATE_KEY\n");
+  expect(stderr).toBe("tollgate: API key: missing; use --key-file FILE or set TOLLGATE_KEY\n");
 });
 
-test("the help names every flag, and the script is printed as it is kept", async () => {
+test("the help lists every option, and --script prints the script", async () => {
   await using host = await createGpuHost({});
   const help = await runToEnd(host, ["--help"]);
   for (const flag of ["url", "key", "key-file", "interval", "gpu-id-offset", "once", "dry-run", "script"]) {

@@ -4,13 +4,13 @@ import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
-/** What the first start prints. */
+/** The password that the first start prints. */
 function firstPassword(stdout: string): string {
   return /password {3}(\S+)/.exec(stdout)?.[1] ?? "";
 }
 
 describe("tollgate reset-password", () => {
-  test("sets a password that a running server obeys at once, and ends all sessions", async () => {
+  test("sets the password of a running server, and ends all sessions", async () => {
     const program = await startProgram();
     const before = firstPassword(program.stdout());
     const session = await logIn(program.adminUrl, "admin", before);
@@ -24,7 +24,7 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
-  test("takes the password from standard input, and does not print it", async () => {
+  test("reads the password from standard input, and does not print it", async () => {
     const program = await startProgram();
     const password = "pass word with spaces ";
     const { status, stdout, stderr } = await runProgram(
@@ -37,7 +37,7 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
-  test("sets the password of a server that is not running", async () => {
+  test("sets the password of a stopped server", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     await runProgram(["reset-password", "--password-stdin"], { DATA_DIR: folder.path }, { stdin: "stopped" });
@@ -47,16 +47,16 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
-  test("warns where ADMIN_PASSWORD will undo it", async () => {
+  test("warns if ADMIN_PASSWORD is set", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     const environment = { DATA_DIR: folder.path, ADMIN_PASSWORD: "from the environment" };
     const { status, stderr } = await runProgram(["reset-password"], environment);
     expect(status).toBe(0);
-    expect(stderr).toBe("tollgate: ADMIN_PASSWORD is set, and will be the password again from the next start on\n");
+    expect(stderr).toBe("tollgate: ADMIN_PASSWORD: is set, and replaces the new password at the next start\n");
   });
 
-  test("refuses an empty password", async () => {
+  test("rejects an empty password", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     const { status, stderr } = await runProgram(
@@ -65,18 +65,18 @@ describe("tollgate reset-password", () => {
       { stdin: "\n" },
     );
     expect(status).toBe(2);
-    expect(stderr).toBe("tollgate: standard input holds no password\n");
+    expect(stderr).toBe("tollgate: --password-stdin: standard input is empty; write the password to it\n");
   });
 
-  test("says where there is no database, and makes none", async () => {
+  test("reports a missing database, and creates none", async () => {
     using folder = createTempFolder();
     const { status, stderr } = await runProgram(["reset-password"], { DATA_DIR: folder.file("data") });
     expect(status).toBe(1);
-    expect(stderr).toStartWith("tollgate: there is no database");
+    expect(stderr).toStartWith("tollgate: DATA_DIR: there is no database");
     expect(existsSync(folder.file("data"))).toBeFalse();
   });
 
-  test.each([[["hush"]], [["--password", "hush"]]])("called with %p is wrong usage, and not repeated", async (args) => {
+  test.each([[["hush"]], [["--password", "hush"]]])("rejects the arguments %p without showing them", async (args) => {
     const { status, stdout, stderr } = await runProgram(["reset-password", ...args]);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     expect(stderr).toMatch(/^tollgate: reset-password takes [^\n]*\n$/);

@@ -5,14 +5,14 @@ import { logIn } from "../support/admin-client.ts";
 import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
-/** How an operator is told of a mistake: nothing half started, one line, no stack trace. */
+/** An error that the operator can fix: one line, no stack trace. */
 function expectOneLine({ status, stderr }: FinishedProgram, line: string): void {
   expect(stderr).toBe(`tollgate: ${line}\n`);
   expect(status).toBe(1);
 }
 
 describe("the first start", () => {
-  test.each(["json", "pretty"])("shows the generated password once, in a log that is %s too", async (format) => {
+  test.each(["json", "pretty"])("prints the generated password once, with a log in %s format", async (format) => {
     using folder = createTempFolder();
     const environment = { DATA_DIR: folder.path, LOG_FORMAT: format };
     const first = await startProgram(environment);
@@ -27,7 +27,7 @@ describe("the first start", () => {
     expect(second.stdout()).not.toContain("password");
   });
 
-  test("says in one entry where it listens and which backend it stands before", async () => {
+  test("logs its addresses and the backend in one entry", async () => {
     const program = await startProgram({ ADMIN_PASSWORD: "x", PROXY_UPSTREAM_URL: "http://127.0.0.1:9/v1/" });
     const { message, proxy, console, backend } = JSON.parse(program.stdout().split("\n")[0] ?? "");
     expect({ message, proxy, console, backend }).toEqual({
@@ -39,7 +39,7 @@ describe("the first start", () => {
     await program.stop();
   });
 
-  test("makes the data folder, for its owner alone", async () => {
+  test("creates the data folder, readable only by its owner", async () => {
     using folder = createTempFolder();
     const program = await startProgram({ DATA_DIR: folder.file("a/b"), HOME: folder.path });
     await program.stop();
@@ -51,25 +51,25 @@ describe("the first start", () => {
   });
 });
 
-describe("a data folder that cannot be used", () => {
-  test("is told in one line where it is a file", async () => {
+describe("an unusable data folder", () => {
+  test("is reported in one line if it is a file", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file("data"), "");
     const finished = await runProgram(["serve"], { DATA_DIR: folder.file("data") });
     expectOneLine(finished, `DATA_DIR "${folder.file("data")}": the data folder is not a folder`);
   });
 
-  test("is told in one line where it cannot be written", async () => {
+  test("is reported in one line if it is not writable", async () => {
     using folder = createTempFolder();
     chmodSync(folder.path, 0o500);
-    // The superuser may write anywhere but in the kernel's own file systems.
+    // Root can write anywhere except in the kernel's file systems.
     const path = process.getuid?.() === 0 ? "/proc/self/tollgate" : folder.file("data");
     const finished = await runProgram(["serve"], { DATA_DIR: path });
     expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": the (data )?folder [^\n]*\n$/);
     expect(finished.status).toBe(1);
   });
 
-  test("is told in one line where a newer version wrote it, and nothing is written", async () => {
+  test("is reported in one line if a newer version wrote it", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     const file = folder.file("tollgate.db");
@@ -80,7 +80,7 @@ describe("a data folder that cannot be used", () => {
     expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": [^\n]*newer[^\n]*\n$/);
   });
 
-  test("is told in one line where its secret_key is spoilt", async () => {
+  test("is reported in one line if its secret_key is invalid", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file("secret_key"), "short\n");
     const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
@@ -93,7 +93,7 @@ describe("a data folder that cannot be used", () => {
 });
 
 describe("a .env file in the working folder", () => {
-  test("is read, and the real environment wins", async () => {
+  test("is read; real environment variables take precedence", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file(".env"), "PORT=from-the-file\nTRUST_PROXY=from-the-file\n");
     const { status, stderr } = await runProgram(["serve"], { TRUST_PROXY: "real" }, { cwd: folder.path });

@@ -21,22 +21,22 @@ const instinctReading = {
 
 const names = amdSmiNames(JSON.stringify([{ gpu: 0, asic: { market_name: "AMD Instinct MI300X" } }]));
 
-test("a list of GPUs is read", () => {
+test("reads an array of GPUs", () => {
   expect(amdSmiReadings(JSON.stringify([instinct]), names)).toEqual([instinctReading]);
 });
 
-test("a list inside of gpu_data is read alike", () => {
+test("reads an array inside gpu_data", () => {
   expect(amdSmiReadings(JSON.stringify({ gpu_data: [instinct] }), names)).toEqual([instinctReading]);
   const wrapped = JSON.stringify({ gpu_data: [{ gpu: 1, asic: { market_name: "AMD Radeon PRO W7700" } }] });
   expect(amdSmiNames(wrapped)).toEqual(new Map([[1, "AMD Radeon PRO W7700"]]));
 });
 
-test("bare numbers are read, and the sensor at the edge comes before the hotspot", () => {
+test("reads bare numbers, and prefers the edge sensor to the hotspot", () => {
   const old = { gpu: 0, power: { socket_power: 20 }, temperature: { edge: 44, hotspot: 50 } };
   expect(amdSmiReadings(JSON.stringify([old]), names)[0]).toMatchObject({ power_draw_w: 20, temp_c: 44 });
 });
 
-test("a section that the chip has not is a missing value, not an error", () => {
+test("a section that the chip lacks is a missing value, not an error", () => {
   expect(amdSmiReadings(JSON.stringify([{ gpu: 2, usage: "N/A", mem_usage: null }]), names)).toEqual([
     {
       index: 2,
@@ -50,10 +50,13 @@ test("a section that the chip has not is a missing value, not an error", () => {
   ]);
 });
 
-test.each(["{}", "[]", "3", '[{"gpu":"zero"}]', '{"gpu_data":"none"}'])("other JSON holds no GPU: %s", (text) => {
-  expect(amdSmiReadings(text, names)).toEqual([]);
-});
+test.each(["{}", "[]", "3", '[{"gpu":"zero"}]', '{"gpu_data":"none"}'])(
+  "JSON of another shape contains no GPU: %s",
+  (text) => {
+    expect(amdSmiReadings(text, names)).toEqual([]);
+  },
+);
 
-test("text that is no JSON is refused", () => {
+test("rejects text that is not JSON", () => {
   expect(() => amdSmiReadings("AMD-SMI: not supported", names)).toThrow(SyntaxError);
 });

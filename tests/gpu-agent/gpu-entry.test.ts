@@ -3,7 +3,7 @@ import { findGpuEntry } from "../../src/gpu-agent/gpu-entry.ts";
 
 const reading = { index: 3, name: "NVIDIA L4" };
 
-test("an entry holds the offset in its id and only what was measured", () => {
+test("an entry adds the offset to its id and contains only measured values", () => {
   expect(findGpuEntry({ ...reading, temp_c: 40, power_draw_w: undefined }, 8)).toEqual({
     gpu_id: 11,
     name: "NVIDIA L4",
@@ -11,7 +11,7 @@ test("an entry holds the offset in its id and only what was measured", () => {
   });
 });
 
-test("an entry rounds what the server takes as whole numbers, and leaves power as it is", () => {
+test("rounds the fields that the server takes as integers, but not the power", () => {
   expect(findGpuEntry({ ...reading, power_draw_w: 71.53, memory_used_mb: 1023.6, utilization_pct: 99.4 }, 0)).toEqual({
     gpu_id: 3,
     name: "NVIDIA L4",
@@ -28,11 +28,11 @@ test.each([
   ["utilization_pct", 101],
   ["utilization_pct", NaN],
   ["memory_used_mb", Infinity],
-] as const)("a field out of the server's bounds is left out, so that the entry is kept: %s %p", (measure, value) => {
+] as const)("leaves out a field out of the server's bounds, so that the entry is kept: %s %p", (measure, value) => {
   expect(findGpuEntry({ ...reading, [measure]: value }, 0)).toEqual({ gpu_id: 3, name: "NVIDIA L4" });
 });
 
-test("a field at its bound is kept", () => {
+test("keeps a field at its bound", () => {
   const measured = { power_draw_w: 10_000, temp_c: 150, utilization_pct: 100, memory_used_mb: 0 };
   expect(findGpuEntry({ ...reading, ...measured }, 0)).toEqual({ gpu_id: 3, name: "NVIDIA L4", ...measured });
 });
@@ -42,11 +42,11 @@ test("an id over 255 has no entry", () => {
   expect(findGpuEntry(reading, 253)).toBeUndefined();
 });
 
-test("a long name is cut to 64 characters without leaving half of one", () => {
+test("cuts a long name to 64 characters without splitting one", () => {
   expect(findGpuEntry({ index: 0, name: "x".repeat(70) }, 0)?.name).toBe("x".repeat(64));
   expect(findGpuEntry({ index: 0, name: `${"x".repeat(63)}🚀` }, 0)?.name).toBe("x".repeat(63));
 });
 
-test("a GPU without a name still has one", () => {
+test("a GPU without a name gets one", () => {
   expect(findGpuEntry({ index: 0, name: "  " }, 0)?.name).toBe("GPU");
 });

@@ -2,11 +2,11 @@ import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Seven columns as `nvidia-smi --format=csv,noheader,nounits` prints them. */
-export const turnOfTwo = `0, NVIDIA H100 80GB HBM3, 112.35, 41, 65536, 81559, 97
+/** Seven columns in the format of `nvidia-smi --format=csv,noheader,nounits`. */
+export const csvOfTwo = `0, NVIDIA H100 80GB HBM3, 112.35, 41, 65536, 81559, 97
 1, NVIDIA H100 80GB HBM3, 98.10, 39, 512, 81559, 0`;
 
-/** What `turnOfTwo` is to the server. */
+/** `csvOfTwo` as the server receives it. */
 export const samplesOfTwo = [
   {
     gpu_id: 0,
@@ -28,21 +28,21 @@ export const samplesOfTwo = [
   },
 ];
 
-/** A loop that prints one turn again and again; sleeps end with the shell that they belong to. */
-export const printsForEver = (turn: string) => `while :; do printf '%s\\n' "${turn}"; sleep 0.05; done`;
+/** A loop that prints the same lines again and again. */
+export const printsForever = (csv: string) => `while :; do printf '%s\\n' "${csv}"; sleep 0.05; done`;
 
 export interface GpuHost extends AsyncDisposable {
   folder: string;
   env: Record<string, string>;
-  /** The arguments of each start so far. */
+  /** The arguments of each start. */
   starts(): Promise<string[]>;
-  /** Process ids of the starts so far. */
+  /** The process id of each start. */
   pids(): Promise<number[]>;
 }
 
 /**
- * A host whose PATH begins with stand-ins for the vendors' tools.
- * @param tools shell commands by tool; `$starts` is how often the tool was started, `$folder` the host's folder
+ * A host whose PATH begins with fakes of the vendors' tools.
+ * @param tools shell commands by tool; `$starts` is the number of starts, `$folder` the host's folder
  */
 export async function createGpuHost(tools: Record<string, string>): Promise<GpuHost> {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-gpu-host-"));

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { findGpuTool, type GpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import type { ToolReading } from "../../src/gpu-agent/gpu-entry.ts";
-import { createGpuHost, type GpuHost, isRunning, printsForEver, turnOfTwo } from "./gpu-host.ts";
+import { createGpuHost, type GpuHost, isRunning, printsForever, csvOfTwo } from "./gpu-host.ts";
 
-const patient = 20_000;
+/** Longer than any test runs. */
+const longTimeoutMs = 20_000;
 
 function findTool(host: GpuHost): GpuTool {
   const tool = findGpuTool(host.env);
@@ -11,48 +12,51 @@ function findTool(host: GpuHost): GpuTool {
   return tool;
 }
 
-/** Watches until so many sets have come, or until the tool stops by itself. */
-async function watch(host: GpuHost, { sets: wanted = Infinity, intervalMs = 60_000, hangMs = patient } = {}) {
+/** Watches until this many sets have arrived, or until the tool stops by itself. */
+async function watch(
+  host: GpuHost,
+  { sets: wanted = Infinity, intervalMs = 60_000, outputTimeoutMs = longTimeoutMs } = {},
+) {
   const stop = new AbortController();
   const sets: ToolReading[][] = [];
-  const complaints: string[] = [];
+  const toolMessages: string[] = [];
   const failure = await findTool(host)
     .watch({
       env: host.env,
       signal: stop.signal,
-      hangMs,
+      outputTimeoutMs,
       intervalMs,
       onReadings(readings) {
         sets.push(readings);
         if (sets.length >= wanted) stop.abort();
       },
-      onComplaint: (words) => complaints.push(words),
+      onToolMessage: (text) => toolMessages.push(text),
     })
     .then(
       () => undefined,
       (error: Error) => error.message,
     );
-  return { sets, complaints, failure };
+  return { sets, toolMessages, failure };
 }
 
-async function readOnce(host: GpuHost, hangMs = patient) {
-  return findTool(host).readOnce({ env: host.env, signal: new AbortController().signal, hangMs });
+async function readOnce(host: GpuHost, outputTimeoutMs = longTimeoutMs) {
+  return findTool(host).readOnce({ env: host.env, signal: new AbortController().signal, outputTimeoutMs });
 }
 
-test("a host without any tool has none", () => {
+test("finds no tool if the PATH contains none", () => {
   expect(findGpuTool({ PATH: "/nonexistent" })).toBeUndefined();
   expect(findGpuTool({})).toBeUndefined();
 });
 
-test("nvidia-smi comes before AMD's tools, and amd-smi before rocm-smi", async () => {
+test("prefers nvidia-smi to AMD's tools, and amd-smi to rocm-smi", async () => {
   await using all = await createGpuHost({ "nvidia-smi": "", "amd-smi": "", "rocm-smi": "" });
   await using amd = await createGpuHost({ "amd-smi": "", "rocm-smi": "" });
   await using old = await createGpuHost({ "rocm-smi": "" });
   expect([all, amd, old].map((host) => findTool(host).name)).toEqual(["nvidia-smi", "amd-smi", "rocm-smi"]);
 });
 
-test("nvidia-smi runs once for many turns, and is dead when watching ends", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+test("starts nvidia-smi once for many rounds, and leaves no process", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
   const { sets } = await watch(host, { sets: 4 });
   expect(sets[3]?.map(({ index }) => index)).toEqual([0, 1]);
   const [pid = 0, ...others] = await host.pids();
@@ -60,59 +64,59 @@ test("nvidia-smi runs once for many turns, and is dead when watching ends", asyn
   expect(isRunning(pid)).toBeFalse();
 });
 
-test("64 GPUs with carriage returns are one set a turn", async () => {
-  const turn = Array.from({ length: 64 }, (_, index) => `${index}, NVIDIA H200, 100.5, 40, 1, 143771, 3`).join("\r\n");
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(`${turn}\r`) });
+test("reads 64 GPUs, with carriage returns, as one set per round", async () => {
+  const csv = Array.from({ length: 64 }, (_, index) => `${index}, NVIDIA H200, 100.5, 40, 1, 143771, 3`).join("\r\n");
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(`${csv}\r`) });
   const { sets } = await watch(host, { sets: 3 });
   expect(sets.map((set) => set.length)).toEqual([64, 64, 64]);
 });
 
-test("what nvidia-smi says about one GPU is passed on while the others are read", async () => {
+test("passes on a message about one GPU while the others are read", async () => {
   const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(`${turnOfTwo}\n${lost}`) });
-  const { sets, complaints } = await watch(host, { sets: 3 });
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(`${csvOfTwo}\n${lost}`) });
+  const { sets, toolMessages } = await watch(host, { sets: 3 });
   expect(sets[2]).toHaveLength(2);
-  expect(complaints[0]).toBe(lost);
+  expect(toolMessages[0]).toBe(lost);
 });
 
-test("a driver that stopped is told in clear words", async () => {
+test("explains a stopped driver", async () => {
   await using host = await createGpuHost({
     "nvidia-smi": `echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`,
   });
   expect((await watch(host)).failure).toContain("the NVIDIA driver is not running");
 });
 
-test("a complaint on standard error is told too", async () => {
+test("reports a message on standard error", async () => {
   await using host = await createGpuHost({ "nvidia-smi": `echo "error while loading libnvidia-ml.so" >&2; exit 127` });
   expect((await watch(host)).failure).toContain("libnvidia-ml.so");
 });
 
-test("a loop that ends without an error has stopped all the same, and its last set is handed on", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+test("a loop that exits with status 0 is a failure, and its last set is passed on", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
   const { sets, failure } = await watch(host);
   expect(sets).toHaveLength(1);
-  expect(failure).toContain("ended");
+  expect(failure).toContain("exited");
 });
 
-test("a tool that prints nothing any more is killed", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `trap '' TERM; echo "${turnOfTwo}"; exec sleep 600` });
-  const { sets, failure } = await watch(host, { hangMs: 200 });
+test("kills a tool that stops printing", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `trap '' TERM; echo "${csvOfTwo}"; exec sleep 600` });
+  const { sets, failure } = await watch(host, { outputTimeoutMs: 200 });
   expect(sets).toHaveLength(1);
   expect(failure).toContain("printed nothing for 0.2 s");
   expect((await host.pids()).map(isRunning)).toEqual([false]);
 });
 
-test("a tool that goes on printing is not taken for one that hangs", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForEver(turnOfTwo) });
+test("does not kill a tool that keeps printing", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
   const started = performance.now();
-  const { failure } = await watch(host, { sets: 30, hangMs: 1000 });
+  const { failure } = await watch(host, { sets: 30, outputTimeoutMs: 1000 });
   expect(failure).toBeUndefined();
   expect(performance.now() - started).toBeGreaterThan(1000);
 });
 
-test("a grandchild that keeps the pipe open does not keep the pusher waiting", async () => {
+test("does not wait for a grandchild that keeps the pipe open", async () => {
   await using host = await createGpuHost({
-    "nvidia-smi": `sleep 20 & echo $! >$folder/grandchild; echo "${turnOfTwo}"; exit 3`,
+    "nvidia-smi": `sleep 20 & echo $! >$folder/grandchild; echo "${csvOfTwo}"; exit 3`,
   });
   const started = performance.now();
   expect((await watch(host)).failure).toContain("status 3");
@@ -120,19 +124,19 @@ test("a grandchild that keeps the pipe open does not keep the pusher waiting", a
   process.kill(Number(await Bun.file(`${host.folder}/grandchild`).text()));
 });
 
-test("the tool speaks with decimal points in any locale", async () => {
+test("runs the tool with decimal points in any locale", async () => {
   await using host = await createGpuHost({ "nvidia-smi": `echo "0, GPU $LC_ALL, 1, 2, 3, 4, 5"` });
   host.env["LC_ALL"] = "de_DE.UTF-8";
   expect((await readOnce(host))[0]?.name).toBe("GPU C");
 });
 
-test("reading once starts nvidia-smi without its loop", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${turnOfTwo}"` });
+test("reads once without the loop mode of nvidia-smi", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
   expect(await readOnce(host)).toHaveLength(2);
   expect((await host.starts())[0]).not.toContain("-lms");
 });
 
-test("reading once fails where the tool hangs", async () => {
+test("reading once fails if the tool hangs", async () => {
   await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
   const failure = await readOnce(host, 100).catch((error: Error) => error.message);
   expect(failure).toContain("printed nothing");
@@ -142,14 +146,14 @@ const amdMetric = JSON.stringify([{ gpu: 0, power: { socket_power: { value: 412,
 const amdAsic = JSON.stringify([{ gpu: 0, asic: { market_name: "AMD Instinct MI300X" } }]);
 const amdSmi = `if [ "$1" = static ]; then echo '${amdAsic}'; else echo '${amdMetric}'; fi`;
 
-test("amd-smi is asked for the names once and for the rest at every turn", async () => {
+test("queries amd-smi for the names once and for the readings every round", async () => {
   await using host = await createGpuHost({ "amd-smi": amdSmi });
   const { sets } = await watch(host, { sets: 3, intervalMs: 10 });
   expect(sets[2]?.[0]).toMatchObject({ name: "AMD Instinct MI300X", power_draw_w: 412 });
   expect((await host.starts()).map((start) => start.split(" ")[0])).toEqual(["static", "metric", "metric", "metric"]);
 });
 
-test("an amd-smi without rights is told in its own words", async () => {
+test("reports the message of an amd-smi without permissions", async () => {
   await using host = await createGpuHost({ "amd-smi": "echo 'user is missing the render group' >&2; exit 255" });
   expect((await watch(host)).failure).toContain("user is missing the render group");
 });
@@ -159,7 +163,7 @@ test("an amd-smi that prints no JSON is a failure, not a crash", async () => {
   expect((await watch(host)).failure).toContain("WARNING");
 });
 
-test("rocm-smi is read where it is all there is", async () => {
+test("reads rocm-smi if there is no other tool", async () => {
   await using host = await createGpuHost({ "rocm-smi": `echo '{"card0":{"GPU use (%)":"7"}}'` });
   expect((await readOnce(host))[0]?.utilization_pct).toBe(7);
 });

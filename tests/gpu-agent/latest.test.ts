@@ -4,36 +4,36 @@ import { createLatest } from "../../src/gpu-agent/latest.ts";
 
 const running = new AbortController().signal;
 
-test("the newest item wins and is taken once", async () => {
-  const newest = createLatest<number>();
-  newest.put(1);
-  newest.put(2);
-  expect(await newest.take(running)).toBe(2);
-  const next = newest.take(running);
-  newest.put(3);
+test("the latest item replaces older ones and is taken once", async () => {
+  const latest = createLatest<number>();
+  latest.put(1);
+  latest.put(2);
+  expect(await latest.take(running)).toBe(2);
+  const next = latest.take(running);
+  latest.put(3);
   expect(await next).toBe(3);
 });
 
-test("a taker that waits gets nothing when the signal aborts", async () => {
-  const newest = createLatest<number>();
+test("a waiting taker gets undefined when the signal aborts", async () => {
+  const latest = createLatest<number>();
   const stop = new AbortController();
-  const taken = newest.take(stop.signal);
+  const taken = latest.take(stop.signal);
   stop.abort();
   expect(await taken).toBeUndefined();
 });
 
-test("nothing is taken after the signal has aborted", async () => {
-  const newest = createLatest<number>();
-  newest.put(1);
-  expect(await newest.take(AbortSignal.abort())).toBeUndefined();
+test("a take after the abort gets undefined", async () => {
+  const latest = createLatest<number>();
+  latest.put(1);
+  expect(await latest.take(AbortSignal.abort())).toBeUndefined();
 });
 
-test("a taker leaves no listener on a signal that outlives it", async () => {
-  const newest = createLatest<number>();
+test("a take leaves no listener on the signal", async () => {
+  const latest = createLatest<number>();
   const { signal } = new AbortController();
-  const taken = newest.take(signal);
+  const taken = latest.take(signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
-  newest.put(1);
+  latest.put(1);
   await taken;
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });

@@ -1,18 +1,20 @@
 import { expect, test } from "bun:test";
-import { createLog } from "../../src/log/log.ts";
 import { createLogOnChange } from "../../src/gpu-agent/log-on-change.ts";
+import { createLog } from "../../src/log/log.ts";
 
-test("a state is logged when it differs from the one before", () => {
+test("logs a state only if it differs from the previous one", () => {
   const lines: string[] = [];
   const log = createLog({ level: "info", format: "pretty", clock: () => 0, write: (line) => lines.push(line.trim()) });
-  const say = createLogOnChange(log);
-  say("info", "well");
-  say("warn", "ill");
-  say("warn", "ill");
-  say("info", "well");
+  const logOnChange = createLogOnChange(log);
+  logOnChange("info", "Working", { gpus: 1 });
+  logOnChange("warn", "Failing", {});
+  logOnChange("warn", "Failing", {});
+  logOnChange("info", "Working", { gpus: 1 });
+  logOnChange("info", "Working", { gpus: 2 });
   expect(lines.map((line) => line.split(" ").slice(1).join(" ").trim())).toEqual([
-    "INFO  well",
-    "WARN  ill",
-    "INFO  well",
+    "INFO  Working gpus=1",
+    "WARN  Failing",
+    "INFO  Working gpus=1",
+    "INFO  Working gpus=2",
   ]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiEnding } from "../../src/gpu-agent/nvidia-smi.ts";
+import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiFailure } from "../../src/gpu-agent/nvidia-smi.ts";
 
 const nothing = {
   power_draw_w: undefined,
@@ -9,7 +9,7 @@ const nothing = {
   utilization_pct: undefined,
 };
 
-test("a line of a GPU is read field by field", () => {
+test("reads the fields of a line", () => {
   expect(findNvidiaReading("7, NVIDIA A100-SXM4-80GB, 63.41, 31, 4, 81920, 12")).toEqual({
     index: 7,
     name: "NVIDIA A100-SXM4-80GB",
@@ -30,17 +30,17 @@ test.each([
   "ERR!",
   "N/A",
   "",
-])("%p is a missing value", (word) => {
-  const line = `0, Tesla K80, ${Array(5).fill(word).join(", ")}`;
+])("%p is a missing value", (cell) => {
+  const line = `0, Tesla K80, ${Array(5).fill(cell).join(", ")}`;
   expect(findNvidiaReading(line)).toEqual({ index: 0, name: "Tesla K80", ...nothing });
 });
 
-test("a GPU with MIG switched on has no utilization but the rest", () => {
+test("a GPU with MIG enabled has no utilization", () => {
   const reading = findNvidiaReading("0, NVIDIA A100-SXM4-80GB, 88.02, 35, 20480, 81920, [N/A]");
   expect(reading).toMatchObject({ power_draw_w: 88.02, memory_used_mb: 20480, utilization_pct: undefined });
 });
 
-test("a comma in the name stays in the name", () => {
+test("keeps a comma in the name", () => {
   expect(findNvidiaReading("1, Quadro RTX, Special, 4000, 20.00, 30, 1, 8192, 0")).toMatchObject({
     name: "Quadro RTX, Special, 4000",
     power_draw_w: 20,
@@ -55,11 +55,11 @@ test.each([
   "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
   "0, NVIDIA L4, 30.1, 40",
   "-1, NVIDIA L4, 30.1, 40, 1, 2, 3",
-])("what is no GPU's line gives no reading: %p", (line) => {
+])("a line that is not about a GPU gives no reading: %p", (line) => {
   expect(findNvidiaReading(line)).toBeUndefined();
 });
 
-test("the tool loops by itself where an interval is given", () => {
+test("uses the loop mode if there is an interval", () => {
   expect(nvidiaSmiArguments(1000).slice(-2)).toEqual(["-lms", "1000"]);
   expect(nvidiaSmiArguments(undefined)).not.toContain("-lms");
 });
@@ -71,12 +71,12 @@ test.each([
     "the NVIDIA driver is not running",
   ],
   [6, "No devices were found", "sees no GPU"],
-  [15, "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.", "no longer answers"],
-  [18, "Failed to initialize NVML: Driver/library version mismatch", "not loaded again"],
+  [15, "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.", "does not respond"],
+  [18, "Failed to initialize NVML: Driver/library version mismatch", "not reloaded"],
   [2, 'Field "power.draw" is not a valid field to query.', "too old"],
-  [1, "", "ended with status 1"],
-])("an ending with status %i is told in the operator's words", (status, said, words) => {
-  const ending = nvidiaSmiEnding(status, said);
-  expect(ending).toContain(words);
-  expect(ending).toContain(said);
+  [1, "", "exited with status 1"],
+])("explains exit status %i to the operator", (status, message, explanation) => {
+  const failure = nvidiaSmiFailure(status, message);
+  expect(failure).toContain(explanation);
+  expect(failure).toContain(message);
 });

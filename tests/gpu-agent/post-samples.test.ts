@@ -7,38 +7,37 @@ import { accept, startSampleReceiver } from "./sample-receiver.ts";
 const key = "3f2a90d1c5e84b7f9c1b";
 const endless = new AbortController().signal;
 const samplesOf = (id: number) => [{ gpu_id: id, name: "GPU" }];
-const refuse = () => Response.json({ error: "Invalid API key" }, { status: 401 });
+const reject = () => Response.json({ error: "Invalid API key" }, { status: 401 });
 
-/** Posts what is put until stopped; each state that is said can be awaited. */
-function startPosting(url: string, { clock = (): number => 0, refusedWaitMs = 1 } = {}) {
-  const newest = createLatest<TimedSamples>();
+/** Posts the latest samples until stopped. */
+function startPosting(url: string, { clock = (): number => 0, rejectedWaitMs = 1 } = {}) {
+  const latest = createLatest<TimedSamples>();
   const stop = new AbortController();
-  const said: string[] = [];
-  const pauses: string[] = [];
-  let heard = Promise.withResolvers<void>();
+  const logged: string[] = [];
+  const backoffCalls: string[] = [];
+  let nextEntry = Promise.withResolvers<void>();
   const done = postLatest({
-    server: { url, key },
-    newest,
+    target: { url, key },
+    latest,
     staleMs: 5000,
     backoff: {
-      next: () => pauses.push("next"),
-      reset: () => void pauses.push("reset"),
+      next: () => backoffCalls.push("next"),
+      reset: () => void backoffCalls.push("reset"),
     },
-    refusedWaitMs,
+    rejectedWaitMs,
     clock,
-    say(level, words) {
-      said.push(`${level}: ${words}`);
-      heard.resolve();
-      heard = Promise.withResolvers();
+    logOnChange(level, message, fields) {
+      logged.push(`${level}: ${message} ${JSON.stringify(fields)}`);
+      nextEntry.resolve();
+      nextEntry = Promise.withResolvers();
     },
     signal: stop.signal,
   });
   return {
-    put: (id: number, readAt = 0) => newest.put({ samples: samplesOf(id), readAt }),
-    said,
-    /** What was asked of the backoff so far. */
-    pauses,
-    nextSaid: () => heard.promise,
+    put: (id: number, readAt = 0) => latest.put({ samples: samplesOf(id), readAt }),
+    logged,
+    backoffCalls,
+    nextEntry: () => nextEntry.promise,
     stop: () => {
       stop.abort();
       return done;
@@ -46,10 +45,10 @@ function startPosting(url: string, { clock = (): number => 0, refusedWaitMs = 1 
   };
 }
 
-test("samples are posted as the admin API takes them", async () => {
+test("posts samples in the format of the admin API", async () => {
   await using receiver = startSampleReceiver();
-  const answer = await postSamples({ url: `${receiver.url}/api/gpu-stats`, key }, samplesOfTwo, endless);
-  expect(answer.kind).toBe("accepted");
+  const result = await postSamples({ url: `${receiver.url}/api/gpu-stats`, key }, samplesOfTwo, endless);
+  expect(result.kind).toBe("accepted");
   expect(receiver.posts).toEqual([
     {
       path: "/api/gpu-stats",
@@ -61,62 +60,62 @@ test("samples are posted as the admin API takes them", async () => {
   ]);
 });
 
-test("a redirect is not followed, so that the key stays with the host it is for", async () => {
+test("does not follow a redirect, so that only the named host gets the key", async () => {
   await using other = startSampleReceiver();
   await using receiver = startSampleReceiver(() => Response.redirect(other.url, 307));
-  const answer = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
-  expect(answer.words).toContain("redirects (307)");
+  const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+  expect(result).toMatchObject({ reason: expect.stringContaining("redirects (307)") });
   expect(other.posts).toEqual([]);
 });
 
-test("a server that does not answer is given up at the deadline", async () => {
+test("gives up on a server that does not respond in time", async () => {
   await using receiver = startSampleReceiver(() => new Promise<Response>(() => undefined));
-  const answer = await postSamples({ url: receiver.url, key, deadlineMs: 50 }, samplesOfTwo, endless);
-  expect(answer).toEqual({ kind: "failed", words: `${receiver.url} is not reachable: no answer in time` });
+  const result = await postSamples({ url: receiver.url, key, timeoutMs: 50 }, samplesOfTwo, endless);
+  expect(result).toEqual({ kind: "failed", reason: "no response in time" });
 });
 
-test("an answer that never ends is given up at the deadline", async () => {
+test("gives up on a response that does not end in time", async () => {
   await using receiver = startSampleReceiver(
     () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) })),
   );
-  const answer = await postSamples({ url: receiver.url, key, deadlineMs: 200 }, samplesOfTwo, endless);
-  expect(answer.words).toContain("no answer in time");
+  const result = await postSamples({ url: receiver.url, key, timeoutMs: 200 }, samplesOfTwo, endless);
+  expect(result).toEqual({ kind: "failed", reason: "no response in time" });
 });
 
-test("a port where nothing listens is told as such", async () => {
+test("reports a refused connection", async () => {
   const receiver = startSampleReceiver();
   await receiver[Symbol.asyncDispose]();
-  const answer = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
-  expect(answer.words).toContain("nothing listens there");
+  const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+  expect(result).toEqual({ kind: "failed", reason: "connection refused" });
 });
 
-test("a host name that nobody knows is told as such", async () => {
-  const answer = await postSamples({ url: "http://gate.invalid/", key }, samplesOfTwo, endless);
-  expect(answer.kind).toBe("failed");
-  expect(answer.words).toStartWith("http://gate.invalid/ is not reachable: ");
+test("an unknown host name is a failure", async () => {
+  const result = await postSamples({ url: "http://gate.invalid/", key }, samplesOfTwo, endless);
+  expect(result.kind).toBe("failed");
 });
 
-test("a server that speaks no TLS is a failure that names the address", async () => {
+test("reports a server that does not speak TLS", async () => {
   await using receiver = startSampleReceiver();
   const url = receiver.url.replace("http:", "https:");
-  const { words } = await postSamples({ url, key }, samplesOfTwo, endless);
-  expect(words).toBe(`${url} is not reachable: what answers there does not speak TLS`);
+  const result = await postSamples({ url, key }, samplesOfTwo, endless);
+  expect(result).toEqual({ kind: "failed", reason: "the server does not speak TLS" });
 });
 
-test("no answer repeats the key", async () => {
+test("no result contains the key", async () => {
   await using receiver = startSampleReceiver((post) => Response.json({ error: post.body }, { status: 400 }));
-  for (const answer of [
+  for (const respond of [
     accept,
-    refuse,
+    reject,
     () => new Response(key, { status: 500 }),
     () => Response.json({ error: "no" }, { status: 400 }),
   ]) {
-    receiver.answer = answer;
-    expect((await postSamples({ url: receiver.url, key }, samplesOfTwo, endless)).words).not.toContain(key);
+    receiver.respond = respond;
+    const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+    expect(JSON.stringify(result)).not.toContain(key);
   }
 });
 
-test("the newest samples are posted, and those that came during a request are dropped", async () => {
+test("posts the latest samples and drops those that arrive during a request", async () => {
   const first = Promise.withResolvers<Response>();
   await using receiver = startSampleReceiver(() => (receiver.posts.length === 1 ? first.promise : accept()));
   const posting = startPosting(receiver.url);
@@ -129,70 +128,81 @@ test("the newest samples are posted, and those that came during a request are dr
   await posting.stop();
 });
 
-test("an outage is one line, and so is its end", async () => {
+test("backs off while the server fails, and logs its recovery", async () => {
   await using receiver = startSampleReceiver(() => new Response("", { status: 503 }));
   const posting = startPosting(receiver.url);
   for (let count = 1; count <= 3; count += 1) {
-    const said = posting.nextSaid();
+    const entry = posting.nextEntry();
     posting.put(count);
-    await said;
+    await entry;
   }
-  receiver.answer = accept;
-  const said = posting.nextSaid();
+  receiver.respond = accept;
+  const entry = posting.nextEntry();
   posting.put(4);
-  await said;
-  expect(new Set(posting.said.slice(0, 3)).size).toBe(1);
-  expect(posting.said[0]).toContain("warn: ");
-  expect(posting.said[0]).toContain("answered 503; trying again");
-  expect(posting.said[3]).toBe(`info: Sending samples to ${receiver.url}`);
-  expect(posting.pauses).toEqual(["next", "next", "next", "reset"]);
+  await entry;
+  const fields = { url: receiver.url, reason: "the server responded with status 503" };
+  const failure = `warn: Cannot send samples; retrying ${JSON.stringify(fields)}`;
+  expect(posting.logged).toEqual([
+    failure,
+    failure,
+    failure,
+    `info: Sending samples ${JSON.stringify({ url: receiver.url })}`,
+  ]);
+  expect(posting.backoffCalls).toEqual(["next", "next", "next", "reset"]);
   await posting.stop();
 });
 
-test("samples that grew old while the server was away are not sent as new ones", async () => {
+test("does not send samples that became stale", async () => {
   let now = 0;
+  const compared = Promise.withResolvers<void>();
   await using receiver = startSampleReceiver();
-  const posting = startPosting(receiver.url, { clock: () => now });
+  const posting = startPosting(receiver.url, {
+    clock: () => {
+      compared.resolve();
+      return now;
+    },
+  });
   now = 6000;
   posting.put(1, 0);
-  // The pusher takes the old one before the new one is put.
-  await Bun.sleep(0);
+  await compared.promise;
   posting.put(2, 6000);
   await receiver.received(1);
   expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOf(2) }]);
   await posting.stop();
 });
 
-test("a refused key is tried again, in case somebody switches it on", async () => {
-  await using receiver = startSampleReceiver(refuse);
+test("retries a rejected key, which somebody may activate", async () => {
+  await using receiver = startSampleReceiver(reject);
   const posting = startPosting(receiver.url);
-  const refused = posting.nextSaid();
+  const entry = posting.nextEntry();
   posting.put(1);
-  await refused;
-  expect(posting.said[0]).toContain("refuses the key (401)");
-  receiver.answer = accept;
+  await entry;
+  expect(posting.logged[0]).toContain("the API key is unknown or inactive (401)");
+  receiver.respond = accept;
   posting.put(2);
   await receiver.received(2);
   await posting.stop();
 });
 
-test("a refused key is not tried at once, and a stop ends the pause and a request that are under way", async () => {
-  await using receiver = startSampleReceiver(refuse);
-  const waiting = startPosting(receiver.url, { refusedWaitMs: 600_000 });
-  const refused = waiting.nextSaid();
-  waiting.put(1);
-  await refused;
-  waiting.put(2);
-  // Long enough for a second request, if the pause were not kept.
-  await Bun.sleep(100);
-  expect(receiver.posts).toHaveLength(1);
-  expect(waiting.pauses).toEqual([]);
-  await waiting.stop();
+test("waits after a rejected key, and a stop ends the wait", async () => {
+  await using receiver = startSampleReceiver(reject);
+  const posting = startPosting(receiver.url, { rejectedWaitMs: 600_000 });
+  const entry = posting.nextEntry();
+  posting.put(1);
+  await entry;
+  posting.put(2);
+  // Sent after the samples were put, so it would arrive after a request without the wait.
+  await postSamples({ url: receiver.url, key }, samplesOf(3), endless);
+  expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOf(1) }, { gpus: samplesOf(3) }]);
+  expect(posting.backoffCalls).toEqual([]);
+  await posting.stop();
+});
 
-  receiver.answer = () => new Promise<Response>(() => undefined);
-  const requesting = startPosting(receiver.url);
-  requesting.put(1);
-  await receiver.received(2);
-  await requesting.stop();
-  expect(requesting.said).toEqual([]);
+test("a stop ends a running request without a log entry", async () => {
+  await using receiver = startSampleReceiver(() => new Promise<Response>(() => undefined));
+  const posting = startPosting(receiver.url);
+  posting.put(1);
+  await receiver.received(1);
+  await posting.stop();
+  expect(posting.logged).toEqual([]);
 });

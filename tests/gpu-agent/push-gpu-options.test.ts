@@ -21,14 +21,14 @@ function wrong(line: string, env = {}): string {
   throw new Error("was not refused");
 }
 
-test("an address and a key are enough", () => {
+test("requires only an address and a key", () => {
   expect(read(`--url http://gate:8080 --key ${key}`)).toEqual({
     help: false,
     script: false,
     once: false,
     intervalMs: 1000,
     gpuIdOffset: 0,
-    server: { url: "http://gate:8080/api/gpu-stats", key },
+    target: { url: "http://gate:8080/api/gpu-stats", key },
   });
 });
 
@@ -36,23 +36,23 @@ test.each([
   ["http://gate:8080/", "http://gate:8080/api/gpu-stats"],
   ["https://example.com/gate//", "https://example.com/gate/api/gpu-stats"],
   ["https://example.com/api/gpu-stats", "https://example.com/api/gpu-stats"],
-])("the address %s means %s", (url, endpoint) => {
-  expect(read(`--url ${url} --key ${key}`).server?.url).toBe(endpoint);
+])("the address %s gives the endpoint %s", (url, endpoint) => {
+  expect(read(`--url ${url} --key ${key}`).target?.url).toBe(endpoint);
 });
 
-test("the key may come from a file or the environment, and a flag wins", () => {
+test("reads the key from a file or the environment; an option wins", () => {
   const url = "--url http://gate";
-  expect(read(`${url} --key-file /etc/tollgate.key`).server?.key).toBe(key);
-  expect(read(url, { TOLLGATE_KEY: key }).server?.key).toBe(key);
-  expect(read(`${url} --key-file /etc/tollgate.key`, { TOLLGATE_KEY: "other" }).server?.key).toBe(key);
-  expect(read("", { TOLLGATE_KEY: key, TOLLGATE_URL: "http://gate" }).server?.url).toBe("http://gate/api/gpu-stats");
+  expect(read(`${url} --key-file /etc/tollgate.key`).target?.key).toBe(key);
+  expect(read(url, { TOLLGATE_KEY: key }).target?.key).toBe(key);
+  expect(read(`${url} --key-file /etc/tollgate.key`, { TOLLGATE_KEY: "other" }).target?.key).toBe(key);
+  expect(read("", { TOLLGATE_KEY: key, TOLLGATE_URL: "http://gate" }).target?.url).toBe("http://gate/api/gpu-stats");
 });
 
-test("what only prints needs neither address nor key", () => {
-  for (const flag of ["--help", "-h", "--script", "--dry-run"]) expect(read(flag).server).toBeUndefined();
+test("options that only print require neither address nor key", () => {
+  for (const flag of ["--help", "-h", "--script", "--dry-run"]) expect(read(flag).target).toBeUndefined();
 });
 
-test("interval and offset are read", () => {
+test("reads the interval and the offset", () => {
   expect(read("--dry-run --once --interval 0.25 --gpu-id-offset 64")).toMatchObject({
     once: true,
     intervalMs: 250,
@@ -66,21 +66,21 @@ test.each([
   ["--dry-run --interval 3601", "--interval"],
   ["--dry-run --gpu-id-offset 256", "--gpu-id-offset"],
   ["--dry-run --gpu-id-offset 1.5", "--gpu-id-offset"],
-  [`--key ${key}`, "--url is missing"],
-  [`--url gate:8080 --key ${key}`, "--url is not allowed"],
-  [`--url ftp://gate --key ${key}`, "--url is not allowed"],
-  [`--url http://user:secret@gate --key ${key}`, "--url is not allowed"],
-  ["--url http://gate", "the key is missing"],
-  ["--url http://gate --key-file /etc/empty", "the key is missing"],
-  ["--url http://gate --key-file /none", '--key-file: "/none" cannot be read'],
-  [`--url http://gate --key ${key} --key-file /etc/tollgate.key`, "not both"],
+  [`--key ${key}`, "--url: missing"],
+  [`--url gate:8080 --key ${key}`, "--url: its value is not allowed"],
+  [`--url ftp://gate --key ${key}`, "--url: its value is not allowed"],
+  [`--url http://user:secret@gate --key ${key}`, "--url: its value is not allowed"],
+  ["--url http://gate", "API key: missing"],
+  ["--url http://gate --key-file /etc/empty", "API key: missing"],
+  ["--url http://gate --key-file /none", '--key-file: cannot read "/none"'],
+  [`--url http://gate --key ${key} --key-file /etc/tollgate.key`, "--key: not allowed together with --key-file"],
   ["--url http://gate --key schlüssel", "visible ASCII"],
   ["--frequency 2", "--frequency"],
   ["--url", "--url"],
   [key, "unexpected argument"],
-])("%p is wrong usage, told in one line without a secret", (line, words) => {
+])("%p is wrong usage, reported in one line without a secret", (line, expected) => {
   const message = wrong(line);
-  expect(message).toContain(words);
+  expect(message).toContain(expected);
   expect(message).not.toContain("\n");
   for (const secret of [key, "secret", "schlüssel"]) expect(message).not.toContain(secret);
 });

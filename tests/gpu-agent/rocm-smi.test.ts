@@ -11,7 +11,7 @@ const radeon = {
   "Card Series": "Radeon RX 7900 XTX",
 };
 
-test("a discrete card is read, its memory in MiB", () => {
+test("reads a discrete card, with its memory in MiB", () => {
   expect(rocmSmiReadings(JSON.stringify({ card0: radeon, system: { "Driver version": "6.8" } }))).toEqual([
     {
       index: 0,
@@ -25,7 +25,7 @@ test("a discrete card is read, its memory in MiB", () => {
   ]);
 });
 
-test("the labels of other cards and releases are read alike", () => {
+test("reads the labels of other cards and releases", () => {
   const card = {
     "Device Name": "Phoenix3",
     "Card series": "N/A",
@@ -42,12 +42,12 @@ test("the labels of other cards and releases are read alike", () => {
   });
 });
 
-test("cards come in the order of their numbers", () => {
+test("sorts cards by number", () => {
   const text = JSON.stringify({ card10: radeon, card2: radeon });
   expect(rocmSmiReadings(text).map(({ index }) => index)).toEqual([2, 10]);
 });
 
-test("JSON of another shape holds no card", () => {
+test("JSON of another shape contains no card", () => {
   expect(rocmSmiReadings("[]")).toEqual([]);
   expect(rocmSmiReadings('{"card0":"none"}')).toEqual([]);
 });

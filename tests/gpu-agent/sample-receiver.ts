@@ -1,4 +1,4 @@
-/** One request as a receiver saw it. */
+/** One request as received. */
 export interface ReceivedPost {
   path: string;
   method: string;
@@ -10,15 +10,15 @@ export interface ReceivedPost {
 export interface SampleReceiver extends AsyncDisposable {
   url: string;
   posts: ReceivedPost[];
-  /** Resolves once so many posts have come. */
+  /** Resolves after this many posts. */
   received(count: number): Promise<void>;
-  answer: (post: ReceivedPost) => Response | Promise<Response>;
+  respond: (post: ReceivedPost) => Response | Promise<Response>;
 }
 
 export const accept = () => Response.json({ ok: true });
 
-/** The server's side of POST /api/gpu-stats on a free loopback port, which notes what comes. */
-export function startSampleReceiver(answer: SampleReceiver["answer"] = accept, port = 0): SampleReceiver {
+/** The server's side of POST /api/gpu-stats on a loopback port; records the requests. */
+export function startSampleReceiver(respond: SampleReceiver["respond"] = accept, port = 0): SampleReceiver {
   const waiting = new Set<{ count: number; done: () => void }>();
   const server = Bun.serve({
     port,
@@ -27,13 +27,13 @@ export function startSampleReceiver(answer: SampleReceiver["answer"] = accept, p
       const post = await readPost(request);
       receiver.posts.push(post);
       for (const waiter of waiting) if (receiver.posts.length >= waiter.count) waiter.done();
-      return receiver.answer(post);
+      return receiver.respond(post);
     },
   });
   const receiver: SampleReceiver = {
     url: `http://127.0.0.1:${server.port}`,
     posts: [],
-    answer,
+    respond,
     received(count) {
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add({ count, done: resolve });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createSampleSets } from "../../src/gpu-agent/sample-sets.ts";
 
-/** Long enough that a test which would need the silence to pass hangs until it fails. */
+/** A test that depends on this silence times out. */
 const never = 600_000;
 
 function collect(silenceMs = never) {
@@ -18,14 +18,14 @@ function collect(silenceMs = never) {
   return { sets, add, nextSet, end: () => grouping.end() };
 }
 
-test("a set ends when an index comes again", () => {
+test("a set ends when an index repeats", () => {
   const { sets, add, end } = collect();
   add(0, 1, 2, 0);
   expect(sets).toEqual([[0, 1, 2]]);
   end();
 });
 
-test("a set ends at the last GPU of the turn before, without waiting", () => {
+test("a set ends at the last GPU of the previous round, without a delay", () => {
   const { sets, add } = collect();
   add(0, 1, 2, 0, 1, 2);
   expect(sets).toEqual([
@@ -34,7 +34,7 @@ test("a set ends at the last GPU of the turn before, without waiting", () => {
   ]);
 });
 
-test("a single GPU's sets are one line each", () => {
+test("each line of a single GPU is a set", () => {
   const { sets, add, end } = collect();
   add(0, 0, 0);
   end();
@@ -49,7 +49,7 @@ test("a set ends after a silence", async () => {
   expect(sets).toEqual([[0, 1]]);
 });
 
-test("a GPU that drops out does not hold its set back longer than the silence", async () => {
+test("a GPU that drops out delays its set by no more than the silence", async () => {
   const { sets, add, nextSet } = collect(5);
   add(0, 1, 2, 0, 1, 2);
   const arrived = nextSet();
@@ -58,7 +58,7 @@ test("a GPU that drops out does not hold its set back longer than the silence", 
   expect(sets.at(-1)).toEqual([0, 1]);
 });
 
-test("a turn that a silence has split is whole again two turns later", async () => {
+test("a round that a silence split is whole again two rounds later", async () => {
   const { sets, add, nextSet } = collect(5);
   let arrived = nextSet();
   add(0, 1);
@@ -81,7 +81,7 @@ test("64 GPUs are one set", () => {
   expect(sets).toEqual([all, all]);
 });
 
-test("nothing is handed on where nothing came", () => {
+test("passes on no empty set", () => {
   const { sets, end } = collect();
   end();
   end();

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLogWriter } from "../../src/log/log-writer.ts";
 
-test("what comes in one turn of the event loop is written at once, in order", async () => {
+test("writes the lines of one tick in one call, in order", async () => {
   const written: string[] = [];
   const write = createLogWriter((text) => written.push(text));
   write("a\n");
@@ -16,7 +16,7 @@ test("what comes in one turn of the event loop is written at once, in order", as
   expect(written).toEqual(["a\nb\n", "c\n"]);
 });
 
-test("a program that ends in the same turn leaves nothing behind", async () => {
+test("writes pending lines when the program exits", async () => {
   const module = new URL("../../src/log/log-writer.ts", import.meta.url).href;
   const program = `
     const { createLogWriter } = await import(${JSON.stringify(module)});

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { clientResponseHeaders, upstreamRequestHeaders } from "../../src/proxy/headers.ts";
 
-const options = { keepLength: false, clientAddress: "192.0.2.7", upstreamApiKey: undefined };
+const options = { keepLength: false, requestId: "req-1", peerAddress: "192.0.2.7", upstreamApiKey: undefined };
 
 describe("upstreamRequestHeaders", () => {
   test.each([
@@ -37,11 +37,12 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.get("x-other")).toBe("2");
   });
 
-  test("asks for no compression and adds the client to X-Forwarded-For", () => {
+  test("asks for no compression, adds the client to X-Forwarded-For and names the request", () => {
     const incoming = new Headers({ "accept-encoding": "gzip", "x-forwarded-for": "198.51.100.1" });
     const headers = upstreamRequestHeaders(incoming, options);
     expect(headers.get("accept-encoding")).toBe("identity");
     expect(headers.get("x-forwarded-for")).toBe("198.51.100.1, 192.0.2.7");
+    expect(headers.get("x-request-id")).toBe("req-1");
   });
 
   test("presents the upstream's key in the place of the client's", () => {

@@ -2,25 +2,33 @@ import { expect, test } from "bun:test";
 import { trackRequest } from "../../src/proxy/request-tracker.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 
+const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
+
 test("a request finishes once, even if finish is called again", () => {
   const records: RequestRecord[] = [];
   let started = 0;
   let callbacks = 0;
   const observer = { started: () => void started++, finished: (record: RequestRecord) => void records.push(record) };
-  const tracker = trackRequest(observer, () => 0, "GET", "/v1/x");
+  const tracker = trackRequest(observer, () => 0, request);
   tracker.onFinished(() => callbacks++);
   tracker.status = 200;
   tracker.finish("completed");
   tracker.finish("upstream_failed", { code: "upstream_unreachable" });
   expect([started, callbacks, records.length]).toEqual([1, 1, 1]);
-  expect(records[0]).toMatchObject({ outcome: "completed", status: 200, code: undefined });
+  expect(records[0]).toMatchObject({
+    requestId: "req-1",
+    clientAddress: "192.0.2.7",
+    outcome: "completed",
+    status: 200,
+    code: undefined,
+  });
 });
 
 test("times count from the request's start, and the upstream's from when the request was sent to it", () => {
   const records: RequestRecord[] = [];
   const observer = { started: () => {}, finished: (record: RequestRecord) => void records.push(record) };
   let now = 1000;
-  const tracker = trackRequest(observer, () => now, "GET", "/v1/x");
+  const tracker = trackRequest(observer, () => now, request);
   const steps = [tracker.upstreamRequestSent, tracker.upstreamResponded, tracker.firstByte, tracker.firstByte];
   for (const step of steps) {
     now += 10;

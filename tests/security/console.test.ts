@@ -20,7 +20,7 @@ const isLive = async (cookie: string): Promise<boolean> =>
   (await fetch(`${gate.adminUrl}/api/keys`, { headers: { cookie } })).ok;
 
 describe("sessions:", () => {
-  test("cookie forgery: nothing but the very cookie that was signed is a session", async () => {
+  test("cookie forgery: only the cookie that was signed is a session", async () => {
     const value = gate.admin.cookie.slice("session=".length);
     const flipped = (at: number): string => value.slice(0, at) + (value[at] === "A" ? "B" : "A") + value.slice(at + 1);
     const forged = [
@@ -44,15 +44,15 @@ describe("sessions:", () => {
     expect(await isLive(gate.admin.cookie)).toBe(true);
   });
 
-  test("session fixation: a login never keeps the session that the browser came with", async () => {
+  test("session fixation: a login never keeps the session that the browser sent", async () => {
     const before = gate.admin.cookie;
-    const answer = await post(
+    const response = await post(
       "/api/login",
       { ...json, cookie: before },
       JSON.stringify({ username: "admin", password }),
     );
-    const [after] = answer.headers.getSetCookie();
-    expect(answer.status).toBe(200);
+    const [after] = response.headers.getSetCookie();
+    expect(response.status).toBe(200);
     expect(after).toStartWith("session=");
     expect(after?.split(";")[0]).not.toBe(before);
     const planted = await post(
@@ -67,8 +67,8 @@ describe("sessions:", () => {
 
 describe("CSRF", () => {
   const forged: [string, Record<string, string>, string][] = [
-    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "name=forged&_csrf="],
-    ["a form of plain text", { "content-type": "text/plain" }, '{"name":"forged"}'],
+    ["form fields", { "content-type": "application/x-www-form-urlencoded" }, "name=forged&_csrf="],
+    ["a plain-text form", { "content-type": "text/plain" }, '{"name":"forged"}'],
     [
       "a form with files",
       { "content-type": "multipart/form-data; boundary=b" },
@@ -76,27 +76,27 @@ describe("CSRF", () => {
     ],
     ["JSON without a token", json, '{"name":"forged"}'],
     ["JSON with an empty token", json, '{"name":"forged","_csrf":""}'],
-    ["JSON with null for a token", json, '{"name":"forged","_csrf":null}'],
-    ["JSON with a list for a token", json, '{"name":"forged","_csrf":[]}'],
-    ["a beacon without a type", {}, '{"name":"forged"}'],
+    ["JSON with null as the token", json, '{"name":"forged","_csrf":null}'],
+    ["JSON with a list as the token", json, '{"name":"forged","_csrf":[]}'],
+    ["a beacon without a content type", {}, '{"name":"forged"}'],
   ];
   test.each(forged)("by %s changes nothing", async (_, headers, body) => {
-    const answer = await post(
+    const response = await post(
       "/api/keys",
       { cookie: gate.admin.cookie, origin: "https://evil.example", ...headers },
       body,
     );
-    expect([403, 415]).toContain(answer.status);
+    expect([403, 415]).toContain(response.status);
     expect((await gate.admin.listKeys()).map(({ name }) => name)).not.toContain("forged");
   });
 
-  test("by the token of another session changes nothing", async () => {
+  test("with the token of another session changes nothing", async () => {
     const other = await logIn(gate.adminUrl, "admin", password);
     const headers = { cookie: gate.admin.cookie, "x-csrf-token": other.csrfToken, ...json };
     expect((await post("/api/keys", headers, '{"name":"forged"}')).status).toBe(403);
   });
 
-  test("by a link changes nothing: no GET writes", async () => {
+  test("by a link changes nothing, since no GET writes", async () => {
     const before = JSON.stringify(await gate.admin.listKeys());
     for (const path of [
       "/api/keys?name=forged",
@@ -112,7 +112,7 @@ describe("CSRF", () => {
 });
 
 describe("pages:", () => {
-  test.each(["/", "/keys", "/assets/none.js"])("clickjacking: %s may be framed by nobody", async (path) => {
+  test.each(["/", "/keys", "/assets/none.js"])("clickjacking: no site may frame %s", async (path) => {
     const { headers } = await fetch(gate.adminUrl + path);
     expect(headers.get("x-frame-options") ?? "DENY").toBe("DENY");
     expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
@@ -133,7 +133,7 @@ describe("pages:", () => {
     "/assets/..%00/package.json",
     "/tollgate.db",
     "/secret_key",
-  ])("path traversal in assets: %s gives no file", async (target) => {
+  ])("path traversal in assets: %s does not return a file", async (target) => {
     const client = await connectRaw(gate.adminUrl);
     client.request("GET", target);
     const { status } = await client.head();
@@ -144,21 +144,21 @@ describe("pages:", () => {
   });
 });
 
-/** The middle of several durations, which a loaded machine moves least. */
+/** Load on the machine changes the median least. */
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
 
 async function medianMs(times: number, act: () => Promise<unknown>): Promise<number> {
   const durations: number[] = [];
-  for (let turn = 0; turn < times; turn++) {
-    const begun = performance.now();
+  for (let round = 0; round < times; round++) {
+    const startedAt = performance.now();
     await act();
-    durations.push(performance.now() - begun);
+    durations.push(performance.now() - startedAt);
   }
   return median(durations);
 }
 
 describe("timing", () => {
-  test("of login: an unknown user costs as much work as a wrong password", async () => {
+  test("of login: an unknown username takes as long as a wrong password", async () => {
     await using fresh = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
     const attempt = (username: string) => (): Promise<Response> =>
       fetch(`${fresh.adminUrl}/api/login`, {
@@ -166,16 +166,16 @@ describe("timing", () => {
         headers: json,
         body: JSON.stringify({ username, password: "wrong" }),
       });
-    // Ten a minute are verified; one was the login of the test's own session.
+    // The limit is ten attempts a minute, and starting the server used one.
     const known = await medianMs(4, attempt("admin"));
     const unknown = await medianMs(4, attempt("nobody"));
-    // The hash takes tens of milliseconds; without it an answer takes one or two.
+    // The hash takes tens of milliseconds; without it a login takes one or two.
     expect(unknown).toBeGreaterThan(known / 3);
     expect(known).toBeGreaterThan(unknown / 3);
   });
 
-  test("of token comparison: where two secrets begin to differ makes no difference", async () => {
-    // Large enough that a comparison that stops early would be done at once.
+  test("of token comparison: the time does not depend on the position of the first difference", async () => {
+    // So large that a comparison that stops early would be measurably faster.
     const secret = "x".repeat(8 * 1024 * 1024);
     const compare = (other: string) => (): Promise<boolean> => Promise.resolve(equalSecrets(secret, other));
     const early = await medianMs(7, compare(`y${secret.slice(1)}`));
@@ -183,12 +183,12 @@ describe("timing", () => {
     expect(early / late).toBeWithin(0.25, 4);
   });
 
-  test("of token comparison: a CSRF token that is right but for its end is as wrong as any other", async () => {
+  test("of token comparison: a CSRF token that differs only at its end is refused", async () => {
     const { csrfToken, cookie } = gate.admin;
     const nearly = csrfToken.slice(0, -1) + (csrfToken.endsWith("0") ? "1" : "0");
     for (const token of [nearly, csrfToken.slice(0, -1), `${csrfToken}0`, "f".repeat(csrfToken.length)]) {
-      const answer = await post("/api/keys", { cookie, "x-csrf-token": token, ...json }, '{"name":"forged"}');
-      expect([answer.status, await answer.json()]).toEqual([403, { error: "CSRF token missing or invalid" }]);
+      const response = await post("/api/keys", { cookie, "x-csrf-token": token, ...json }, '{"name":"forged"}');
+      expect([response.status, await response.json()]).toEqual([403, { error: "CSRF token missing or invalid" }]);
     }
   });
 });

@@ -26,7 +26,7 @@ const sampleCount = async ({ engine }: TestEngine) =>
   (await engine.rows<{ samples: number }>(sql`select count(*) as samples from gpu_samples`))[0]?.samples;
 
 onEachEngine(({ openTestEngine }) => {
-  test("the latest sample of each GPU is shown, by its number, with what was not sent as null", async () => {
+  test("the latest sample of each GPU is returned, ordered by GPU, with null for what was not sent", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(1, 300), reading(0, 100)]);
     const bare: GpuReading = {
@@ -48,7 +48,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(latest.every(({ id }) => Number.isSafeInteger(id))).toBe(true);
   });
 
-  test("power is the highest sum over all GPUs of one sample, not the sum of their highest", async () => {
+  test("power is the highest total of one push, not the total of the highest readings", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(0, 100), reading(1, 300)]);
     await add(opened, now + 1000, [reading(0, 350), reading(1, 20)]);
@@ -56,7 +56,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await powers(opened)).toEqual([400]);
   });
 
-  test("samples that come in the same millisecond are neither added up nor replaced", async () => {
+  test("pushes of the same millisecond are neither added up nor replaced", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(0, 300)]);
     await add(opened, now, [reading(0, 200)]);
@@ -66,14 +66,14 @@ onEachEngine(({ openTestEngine }) => {
     expect((await opened.store.gpu.latest()).map(({ powerDrawW }) => powerDrawW)).toEqual([200, 250]);
   });
 
-  test("of a GPU that one sample names twice, the last reading holds", async () => {
+  test("if a push names a GPU twice, its last reading counts", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(0, 300), reading(0, 100)]);
     expect(await powers(opened)).toEqual([100]);
     expect(await opened.store.gpu.latest()).toMatchObject([{ gpuId: 0, powerDrawW: 100 }]);
   });
 
-  test("a power bucket begins at a floor of Seoul's minutes and may lie partly before the window", async () => {
+  test("a power bucket starts at a multiple of its length in Seoul time and may start before the window", async () => {
     await using opened = await openTestEngine();
     await add(opened, now - 2 * 3_600_000, [reading(0, 900)]);
     await add(opened, now, [reading(0, 100)]);
@@ -83,7 +83,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await powers(opened, 1)).toEqual([900, 100, 200]);
   });
 
-  test("samples older than seven days go with the next one; their power stays for thirty days", async () => {
+  test("a push deletes samples older than seven days; their power is kept for thirty days", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(0, 500), reading(7, 1)]);
     await add(opened, now + 7 * dayMs, [reading(0, 100)]);
@@ -100,7 +100,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await powers(opened, 1440, 0)).toEqual([100, 100]);
   });
 
-  test("after a standstill, one sample deletes ten seconds' worth and the next ones the rest", async () => {
+  test("after a long pause, one push deletes ten seconds of samples and the next ones the rest", async () => {
     await using opened = await openTestEngine();
     for (let second = 0; second < 60; second++) await add(opened, now + second * 1000, [reading(0, 1)]);
     const later = now + 8 * dayMs;
@@ -110,7 +110,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await sampleCount(opened)).toBe(6);
   });
 
-  test("a sample of which every GPU was skipped still prunes, and counts as a use of its key", async () => {
+  test("a push without any valid reading still prunes and counts as a use of its key", async () => {
     await using opened = await openTestEngine();
     await createKeys(opened.store, ["pusher"]);
     await add(opened, now, [reading(0, 1)]);
@@ -120,7 +120,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await opened.store.keys.list()).toMatchObject([{ lastUsedAt: now + 8 * dayMs, requestCount: 0 }]);
   });
 
-  test("the pusher's last_used_at moves once a minute at most", async () => {
+  test("last_used_at of the key that pushes moves at most once a minute", async () => {
     await using opened = await openTestEngine();
     await createKeys(opened.store, ["pusher"]);
     await add(opened, now, [reading(0, 1)]);

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { createKeys, readReport, usageCount, type DailyRow, onEachEngine } from "./test-store.ts";
+import { createKeys, readReport, usageIncrement, type DailyRow, onEachEngine } from "./test-store.ts";
 
 onEachEngine(({ openTestStore }) => {
-  test("a key is found from its creation until it is switched off, and again when it is switched on", async () => {
+  test("a key is found until it is switched off, and again after it is switched on", async () => {
     await using opened = await openTestStore();
     const { keys } = opened.store;
     const created = await keys.create({ name: "ci", key: "secret", createdAt: 1234 });
@@ -25,19 +25,19 @@ onEachEngine(({ openTestStore }) => {
     expect(await keys.findActive("secret")).toEqual({ id: 1 });
   });
 
-  test("keys are listed by id, all or those behind one of them", async () => {
+  test("keys are listed by id, either all of them or a page after one of them", async () => {
     await using opened = await openTestStore();
     const { keys } = opened.store;
     await createKeys(opened.store, ["a", "b", "c", "d"]);
     await keys.delete(2);
-    const names = async (page?: { after: number; most: number }) => (await keys.list(page)).map(({ name }) => name);
+    const names = async (page?: { after: number; limit: number }) => (await keys.list(page)).map(({ name }) => name);
     expect(await names()).toEqual(["a", "c", "d"]);
-    expect(await names({ after: 0, most: 2 })).toEqual(["a", "c"]);
-    expect(await names({ after: 3, most: 2 })).toEqual(["d"]);
-    expect(await names({ after: 4, most: 2 })).toEqual([]);
+    expect(await names({ after: 0, limit: 2 })).toEqual(["a", "c"]);
+    expect(await names({ after: 3, limit: 2 })).toEqual(["d"]);
+    expect(await names({ after: 4, limit: 2 })).toEqual([]);
   });
 
-  test("a key that exists is a collision, and the other stays as it was", async () => {
+  test("creating a key that exists is a collision and changes nothing", async () => {
     await using opened = await openTestStore();
     const { keys } = opened.store;
     await keys.create({ name: "a", key: "same", createdAt: 0 });
@@ -45,7 +45,7 @@ onEachEngine(({ openTestStore }) => {
     expect((await keys.list()).map(({ id, name }) => [id, name])).toEqual([[1, "a"]]);
   });
 
-  test("the id of a deleted key never comes back, not even after a restart", async () => {
+  test("the id of a deleted key is not reused, not even after a restart", async () => {
     await using first = await openTestStore();
     await createKeys(first.store, ["a", "b"]);
     expect(await first.store.keys.delete(2)).toBe(true);
@@ -54,11 +54,11 @@ onEachEngine(({ openTestStore }) => {
     expect(await createKeys(second.store, ["c"])).toEqual([3]);
   });
 
-  test("a deleted key is gone, and its usage rows keep the name it had last", async () => {
+  test("a deleted key is not found, and its usage rows keep its last name", async () => {
     await using opened = await openTestStore();
     const { keys, usage } = opened.store;
     const [id = 0] = await createKeys(opened.store, ["old name"]);
-    await usage.add([usageCount({ keyId: id, minute: 29_000_000 })]);
+    await usage.add([usageIncrement({ keyId: id, minute: 29_000_000 })]);
     await keys.update(id, { name: 'last "name" 이름' });
     expect(await keys.delete(id)).toBe(true);
     expect(await keys.delete(id)).toBe(false);
@@ -69,20 +69,20 @@ onEachEngine(({ openTestStore }) => {
     ]);
   });
 
-  test("a key that does not exist is neither updated nor deleted", async () => {
+  test("updating or deleting a key that does not exist changes nothing", async () => {
     await using opened = await openTestStore();
     expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
     expect(await opened.store.keys.delete(7)).toBe(false);
   });
 
-  test("the keys that are switched on are counted", async () => {
+  test("only the keys that are switched on are counted as active", async () => {
     await using opened = await openTestStore();
     await createKeys(opened.store, ["a", "b", "c"]);
     await opened.store.keys.update(2, { isActive: false });
     expect(await opened.store.keys.countActive()).toBe(2);
   });
 
-  test("what a stranger sends as a key is looked up as it is", async () => {
+  test("any text can be looked up as a key", async () => {
     await using opened = await openTestStore();
     await createKeys(opened.store, ["a"]);
     for (const key of ["", "' or 1=1 --", "%", "\0", "x".repeat(100_000), "🔑"]) {

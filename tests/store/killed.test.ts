@@ -6,30 +6,30 @@ const rounds = 20;
 const concurrency = 16;
 const program = `${import.meta.dir}/counting-program.ts`;
 
-/** @returns how many receipts the program was told are recorded, before SIGKILL ended it */
-async function countUntilKilled(dataDir: string, acks: number): Promise<number> {
+/** @returns the number of events that the program reported as recorded before SIGKILL */
+async function countUntilKilled(dataDir: string, minRecorded: number): Promise<number> {
   const child = Bun.spawn([process.execPath, program, dataDir, String(concurrency)], {
     stdout: "pipe",
     stderr: "inherit",
   });
-  let seen = 0;
+  let recorded = 0;
   for await (const bytes of child.stdout) {
-    seen += bytes.length;
-    if (seen >= acks) child.kill("SIGKILL");
+    recorded += bytes.length;
+    if (recorded >= minRecorded) child.kill("SIGKILL");
   }
   expect(await child.exited).not.toBe(0);
-  return seen;
+  return recorded;
 }
 
-test("whatever was recorded is still counted after kill -9, twenty times over", async () => {
+test("every recorded event is still counted after kill -9, in twenty rounds", async () => {
   using folder = createTempFolder();
-  let acknowledged = 0;
+  let recorded = 0;
   for (let round = 1; round <= rounds; round++) {
-    acknowledged += await countUntilKilled(folder.path, 1 + round * 17);
+    recorded += await countUntilKilled(folder.path, 1 + round * 17);
     await using opened = await openTestStore(Date.now, folder);
     const total = await opened.store.usage.sumOfKeys();
-    expect(total.requestCount).toBeGreaterThanOrEqual(acknowledged);
-    expect(total.requestCount).toBeLessThanOrEqual(acknowledged + round * concurrency);
+    expect(total.requestCount).toBeGreaterThanOrEqual(recorded);
+    expect(total.requestCount).toBeLessThanOrEqual(recorded + round * concurrency);
     expect(total.inputTokens).toBe(total.requestCount * 3);
     const minutes = await opened.store.usage.sumOfMinutes(0, 100_000_000);
     const days = await readReport<DailyRow>(opened.store.usage.daily("2020-01-01"));

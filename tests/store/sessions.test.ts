@@ -13,7 +13,7 @@ onEachEngine(({ openTestStore }) => {
     expect(await sessions.find("other", 0)).toBeUndefined();
   });
 
-  test("a session that is extended lives longer with the same token", async () => {
+  test("a session that is extended expires later and keeps its token", async () => {
     await using opened = await openTestStore(() => 0);
     const { sessions } = opened.store;
     await sessions.create("hash", session);
@@ -21,7 +21,7 @@ onEachEngine(({ openTestStore }) => {
     expect(await sessions.find("hash", 15_000)).toEqual({ ...session, expiresAt: 20_000 });
   });
 
-  test("a session that was ended is dead, and so are all after a new password", async () => {
+  test("a deleted session is not found, and none is after all are deleted", async () => {
     await using opened = await openTestStore(() => 0);
     const { sessions } = opened.store;
     for (const hash of ["a", "b", "c"]) await sessions.create(hash, session);
@@ -32,19 +32,19 @@ onEachEngine(({ openTestStore }) => {
     expect(await found()).toEqual([undefined, undefined, undefined]);
   });
 
-  test("a new session clears away those that expired", async () => {
+  test("creating a session deletes the expired ones", async () => {
     let now = 0;
     await using opened = await openTestStore(() => now);
     const { sessions } = opened.store;
     await sessions.create("old", session);
     now = 10_000;
     await sessions.create("new", { ...session, expiresAt: 30_000 });
-    // Had the row stayed, looking at an earlier moment would show it.
+    // If the row still existed, it would be found at an earlier time.
     expect(await sessions.find("old", 0)).toBeUndefined();
     expect(await sessions.find("new", 0)).toBeDefined();
   });
 
-  test("the eleventh login attempt within a minute waits until the first is a minute old", async () => {
+  test("the eleventh login attempt within a minute must wait until the first is a minute old", async () => {
     await using opened = await openTestStore();
     const { sessions } = opened.store;
     const attempt = (now: number) => sessions.countLoginAttempt("10.0.0.1", now);
@@ -55,7 +55,7 @@ onEachEngine(({ openTestStore }) => {
     expect(await attempt(61_001)).toBe(99);
   });
 
-  test("an address waits for itself alone", async () => {
+  test("login attempts of one address do not delay another", async () => {
     await using opened = await openTestStore();
     const { sessions } = opened.store;
     for (let n = 0; n < 10; n++) await sessions.countLoginAttempt("10.0.0.1", 1000);
@@ -63,7 +63,7 @@ onEachEngine(({ openTestStore }) => {
     expect(await sessions.countLoginAttempt("10.0.0.2", 1000)).toBe(0);
   });
 
-  test("attempts at two processes on one database count together, however close they come", async () => {
+  test("concurrent login attempts at two processes on one database count together", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     const waits = await Promise.all(
@@ -72,7 +72,7 @@ onEachEngine(({ openTestStore }) => {
     expect(waits.filter((wait) => wait === 0)).toHaveLength(10);
   });
 
-  test("a clock that was set back locks nobody out", async () => {
+  test("a clock that is set back does not lock an address out", async () => {
     await using opened = await openTestStore();
     const { sessions } = opened.store;
     for (let n = 0; n < 10; n++) await sessions.countLoginAttempt("10.0.0.1", 900_000);

@@ -2,16 +2,16 @@ import { expect, test } from "bun:test";
 import { onEachEngine } from "./test-store.ts";
 
 onEachEngine(({ openTestStore }) => {
-  test("a setting holds what was set last", async () => {
+  test("a setting has the value that was set last", async () => {
     await using opened = await openTestStore();
     const { settings } = opened.store;
-    expect(await settings.get("name")).toBeUndefined();
+    expect(await settings.find("name")).toBeUndefined();
     await settings.set("name", "one");
     await settings.set("name", "two");
-    expect(await settings.get("name")).toBe("two");
+    expect(await settings.find("name")).toBe("two");
   });
 
-  test("of two processes that set a setting for the first time, both get the same value", async () => {
+  test("two processes that set a setting for the first time get the same value", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     const values = await Promise.all([
@@ -19,6 +19,6 @@ onEachEngine(({ openTestStore }) => {
       two.store.settings.setIfAbsent("name", "two"),
     ]);
     expect(values[0]).toBe(values[1] ?? "");
-    expect(await one.store.settings.get("name")).toBe(values[0] ?? "");
+    expect(await one.store.settings.find("name")).toBe(values[0] ?? "");
   });
 });

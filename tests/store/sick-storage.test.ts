@@ -10,7 +10,7 @@ import { createKeys, memoryLog, openTestEngine, openTestStore } from "./test-sto
 const record = (ledger: Ledger, n = 0) =>
   ledger.record({ keyId: 1, closedAt: Date.now() + n, inputTokens: 3, outputTokens: 2 });
 
-test("while another program locks the file, keys are found, counts wait, and all are written afterwards", async () => {
+test("while another program locks the database, keys are found and usage is buffered, then written", async () => {
   await using opened = await openTestStore();
   const { store, file, entries } = opened;
   await createKeys(store, ["a"]);
@@ -18,16 +18,14 @@ test("while another program locks the file, keys are found, counts wait, and all
   using other = new Database(file);
   other.run("BEGIN EXCLUSIVE");
 
-  const begun = performance.now();
   await record(ledger);
-  expect(performance.now() - begun).toBeLessThan(1900);
   for (let n = 0; n < 100; n++) await record(ledger);
   expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
   expect(ledger.waiting()).toMatchObject({ requests: 101, keys: 1 });
-  const refused = store.keys.create({ name: "b", key: "b", createdAt: 0 });
-  await expect(refused).rejects.toThrow("another program keeps the database locked (SQLITE_BUSY)");
-  await expect(refused).rejects.toBeInstanceOf(StorageError);
-  await expect(store.checkWritable()).rejects.toThrow("another program keeps the database locked");
+  const created = store.keys.create({ name: "b", key: "b", createdAt: 0 });
+  await expect(created).rejects.toThrow("another program has locked the database (SQLITE_BUSY)");
+  await expect(created).rejects.toBeInstanceOf(StorageError);
+  await expect(store.checkWritable()).rejects.toThrow("another program has locked the database");
 
   other.run("ROLLBACK");
   await until(() => ledger.waiting().requests === 0);
@@ -37,12 +35,12 @@ test("while another program locks the file, keys are found, counts wait, and all
   expect(entries).toEqual([]);
 }, 30_000);
 
-test("while the disk is full, reads go on and counts wait; with room again everything is written", async () => {
+test("while the disk is full, reads succeed and usage is buffered, then written", async () => {
   await using opened = await openTestEngine();
   const { store, engine } = opened;
   await createKeys(store, ["a"]);
   const { log, entries } = memoryLog();
-  // The engine of this test has no queue in front: the ledger's flushes alone use it meanwhile.
+  // Calls to this engine must not overlap: until the ledger is done, nothing else uses it.
   const add = async (...args: Parameters<typeof store.usage.add>) => {
     try {
       await store.usage.add(...args);
@@ -50,7 +48,7 @@ test("while the disk is full, reads go on and counts wait; with room again every
       throw toStorageError(error);
     }
   };
-  const ledger = createLedger({ store: { add }, clock: Date.now, log, firstRetryMs: 10, slowestRetryMs: 10 });
+  const ledger = createLedger({ store: { add }, clock: Date.now, log, firstRetryMs: 10, maxRetryMs: 10 });
   await engine.rows(sql`pragma max_page_count = 1`);
   await Promise.all(Array.from({ length: 5000 }, (_, n) => record(ledger, n * 60_000)));
   expect(entries).toMatchObject([{ level: "warn", reason: "the disk is full (SQLITE_FULL)" }]);
@@ -65,8 +63,8 @@ test("while the disk is full, reads go on and counts wait; with room again every
   expect(await store.usage.sumOfMinutes(0, 100_000_000)).toMatchObject({ requestCount: 5000 });
 });
 
-/** Remembers each Worker that is started, so that a test can end one as a fault would. */
-function watchWorkers(): { started: Worker[] } & Disposable {
+/** Collects the Workers that are started, so that a test can terminate one. */
+function collectWorkers(): { started: Worker[] } & Disposable {
   const RealWorker = globalThis.Worker;
   const started: Worker[] = [];
   globalThis.Worker = class extends RealWorker {
@@ -83,23 +81,23 @@ function watchWorkers(): { started: Worker[] } & Disposable {
   };
 }
 
-test("a storage thread that dies is started again; open calls fail, keys are found meanwhile, no count is lost", async () => {
-  using workers = watchWorkers();
+test("a storage thread that stops is restarted: pending calls fail, keys are found, no usage is lost", async () => {
+  using workers = collectWorkers();
   await using opened = await openTestStore();
   const { store, entries } = opened;
   await createKeys(store, ["a"]);
   const ledger = createLedger({ store: store.usage, clock: Date.now, log: memoryLog().log });
   let recorded = 0;
-  for (let life = 0; life < 3; life++) {
+  for (let round = 0; round < 3; round++) {
     for (let n = 0; n < 20; n++, recorded++) await record(ledger);
-    const answer = store.keys.list();
-    const counting = Array.from({ length: 10 }, () => record(ledger));
-    recorded += counting.length;
+    const listed = store.keys.list();
+    const recording = Array.from({ length: 10 }, () => record(ledger));
+    recorded += recording.length;
     workers.started.at(-1)?.terminate();
-    await expect(answer).rejects.toBeInstanceOf(StorageError);
+    await expect(listed).rejects.toBeInstanceOf(StorageError);
     await expect(store.keys.list()).rejects.toThrow("the storage thread is not running");
     expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
-    await Promise.all(counting);
+    await Promise.all(recording);
     await until(() => ledger.waiting().requests === 0);
   }
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: recorded });
@@ -108,12 +106,12 @@ test("a storage thread that dies is started again; open calls fail, keys are fou
   await ledger.close();
 });
 
-test("a report that is being read when the storage thread dies breaks off instead of ending early", async () => {
-  using workers = watchWorkers();
+test("a report fails, rather than ending early, if the storage thread stops while it is read", async () => {
+  using workers = collectWorkers();
   await using opened = await openTestStore();
   await createKeys(opened.store, ["a"]);
   const minute = Math.floor(Date.now() / 60_000);
-  const counts = Array.from({ length: 5000 }, (_, n) => ({
+  const increments = Array.from({ length: 5000 }, (_, n) => ({
     keyId: 1,
     minute: minute - n,
     requestCount: 1,
@@ -121,7 +119,7 @@ test("a report that is being read when the storage thread dies breaks off instea
     outputTokens: 1,
     lastClosedAt: 0,
   }));
-  await opened.store.usage.add(counts);
+  await opened.store.usage.add(increments);
   const slices = opened.store.usage.history({ since: 0, bucketMinutes: 1 })[Symbol.asyncIterator]();
   expect((await slices.next()).done).toBe(false);
   workers.started.at(-1)?.terminate();

@@ -2,7 +2,8 @@ import { describe } from "bun:test";
 import type { WallClock } from "../../src/time/clock.ts";
 import { createLog } from "../../src/log/log.ts";
 import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
-import { databaseFile, openStore } from "../../src/store/sqlite/open.ts";
+import { openStore } from "../../src/store/open.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import type { Store, UsageIncrement } from "../../src/store/store.ts";
@@ -16,19 +17,19 @@ export interface LogEntry {
   reason?: string;
 }
 
-/** A log that is read by the test. */
+/** A log whose entries the test reads. */
 export function memoryLog() {
   const entries: LogEntry[] = [];
   const write = (line: string): void => void entries.push(JSON.parse(line));
   return { entries, log: createLog({ level: "debug", format: "json", clock: () => 0, write }) };
 }
 
-/** A whole store on a database of its own. */
+/** A store on a database of its own. */
 export interface TestStore extends AsyncDisposable {
   store: Store;
-  /** What it logged. */
+  /** What the store has logged. */
   entries: LogEntry[];
-  /** Another one on the same database, as of another process or after a restart. */
+  /** Opens another store on the same database, like another process or a restart. */
   openAnother(): Promise<TestStore>;
 }
 
@@ -37,9 +38,12 @@ export interface SqliteTestStore extends TestStore {
   file: string;
 }
 
-/** A whole store, Worker and all, in a folder of its own unless one is given. */
-export async function openTestStore(clock: WallClock = Date.now, given?: TempFolder): Promise<SqliteTestStore> {
-  const folder = given ?? createTempFolder();
+/** A store with its Worker, in a folder of its own unless the caller passes one. */
+export async function openTestStore(
+  clock: WallClock = Date.now,
+  existingFolder?: TempFolder,
+): Promise<SqliteTestStore> {
+  const folder = existingFolder ?? createTempFolder();
   const { entries, log } = memoryLog();
   const store = await openStore({ dataDir: folder.path, clock, log });
   return {
@@ -50,12 +54,12 @@ export async function openTestStore(clock: WallClock = Date.now, given?: TempFol
     openAnother: () => openTestStore(clock, folder),
     async [Symbol.asyncDispose]() {
       await store.close();
-      if (given === undefined) folder.remove();
+      if (existingFolder === undefined) folder.remove();
     },
   };
 }
 
-/** The queries alone, in this thread, on an empty database. */
+/** Only the queries, in this thread, on an empty database. */
 export interface TestEngine extends AsyncDisposable {
   store: SqlStore;
   engine: Engine;
@@ -79,7 +83,7 @@ interface TestStores {
   openTestEngine(clock?: WallClock): Promise<TestEngine>;
 }
 
-/** The same tests on SQLite and on PostgreSQL. */
+/** Runs the same tests on SQLite and on PostgreSQL. */
 export function onEachEngine(tests: (stores: TestStores) => void): void {
   describe("on SQLite", () => tests({ openTestStore, openTestEngine }));
   describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () =>
@@ -91,7 +95,7 @@ export async function createKeys(store: Pick<Store, "keys">, names: readonly str
   const ids: number[] = [];
   for (const name of names) {
     const created = await store.keys.create({ name, key: `secret of ${name}`, createdAt: 0 });
-    if (created === "collision") throw new Error(`There is a key of ${name} already`);
+    if (created === "collision") throw new Error(`The key of ${name} already exists`);
     ids.push(created.id);
   }
   return ids;
@@ -108,17 +112,19 @@ export interface DailyRow {
 
 export type HistoryPoint = Omit<DailyRow, "date"> & { bucket_start: string };
 
-/** A report whole, as the API would send it. */
+/** A whole report, as the API sends it. */
 export async function readReport<Row>(slices: AsyncIterable<Uint8Array>): Promise<Row[]> {
   const parts: Uint8Array[] = [];
   for await (const slice of slices) parts.push(slice);
   return JSON.parse(`[${Buffer.concat(parts).toString()}]`) as Row[];
 }
 
-export const usageCount = (count: Partial<UsageIncrement> & { keyId: number; minute: number }): UsageIncrement => ({
+export const usageIncrement = (
+  fields: Partial<UsageIncrement> & { keyId: number; minute: number },
+): UsageIncrement => ({
   requestCount: 1,
   inputTokens: 10,
   outputTokens: 2,
-  lastClosedAt: count.minute * 60_000,
-  ...count,
+  lastClosedAt: fields.minute * 60_000,
+  ...fields,
 });

@@ -3,44 +3,44 @@ import { createLedger } from "../../src/ledger.ts";
 import { createKeys, readReport, type DailyRow, onEachEngine } from "./test-store.ts";
 
 onEachEngine(({ openTestStore }) => {
-  test("two servers on one database file count exactly, together", async () => {
+  test("two stores on one database count every event once", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     const ids = await createKeys(one.store, ["a", "b", "c"]);
-    const receiptsEach = 1500;
+    const eventsEach = 1500;
 
     await Promise.all(
       [one, two].map(async ({ store, entries }) => {
         const ledger = createLedger({ store: store.usage, clock: Date.now, log: silent });
-        const clients = ids.map(async (keyId) => {
-          for (let n = 0; n < receiptsEach; n++) {
+        const recording = ids.map(async (keyId) => {
+          for (let n = 0; n < eventsEach; n++) {
             await ledger.record({ keyId, closedAt: Date.now(), inputTokens: n, outputTokens: 1 });
           }
         });
-        await Promise.all(clients);
+        await Promise.all(recording);
         await ledger.close();
         expect(entries).toEqual([]);
       }),
     );
 
-    const inputEach = receiptsEach * (receiptsEach - 1);
+    const inputEach = eventsEach * (eventsEach - 1);
     expect(await two.store.keys.list()).toEqual(
       ids.map((id) =>
         expect.objectContaining({
           id,
-          requestCount: receiptsEach * 2,
+          requestCount: eventsEach * 2,
           inputTokens: inputEach,
-          outputTokens: receiptsEach * 2,
+          outputTokens: eventsEach * 2,
         }),
       ),
     );
-    const total = { requestCount: receiptsEach * 6, inputTokens: inputEach * 3, outputTokens: receiptsEach * 6 };
+    const total = { requestCount: eventsEach * 6, inputTokens: inputEach * 3, outputTokens: eventsEach * 6 };
     expect(await one.store.usage.sumOfMinutes(0, 100_000_000)).toEqual(total);
     const days = await readReport<DailyRow>(one.store.usage.daily("2020-01-01"));
     expect(days.reduce((sum, day) => sum + day.input_tokens, 0)).toBe(total.inputTokens);
   });
 
-  test("a key that one server switches off is refused by the other at once", async () => {
+  test("a key that one store switches off is refused by the other at once", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     await createKeys(one.store, ["a"]);

@@ -1,22 +1,22 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
-import { createKeys, type DailyRow, readReport, usageCount, onEachEngine } from "./test-store.ts";
+import { createKeys, type DailyRow, readReport, usageIncrement, onEachEngine } from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
 
 onEachEngine(({ openTestEngine }) => {
-  test("counts reach the key's totals, its days of Seoul and its minutes", async () => {
+  test("usage is added to the totals of the key, its days in Seoul time and its minutes", async () => {
     await using opened = await openTestEngine(clock);
     const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
     const { usage, keys } = opened.store;
     await usage.add([
-      usageCount({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
-      usageCount({ keyId: a, minute: midnight }),
-      usageCount({ keyId: b, minute: midnight }),
+      usageIncrement({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
+      usageIncrement({ keyId: a, minute: midnight }),
+      usageIncrement({ keyId: b, minute: midnight }),
     ]);
-    await usage.add([usageCount({ keyId: a, minute: midnight })]);
+    await usage.add([usageIncrement({ keyId: a, minute: midnight })]);
 
     expect(await usage.sumOfDay("2026-05-01")).toEqual({ requestCount: 2, inputTokens: 100, outputTokens: 20 });
     expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 3, inputTokens: 30, outputTokens: 6 });
@@ -28,11 +28,11 @@ onEachEngine(({ openTestEngine }) => {
     ]);
   });
 
-  test("any stretch of minutes sums up, whichever hours it cuts", async () => {
+  test("any range of minutes is summed exactly, even if it starts or ends within an hour", async () => {
     await using opened = await openTestEngine(clock);
     const { usage } = opened.store;
     const minutes = Array.from({ length: 200 }, (_, n) => midnight + n);
-    await usage.add(minutes.map((minute) => usageCount({ keyId: 1, minute })));
+    await usage.add(minutes.map((minute) => usageIncrement({ keyId: 1, minute })));
     for (const [from, to] of [
       [0, 200],
       [0, 1],
@@ -48,11 +48,11 @@ onEachEngine(({ openTestEngine }) => {
     }
   });
 
-  test("last_used_at moves once a minute at most, and never back", async () => {
+  test("last_used_at moves at most once a minute and never back", async () => {
     await using opened = await openTestEngine(clock);
     const [id = 0] = await createKeys(opened.store, ["a"]);
     const usedAt = async (lastClosedAt: number) => {
-      await opened.store.usage.add([usageCount({ keyId: id, minute: 29_000_000, lastClosedAt })]);
+      await opened.store.usage.add([usageIncrement({ keyId: id, minute: 29_000_000, lastClosedAt })]);
       return (await opened.store.keys.list())[0]?.lastUsedAt;
     };
     expect(await usedAt(1_000_000)).toBe(1_000_000);
@@ -61,34 +61,34 @@ onEachEngine(({ openTestEngine }) => {
     expect(await usedAt(1_000_000)).toBe(1_060_000);
   });
 
-  test("a receipt that closes after its key was deleted counts in the usage rows", async () => {
+  test("usage of a key that was deleted meanwhile counts in the usage rows", async () => {
     await using opened = await openTestEngine(clock);
     const [id = 0] = await createKeys(opened.store, ["gone"]);
     await opened.store.keys.delete(id);
-    await opened.store.usage.add([usageCount({ keyId: id, minute: midnight })]);
+    await opened.store.usage.add([usageIncrement({ keyId: id, minute: midnight })]);
     expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
     expect(await readReport<DailyRow>(opened.store.usage.daily("2026-05-02"))).toEqual([
       { date: "2026-05-02", key_id: id, key_name: "gone", request_count: 1, input_tokens: 10, output_tokens: 2 },
     ]);
   });
 
-  test("a flush that is sent again counts once, and the next one of its ledger counts", async () => {
+  test("a flush that is sent again counts once, and the next flush of its ledger counts", async () => {
     await using opened = await openTestEngine(clock);
     const { usage } = opened.store;
-    const counts = [usageCount({ keyId: 1, minute: midnight })];
-    await usage.add(counts, { ledger: "one", number: 1 });
-    await usage.add(counts, { ledger: "one", number: 1 });
-    await usage.add(counts, { ledger: "two", number: 1 });
-    await usage.add(counts, { ledger: "one", number: 2 });
-    await usage.add(counts, { ledger: "one", number: 1 });
+    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
+    await usage.add(increments, { ledger: "one", number: 1 });
+    await usage.add(increments, { ledger: "one", number: 1 });
+    await usage.add(increments, { ledger: "two", number: 1 });
+    await usage.add(increments, { ledger: "one", number: 2 });
+    await usage.add(increments, { ledger: "one", number: 1 });
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
   });
 
-  test("minutes are kept over the longest window and then pruned a few at a time; days and hours stay", async () => {
+  test("minutes are kept for the longest window, then pruned a few per minute; days and hours are kept", async () => {
     let now = midnight;
     await using opened = await openTestEngine(() => now * 60_000);
     const { usage } = opened.store;
-    const old = Array.from({ length: 40 }, (_, n) => usageCount({ keyId: 1, minute: midnight + n }));
+    const old = Array.from({ length: 40 }, (_, n) => usageIncrement({ keyId: 1, minute: midnight + n }));
     await usage.add(old);
     const keptMinutes = async () =>
       (
@@ -98,28 +98,28 @@ onEachEngine(({ openTestEngine }) => {
       ).map(({ minute }) => minute - midnight);
 
     now = midnight + 31 * 1440;
-    await usage.add([usageCount({ keyId: 1, minute: now })]);
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
     expect(await keptMinutes()).toHaveLength(40);
 
     now = midnight + 40 * 1440;
-    await usage.add([usageCount({ keyId: 1, minute: now })]);
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
     const afterOne = await keptMinutes();
     expect(afterOne.length).toBeLessThan(40);
     expect(afterOne.length).toBeGreaterThan(20);
-    await usage.add([usageCount({ keyId: 1, minute: now })]);
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
     expect(await keptMinutes()).toEqual(afterOne);
-    for (let flush = 0; flush < 10; flush++) await usage.add([usageCount({ keyId: 1, minute: ++now })]);
+    for (let flush = 0; flush < 10; flush++) await usage.add([usageIncrement({ keyId: 1, minute: ++now })]);
     expect(await keptMinutes()).toEqual([]);
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
   });
 
-  test("a count of the largest numbers stays exact", async () => {
+  test("sums of the largest numbers are exact", async () => {
     await using opened = await openTestEngine(clock);
     const tokens = 2 ** 52;
     await opened.store.usage.add([
-      usageCount({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
+      usageIncrement({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
     ]);
-    await opened.store.usage.add([usageCount({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
+    await opened.store.usage.add([usageIncrement({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
     expect(await opened.store.usage.sumOfDay("2026-05-02")).toEqual({
       requestCount: 2,
       inputTokens: tokens + 3,

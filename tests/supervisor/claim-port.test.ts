@@ -7,7 +7,7 @@ const host = "127.0.0.1";
 const listen = (port: number, reusePort: boolean): Bun.Server<undefined> =>
   Bun.serve({ hostname: host, port, reusePort, fetch: () => new Response() });
 
-test("a claimed port is refused to the next claim, though nobody listens there yet", () => {
+test("refuses a second claim of a port before anything listens on it", () => {
   const port = findFreePort();
   const claim = claimPort(host, port);
   expect(() => claimPort(host, port)).toThrow(ListenError);
@@ -16,7 +16,7 @@ test("a claimed port is refused to the next claim, though nobody listens there y
   claimPort(host, port)[Symbol.dispose]();
 });
 
-test("a claimed port is free for those that share it", () => {
+test("allows processes that share the port to listen on it", () => {
   const port = findFreePort();
   using claims = new DisposableStack();
   claims.use(claimPort(host, port));
@@ -24,7 +24,7 @@ test("a claimed port is free for those that share it", () => {
   for (const server of sharing) void server.stop(true);
 });
 
-test.each([true, false])("a port on which somebody listens cannot be claimed (shared: %p)", async (shared) => {
+test.each([true, false])("refuses to claim a port that another program listens on (shared: %p)", async (shared) => {
   const port = findFreePort();
   const other = listen(port, shared);
   expect(() => claimPort(host, port)).toThrow(ListenError);
@@ -32,7 +32,7 @@ test.each([true, false])("a port on which somebody listens cannot be claimed (sh
   claimPort(host, port)[Symbol.dispose]();
 });
 
-test("claims of other ports and addresses do not meet", () => {
+test("allows claims of other ports and addresses", () => {
   const port = findFreePort();
   using claims = new DisposableStack();
   claims.use(claimPort(host, port));
@@ -40,6 +40,6 @@ test("claims of other ports and addresses do not meet", () => {
   claimPort(host, findFreePort())[Symbol.dispose]();
 });
 
-test("an address that is not ours cannot be claimed", () => {
+test("refuses to claim an address that this machine does not have", () => {
   expect(() => claimPort("192.0.2.1", findFreePort())).toThrow(ListenError);
 });

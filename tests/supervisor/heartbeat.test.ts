@@ -1,43 +1,43 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { type Heartbeat, startHeartbeat } from "../../src/supervisor/heartbeat.ts";
 
-const patience = { everyMs: 5000, mostUnanswered: 6 };
+const limits = { intervalMs: 5000, maxMissed: 6 };
 
-let asked: number;
-let hung: number;
-let watch: Heartbeat;
+let pings: number;
+let unresponsive: number;
+let heartbeat: Heartbeat;
 beforeEach(() => {
   jest.useFakeTimers();
-  [asked, hung] = [0, 0];
-  watch = startHeartbeat(patience, { ask: () => void asked++, onUnresponsive: () => void hung++ });
+  [pings, unresponsive] = [0, 0];
+  heartbeat = startHeartbeat(limits, { ping: () => void pings++, onUnresponsive: () => void unresponsive++ });
 });
 afterEach(() => {
-  watch[Symbol.dispose]();
+  heartbeat[Symbol.dispose]();
   jest.useRealTimers();
 });
 
 const pass = (ms: number): unknown => jest.advanceTimersByTime(ms);
 
-test("a process that says nothing is hung after six questions, and is called so once", () => {
+test("reports a silent process as unresponsive once, after six pings", () => {
   pass(34_999);
-  expect([asked, hung]).toEqual([6, 0]);
+  expect([pings, unresponsive]).toEqual([6, 0]);
   pass(1);
-  expect([asked, hung]).toEqual([6, 1]);
+  expect([pings, unresponsive]).toEqual([6, 1]);
   pass(600_000);
-  expect([asked, hung]).toEqual([6, 1]);
+  expect([pings, unresponsive]).toEqual([6, 1]);
 });
 
-test("a process that says anything before the last of them lives on", () => {
-  for (let turn = 0; turn < 20; turn++) {
+test("any message before the last ping keeps the process alive", () => {
+  for (let round = 0; round < 20; round++) {
     pass(30_000);
-    watch.alive();
+    heartbeat.alive();
   }
-  expect(hung).toBe(0);
+  expect(unresponsive).toBe(0);
 });
 
-test("a process is not asked any more once it is not watched", () => {
+test("sends no ping after it is disposed", () => {
   pass(5000);
-  watch[Symbol.dispose]();
+  heartbeat[Symbol.dispose]();
   pass(600_000);
-  expect([asked, hung]).toEqual([1, 0]);
+  expect([pings, unresponsive]).toEqual([1, 0]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createRpc, type Rpc } from "../../src/supervisor/rpc.ts";
 import { rejectionOf } from "../support/rejection.ts";
 
-const deadlineMs = 20_000;
+const timeoutMs = 20_000;
 
 interface Adder {
   add(a: number, b: number): number;
@@ -18,49 +18,49 @@ const adder: Adder = {
   never: () => new Promise(() => {}),
 };
 
-/** Two ends of a channel that copies what goes through it, as one between processes does. */
-function connect(limitMs = deadlineMs): { asking: Rpc<Adder>; answering: Rpc<object> } {
-  const asking: Rpc<Adder> = createRpc<Adder>({}, (sent) => answering.receive(structuredClone(sent)), limitMs);
-  const answering: Rpc<object> = createRpc<object>(adder, (sent) => asking.receive(structuredClone(sent)), limitMs);
-  return { asking, answering };
+/** Two ends of a channel that copies its messages, as a channel between processes does. */
+function connect(limitMs = timeoutMs): { caller: Rpc<Adder>; callee: Rpc<object> } {
+  const caller: Rpc<Adder> = createRpc<Adder>({}, (sent) => callee.receive(structuredClone(sent)), limitMs);
+  const callee: Rpc<object> = createRpc<object>(adder, (sent) => caller.receive(structuredClone(sent)), limitMs);
+  return { caller, callee };
 }
 
-test("a peer answers each question with its own answer", async () => {
-  const { asking } = connect();
-  expect(await Promise.all([asking.call("add", 1, 2), asking.call("add", 3, 4)])).toEqual([3, 7]);
+test("each call gets its own result", async () => {
+  const { caller } = connect();
+  expect(await Promise.all([caller.call("add", 1, 2), caller.call("add", 3, 4)])).toEqual([3, 7]);
 });
 
-test("a question fails where the other side fails, and why stays there", async () => {
-  const error = await rejectionOf(connect().asking.call("fail"));
+test("a call fails when the remote method fails, without its error message", async () => {
+  const error = await rejectionOf(connect().caller.call("fail"));
   expect(error).toMatchObject({ message: "the other process failed" });
 });
 
-test("a question that is not answered fails at its deadline", async () => {
-  const error = await rejectionOf(connect(5).asking.call("never"));
-  expect(error).toMatchObject({ message: "no answer to never in time" });
+test("a call without a reply fails after the timeout", async () => {
+  const error = await rejectionOf(connect(5).caller.call("never"));
+  expect(error).toMatchObject({ message: "no reply to never in time" });
 });
 
-test("questions fail when the channel closes, and ever after", async () => {
-  const { asking } = connect();
-  const waiting = rejectionOf(asking.call("never"));
-  asking.close();
-  expect(await waiting).toMatchObject({ message: "the other process is gone" });
-  expect(await rejectionOf(asking.call("add", 1, 2))).toMatchObject({ message: "the other process is gone" });
+test("pending and later calls fail when the channel closes", async () => {
+  const { caller } = connect();
+  const pending = rejectionOf(caller.call("never"));
+  caller.close();
+  expect(await pending).toMatchObject({ message: "the other process is gone" });
+  expect(await rejectionOf(caller.call("add", 1, 2))).toMatchObject({ message: "the other process is gone" });
 });
 
-test("a question fails where it cannot be sent", async () => {
-  const asking = createRpc<Adder>(
+test("a call fails when it cannot be sent", async () => {
+  const caller = createRpc<Adder>(
     {},
     () => {
       throw new Error("closed");
     },
-    deadlineMs,
+    timeoutMs,
   );
-  expect(await rejectionOf(asking.call("add", 1, 2))).toMatchObject({ message: "closed" });
+  expect(await rejectionOf(caller.call("add", 1, 2))).toMatchObject({ message: "closed" });
 });
 
-test("an answer that nobody waits for any more is dropped", async () => {
-  const { asking } = connect();
-  asking.receive({ id: 99, answer: 1 });
-  expect(await asking.call("add", 1, 1)).toBe(2);
+test("a reply without a pending call is ignored", async () => {
+  const { caller } = connect();
+  caller.receive({ id: 99, result: 1 });
+  expect(await caller.call("add", 1, 1)).toBe(2);
 });

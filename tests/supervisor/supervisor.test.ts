@@ -21,7 +21,7 @@ const listenersOn = (port: number): number =>
 const children = (): number[] =>
   readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
-describe.skipIf(process.platform !== "linux")("the parent of several processes", () => {
+describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   const count = 2;
   let folder: TempFolder;
   let lines: Line[];
@@ -36,7 +36,7 @@ describe.skipIf(process.platform !== "linux")("the parent of several processes",
       DATA_DIR: folder.path,
       ADMIN_PASSWORD: "password",
       LOG_LEVEL: "error",
-      // Without it a process starts itself anew, and loses the channel to its parent.
+      // Without it the child replaces itself with execve and loses the channel to its parent.
       BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
     };
     ended = superviseProcesses({
@@ -46,7 +46,7 @@ describe.skipIf(process.platform !== "linux")("the parent of several processes",
       env,
       log: createLog({ level: "info", format: "json", clock: Date.now, write: (line) => lines.push(JSON.parse(line)) }),
       signal: ending.signal,
-      heartbeatLimits: { everyMs: 50, mostUnanswered: 60 },
+      heartbeatLimits: { intervalMs: 50, maxMissed: 60 },
     });
     await until(() => listenersOn(port) === count);
   };
@@ -63,24 +63,25 @@ describe.skipIf(process.platform !== "linux")("the parent of several processes",
     folder.remove();
   });
 
-  test("kills one that stands still and starts another in its place", async () => {
+  test("kills a process that hangs and starts a replacement", async () => {
     await supervise();
-    const [hung = 0, healthy] = own();
-    process.kill(hung, "SIGSTOP");
-    await until(() => lines.some(({ message }) => message === "A process ends, another one takes its place"));
+    const [unresponsive = 0, healthy] = own();
+    process.kill(unresponsive, "SIGSTOP");
+    await until(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
     await until(() => own().length === count && listenersOn(port) === count);
     expect(lines.filter(({ level }) => level === "error")).toMatchObject([
-      { message: "A process does not answer any more and is killed", child: hung },
+      { message: "Worker process unresponsive; killing it", child: unresponsive },
     ]);
     expect(own()).toContain(healthy ?? 0);
-    expect(own()).not.toContain(hung);
+    expect(own()).not.toContain(unresponsive);
   });
 
-  test("leaves one alone that stood still for a while", async () => {
+  test("leaves a process alone that was stopped for a while", async () => {
     await supervise();
     const before = own();
     for (let round = 0; round < 5; round++) {
       for (const pid of before) process.kill(pid, "SIGSTOP");
+      // The pause is what is simulated: several missed pings, fewer than the limit.
       await Bun.sleep(400);
       for (const pid of before) process.kill(pid, "SIGCONT");
       await Bun.sleep(400);

@@ -15,6 +15,7 @@ const addressBytes = 16;
 /**
  * A listening socket whose queue has room for one connection, which is taken: Linux then drops every further SYN.
  * Through libc, since neither Bun nor its node:net passes a backlog on (1.4.5).
+ * Remove the calls of libc when `backlog` of node:net reaches the kernel.
  */
 export async function startBlackhole(): Promise<Blackhole> {
   const libc = dlopen("libc.so.6", {

@@ -20,6 +20,7 @@ function serve(answer: (socket: Socket, request: string) => void) {
         answer(socket, bytes.toString());
       },
       // Without a handler Bun closes the other half too (1.4.5).
+      // Remove when `allowHalfOpen` is enough.
       end() {},
       close(_, error) {
         seen.isClosed = true;

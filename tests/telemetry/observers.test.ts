@@ -3,6 +3,8 @@ import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/
 import type { RequestObserver, RequestRecord } from "../../src/domain.ts";
 
 const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/messages",
   status: 200,
@@ -17,32 +19,32 @@ const record: RequestRecord = {
 };
 const nextTick = (): Promise<void> => new Promise(setImmediate);
 
-function createWitness(): RequestObserver & { told: string[] } {
-  const told: string[] = [];
-  return { told, started: () => void told.push("started"), finished: ({ path }) => void told.push(path) };
+function createRecorder(): RequestObserver & { calls: string[] } {
+  const calls: string[] = [];
+  return { calls, started: () => void calls.push("started"), finished: ({ path }) => void calls.push(path) };
 }
 
-test("starts are reported at once, ends at the end of the tick, each once and in order", async () => {
-  const witness = createWitness();
-  const observer = observePerTick(witness);
+test("reports starts immediately, and ends at the end of the tick, once and in order", async () => {
+  const recorder = createRecorder();
+  const observer = observePerTick(recorder);
   observer.started();
   observer.finished({ ...record, path: "/v1/a" });
   observer.finished({ ...record, path: "/v1/b" });
-  expect(witness.told).toEqual(["started"]);
+  expect(recorder.calls).toEqual(["started"]);
   await nextTick();
-  expect(witness.told).toEqual(["started", "/v1/a", "/v1/b"]);
+  expect(recorder.calls).toEqual(["started", "/v1/a", "/v1/b"]);
   observer.finished({ ...record, path: "/v1/c" });
   await nextTick();
   await nextTick();
-  expect(witness.told).toEqual(["started", "/v1/a", "/v1/b", "/v1/c"]);
+  expect(recorder.calls).toEqual(["started", "/v1/a", "/v1/b", "/v1/c"]);
 });
 
-test("all observers are told, and one counts what is in flight", () => {
-  const [witness, inFlight] = [createWitness(), createInFlight()];
-  const observer = observeAll(witness, inFlight);
+test("calls all observers, and counts the requests in flight", () => {
+  const [recorder, inFlight] = [createRecorder(), createInFlight()];
+  const observer = observeAll(recorder, inFlight);
   observer.started();
   observer.started();
   expect(inFlight.count()).toBe(2);
   observer.finished(record);
-  expect([inFlight.count(), witness.told]).toEqual([1, ["started", "started", "/v1/messages"]]);
+  expect([inFlight.count(), recorder.calls]).toEqual([1, ["started", "started", "/v1/messages"]]);
 });

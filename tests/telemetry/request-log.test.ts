@@ -4,6 +4,8 @@ import type { RequestRecord } from "../../src/domain.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
   method: "POST",
   path: "/v1/messages",
   status: 200,
@@ -17,7 +19,7 @@ const record: RequestRecord = {
   usage: { inputTokens: 3, outputTokens: 4 },
 };
 
-test("the request log tells times to a tenth of a millisecond and tokens, and leaves out what did not happen", () => {
+test("logs tokens and durations to a tenth of a millisecond, and leaves out what did not happen", () => {
   const { entries, log } = memoryLog();
   const requestLog = createRequestLog(log);
   requestLog.started();
@@ -27,7 +29,9 @@ test("the request log tells times to a tenth of a millisecond and tokens, and le
   expect(counted as unknown).toEqual({
     time: "1970-01-01T00:00:00.000Z",
     level: "info",
-    message: "request",
+    message: "Request ended",
+    requestId: "req-1",
+    client: "192.0.2.7",
     method: "POST",
     path: "/v1/messages",
     status: 200,

@@ -1,28 +1,28 @@
 import { expect, test } from "bun:test";
 import { coalescePerTick } from "../../src/time/per-tick.ts";
 
-/** A question whose answers are numbered. */
-function createAsked() {
-  const asked: string[] = [];
+/** A query with numbered results. */
+function createQuery() {
+  const queried: string[] = [];
   const find = coalescePerTick((of: string) => {
-    asked.push(of);
-    if (of === "broken") throw new Error("no answer");
-    return of === "unknown" ? undefined : { id: asked.length };
+    queried.push(of);
+    if (of === "broken") throw new Error("failed");
+    return of === "unknown" ? undefined : { id: queried.length };
   });
-  return { asked, find };
+  return { queried, find };
 }
 
-test("all that ask for the same in one turn share the answer, none too", async () => {
-  const { asked, find } = createAsked();
-  const answers = [find("a"), find("b"), find("unknown")];
-  // Microtasks belong to the turn.
+test("callers with the same key in one tick share a result, also a missing one", async () => {
+  const { queried, find } = createQuery();
+  const results = [find("a"), find("b"), find("unknown")];
+  // Microtasks belong to the tick.
   await Promise.resolve();
-  answers.push(find("a"), find("unknown"));
-  expect(await Promise.all(answers)).toEqual([{ id: 1 }, { id: 2 }, undefined, { id: 1 }, undefined]);
-  expect(asked).toEqual(["a", "b", "unknown"]);
+  results.push(find("a"), find("unknown"));
+  expect(await Promise.all(results)).toEqual([{ id: 1 }, { id: 2 }, undefined, { id: 1 }, undefined]);
+  expect(queried).toEqual(["a", "b", "unknown"]);
 });
 
-test("the question is put after the last who gets its answer has come", async () => {
+test("the query runs after the last caller that shares its result", async () => {
   let state = "before";
   const find = coalescePerTick(() => state);
   const early = find("a");
@@ -31,16 +31,16 @@ test("the question is put after the last who gets its answer has come", async ()
   expect(await Promise.all([early, late])).toEqual(["after", "after"]);
 });
 
-test("whoever asks when the answer is there, asks again", async () => {
-  const { asked, find } = createAsked();
-  for (let turn = 1; turn <= 3; turn++) expect(await find("a")).toEqual({ id: turn });
-  expect(asked).toEqual(["a", "a", "a"]);
+test("a caller after the result runs a new query", async () => {
+  const { queried, find } = createQuery();
+  for (let id = 1; id <= 3; id++) expect(await find("a")).toEqual({ id });
+  expect(queried).toEqual(["a", "a", "a"]);
 });
 
-test("a question that fails, fails for those who asked, and is put again", async () => {
-  const { asked, find } = createAsked();
+test("a failed query fails for its callers only, and is not kept", async () => {
+  const { queried, find } = createQuery();
   const [first, second, other] = await Promise.allSettled([find("broken"), find("broken"), find("a")]);
   expect([first?.status, second?.status, other?.status]).toEqual(["rejected", "rejected", "fulfilled"]);
-  await expect(find("broken")).rejects.toThrow("no answer");
-  expect(asked).toEqual(["broken", "a", "broken"]);
+  await expect(find("broken")).rejects.toThrow("failed");
+  expect(queried).toEqual(["broken", "a", "broken"]);
 });

@@ -13,20 +13,20 @@ import {
 
 const at = (text: string): number => new Date(text).valueOf();
 
-describe("the day of Seoul", () => {
-  test("begins at 15:00 of the day before in UTC", () => {
+describe("a day in Seoul time", () => {
+  test("starts at 15:00 UTC of the previous day", () => {
     expect(dayOf(at("2026-04-30T14:59:59.999Z"))).toBe("2026-04-30");
     expect(dayOf(at("2026-04-30T15:00:00.000Z"))).toBe("2026-05-01");
     expect(startOfDay("2026-05-01")).toBe(at("2026-04-30T15:00:00.000Z"));
   });
 
-  test("counts back over a leap day and the turn of a year", () => {
+  test("counts back over a leap day and the end of a year", () => {
     expect(dayBefore("2024-03-01", 1)).toBe("2024-02-29");
     expect(dayBefore("2026-01-01", 1)).toBe("2025-12-31");
     expect(dayBefore("2026-05-01", 365)).toBe("2025-05-01");
   });
 
-  test("is the same as a number and as text", () => {
+  test("is the same as a number and as a string", () => {
     const instant = at("2026-05-01T00:00:00.000+09:00");
     expect(dayFromNumber(dayNumberOf(instant))).toBe("2026-05-01");
     expect(dayNumberFrom("2026-05-01")).toBe(dayNumberOf(instant));
@@ -38,17 +38,17 @@ describe("a bucket", () => {
   const floored = (text: string, minutes: number): string =>
     timestampOf(bucketFloor(minuteOf(at(text)), minutes) * 60_000);
 
-  test("of a day begins at Seoul's midnight", () => {
+  test("of a day starts at midnight in Seoul", () => {
     expect(floored("2026-05-01T23:59:59+09:00", 1440)).toBe("2026-05-01T00:00:00.000+09:00");
     expect(floored("2026-05-02T00:00:00+09:00", 1440)).toBe("2026-05-02T00:00:00.000+09:00");
   });
 
-  test("of minutes that divide an hour begins at such a minute", () => {
+  test("that divides an hour starts at a multiple of its length", () => {
     expect(floored("2026-05-01T10:14:59+09:00", 5)).toBe("2026-05-01T10:10:00.000+09:00");
     expect(floored("2026-05-01T10:15:00+09:00", 5)).toBe("2026-05-01T10:15:00.000+09:00");
   });
 
-  test("of any other length is a floor of the minutes that Seoul's clock has counted", () => {
+  test("of any other length is counted from midnight of 1970-01-01 in Seoul", () => {
     const seoulMinutes = minuteOf(at("2026-05-01T10:15:00+09:00")) + 540;
     expect(floored("2026-05-01T10:15:00+09:00", 97)).toBe(
       timestampOf((seoulMinutes - (seoulMinutes % 97) - 540) * 60_000),
@@ -56,11 +56,11 @@ describe("a bucket", () => {
   });
 });
 
-test("a timestamp carries milliseconds and the offset", () => {
+test("a timestamp contains milliseconds and the offset", () => {
   expect(timestampOf(at("2026-04-30T15:00:00.007Z"))).toBe("2026-05-01T00:00:00.007+09:00");
 });
 
-test.each(["UTC", "America/Los_Angeles", "Pacific/Kiritimati"])("a machine in %s sees the same day", (zone) => {
+test.each(["UTC", "America/Los_Angeles", "Pacific/Kiritimati"])("is the same on a machine in %s", (zone) => {
   const source = `import { dayOf, startOfDay, timestampOf } from "./src/time/seoul.ts";
     console.log(dayOf(1777561200000), startOfDay("2026-05-01"), timestampOf(1777561200000));`;
   const { stdout } = Bun.spawnSync([process.execPath, "-e", source], {

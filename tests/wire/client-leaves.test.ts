@@ -48,7 +48,7 @@ describe.each(Object.entries(departures))("a client that %s", (_, leave) => {
     expect(how).toBe("aborted");
     expect(at - leftAt).toBeLessThan(1000);
     const entry = await gate.waitForLog(({ outcome }) => outcome === "client_left");
-    expect(entry).toMatchObject({ message: "request", keyId: gate.keyId });
+    expect(entry).toMatchObject({ message: "Request ended", keyId: gate.keyId });
   });
 });
 

@@ -53,7 +53,7 @@ describe("a client of HTTP/1.0", () => {
   });
 
   test("sees a stream that the backend broke end with a reset, the one sign that it can see", async () => {
-    const headers = [`Content-Length: ${chat.length}`, "x-simulate: die@2"];
+    const headers = [`Content-Length: ${chat.length}`, "x-simulate: gap=30ms@1; die@2"];
     const client = await send(request("POST /v1/chat/completions HTTP/1.0", headers, chat));
     expect(await client.ended()).toBe("reset");
     expect(await client.text()).toContain('"code":"upstream_unreachable"');

@@ -115,5 +115,7 @@ test("backup says who copies a PostgreSQL", async () => {
   const environment = { DATABASE_URL: "postgres://u:hush@127.0.0.1:1/t", SECRET_KEY: "0123456789abcdef" };
   const finished = await runProgram(["backup", "copy"], environment);
   expect(finished.status).toBe(1);
-  expect(finished.stderr).toBe("tollgate: DATABASE_URL is set, so the data is in PostgreSQL: copy it with pg_dump\n");
+  expect(finished.stderr).toBe(
+    "tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL\n",
+  );
 });

@@ -315,5 +315,5 @@ describe("the parent", () => {
 test("serve-process run by hand says who starts it", async () => {
   const { status, stderr } = await runProgram(["serve-process"]);
   expect(status).toBe(2);
-  expect(stderr).toBe("tollgate: serve-process is started by serve; set PROCESSES instead\n");
+  expect(stderr).toBe("tollgate: serve-process cannot be started directly; set PROCESSES instead\n");
 });

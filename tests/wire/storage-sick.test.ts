@@ -39,7 +39,7 @@ describe("while another program holds the database", () => {
     expect((await ask(gate)).status).toBe(200);
     // The first one waits its second; nobody after it waits for a disk that is known to be sick.
     expect(performance.now() - begun).toBeLessThan(5000);
-    await gate.waitForLog(({ message }) => String(message).includes("wait in memory"));
+    await gate.waitForLog(({ message }) => String(message).includes("buffering usage in memory"));
     for (const response of await Promise.all(Array.from({ length: 50 }, () => ask(gate)))) {
       expect(response.status).toBe(200);
       await response.text();
@@ -55,7 +55,7 @@ describe("while another program holds the database", () => {
       total_input_tokens: 153,
       total_output_tokens: 204,
     });
-    await gate.waitForLog(({ message }) => String(message).includes("again"));
+    await gate.waitForLog(({ message }) => String(message).includes("available again"));
     expect(await metric("tollgate_storage_commit_failures_total")).toBeGreaterThan(0);
     expect(await metric("tollgate_storage_commit_duration_seconds_count")).toBeGreaterThan(0);
   });

@@ -66,7 +66,7 @@ describe("before its response", () => {
       const text = await response.text();
       expect(JSON.parse(text)).toEqual(unreachable);
       expect(text).not.toContain("127.0.0.1");
-      expect(await lonely.waitForLog(({ message }) => message === "request")).toMatchObject({
+      expect(await lonely.waitForLog(({ message }) => message === "Request ended")).toMatchObject({
         status: 502,
         outcome: "upstream_failed",
         code: "upstream_unreachable",

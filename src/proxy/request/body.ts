@@ -1,28 +1,42 @@
 import { ProxyError } from "../errors.ts";
-import type { StartReadTimeout } from "../upstream/read-timeout.ts";
+import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
+import { resumedStream } from "../upstream/resumed-stream.ts";
+import type { HeldShare } from "./held-bytes.ts";
 
-/** Larger JSON bodies are refused, because a rewrite would have to hold them. */
-export const maxJsonBodyBytes = 128 * 1024 * 1024;
+/** A held body that makes no progress for this long is given up. */
+const noProgressMs = 60_000;
 
-/** 128 MiB over a slow line. Bounds how long a client that stops halfway keeps its connection. */
-const heldBodyMs = 60 * 60_000;
+/** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within the time above. */
+const shortBytes = 64 * 1024;
+
+/** A body of unknown length is gathered in pieces up to here, and then in one buffer of the largest size allowed. */
+const gatheredBytes = 1024 * 1024;
+
+type Bytes = Uint8Array<ArrayBuffer>;
 
 export interface ReadBody {
   /** The stream as it arrives, or the whole body if it may need a rewrite. */
-  body: ReadableStream<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer> | null;
+  body: ReadableStream<Bytes> | Bytes | null;
   /** The whole body's text; undefined if it is not held or not UTF-8. */
   text: string | undefined;
 }
 
+export interface ReadBodyDeps {
+  startReadTimeout: StartReadTimeout;
+  held: HeldShare;
+  /** The largest body that is held. */
+  maxBytes: number;
+}
+
 /**
  * Holds a body that may need a rewrite, and leaves any other to be streamed.
- * @throws ProxyError if the body is too large to hold, or does not arrive in time
+ * @param rewritesPath the path's bodies are JSON whatever their content type says
+ * @throws ProxyError if the body is too large to hold, the budget is used up, or the client stops sending
  */
-export async function readBody(request: Request, startReadTimeout: StartReadTimeout): Promise<ReadBody> {
-  if (!isRewritable(request)) return { body: request.body, text: undefined };
-  const bytes = await inTime(findWholeBody(request), startReadTimeout);
-  if (bytes === undefined) throw new ProxyError("body_too_large");
-  return { body: bytes, text: findText(bytes) };
+export async function readBody(request: Request, rewritesPath: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
+  if (isRewritable(request)) return holdWhole(request, deps);
+  if (rewritesPath && mayBeMislabelledJson(request)) return holdIfJson(request, deps);
+  return { body: request.body, text: undefined };
 }
 
 /**
@@ -40,33 +54,115 @@ export function isJson(contentType: string): boolean {
   return /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/** The whole body, or undefined if it is longer than `maxBytes`; no more than that is held. */
-export function findWholeBody(
-  request: Request,
-  maxBytes = maxJsonBodyBytes,
-): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const declared = request.headers.get("content-length");
-  if (declared === null) return gatherBody(request, maxBytes);
-  return Number(declared) > maxBytes ? Promise.resolve(undefined) : request.bytes();
+/**
+ * `curl -d '{…}'` sends `application/x-www-form-urlencoded`, and llama.cpp and Ollama read it as JSON all the same. A
+ * multipart or encoded body cannot be that.
+ */
+function mayBeMislabelledJson({ method, headers }: Request): boolean {
+  const encoding = headers.get("content-encoding") ?? "identity";
+  return (
+    method === "POST" && !/^\s*multipart\//i.test(headers.get("content-type") ?? "") && /^identity$/i.test(encoding)
+  );
 }
 
-async function gatherBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  if (request.body === null) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body) {
-    length += chunk.byteLength;
-    if (length > maxBytes) return undefined;
-    chunks.push(chunk);
+async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
+  const length = declaredLength(request, deps);
+  const bytes =
+    length !== undefined && length <= shortBytes
+      ? await readShort(request, deps)
+      : await gather(readerOf(request), [], length, deps);
+  return { body: bytes, text: findText(bytes) };
+}
+
+/** Reads up to the first byte that is not white space, and on if that begins a JSON object. */
+async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
+  if (request.body === null) return { body: null, text: undefined };
+  const reader = request.body.getReader();
+  const first: Bytes[] = [];
+  let start: number | undefined;
+  while (start === undefined) {
+    const chunk = await readChunk(reader, deps);
+    if (chunk === undefined) break;
+    first.push(chunk);
+    start = chunk.find((byte) => !whiteSpace.has(byte));
+    if (first.length > maxBlankChunks) break;
   }
-  return Buffer.concat(chunks, length);
+  if (start !== openBrace) return { body: resumedStream(first, reader), text: undefined };
+  const bytes = await gather(reader, first, declaredLength(request, deps), deps);
+  return { body: bytes, text: findText(bytes) };
 }
 
-function inTime<T>(body: Promise<T>, startReadTimeout: StartReadTimeout): Promise<T> {
+const openBrace = 0x7b;
+/** Of JSON (RFC 8259 section 2). */
+const whiteSpace: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
+const maxBlankChunks = 16;
+
+/** Takes the budget before anything is read. @throws ProxyError */
+function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
+  const declared = request.headers.get("content-length");
+  if (declared === null) return request.body === null ? 0 : undefined;
+  const length = Number(declared);
+  if (length > maxBytes) throw new ProxyError("body_too_large");
+  if (!held.take(length)) throw new ProxyError("too_many_bytes_held");
+  return length;
+}
+
+function readShort(request: Request, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
   return new Promise((resolve, reject) => {
-    const timeout = startReadTimeout(heldBodyMs, () => reject(new ProxyError("request_timeout")));
+    const timeout = startReadTimeout(noProgressMs, () => reject(new ProxyError("request_timeout")));
     timeout.beginWait();
-    body.then(resolve, reject).finally(timeout.clear);
+    request.bytes().then(resolve, reject).finally(timeout.clear);
+  });
+}
+
+type Reader = ReadableStreamDefaultReader<Bytes>;
+
+const readerOf = (request: Request): Reader => (request.body ?? new Blob().stream()).getReader();
+
+/**
+ * Gathers a body without ever copying much of it at once: a body of megabytes goes into one buffer as it arrives. The
+ * buffer may be larger than the body; memory that is not written to costs nothing.
+ * @param first the chunks that were read already
+ * @param length undefined if it was not declared; then the budget is taken as the body grows
+ */
+async function gather(reader: Reader, first: Bytes[], length: number | undefined, deps: ReadBodyDeps): Promise<Bytes> {
+  const { maxBytes, held } = deps;
+  const chunks: Bytes[] = [];
+  let whole: Bytes | undefined =
+    length === undefined ? undefined : new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
+  let received = 0;
+  for (;;) {
+    const chunk = first.shift() ?? (await readChunk(reader, deps));
+    if (chunk === undefined) break;
+    if (received + chunk.length > (length ?? maxBytes)) throw new ProxyError("body_too_large");
+    if (length === undefined && !held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
+    if (whole === undefined && received + chunk.length > gatheredBytes) {
+      whole = new Uint8Array(Buffer.allocUnsafeSlow(maxBytes).buffer);
+      let at = 0;
+      for (const piece of chunks.splice(0)) {
+        whole.set(piece, at);
+        at += piece.length;
+      }
+    }
+    if (whole === undefined) chunks.push(chunk);
+    else whole.set(chunk, received);
+    received += chunk.length;
+  }
+  return whole === undefined ? Buffer.concat(chunks, received) : whole.subarray(0, received);
+}
+
+/** @returns undefined at the end. @throws ProxyError if nothing comes for too long */
+function readChunk(reader: Reader, { startReadTimeout }: ReadBodyDeps): Promise<Bytes | undefined> {
+  return new Promise((resolve, reject) => {
+    const timeout: ReadTimeout = startReadTimeout(noProgressMs, () => {
+      reject(new ProxyError("request_timeout"));
+      void reader.cancel().catch(() => {});
+    });
+    timeout.beginWait();
+    reader
+      .read()
+      .then(({ value }) => resolve(value), reject)
+      .finally(timeout.clear);
   });
 }
 

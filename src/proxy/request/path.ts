@@ -30,9 +30,12 @@ export function guardPaths(serve: Handler, refuse: Handler): GuardedRoutes {
     return serve(request);
   };
   const routes = Object.fromEntries(guardedPatterns().map((pattern) => [pattern, guard]));
+  // Bun reads `\` as `/`, but only after its routes have matched.
+  const guardBackslash: NativeHandler = (request) =>
+    /^v1\\/i.test(String(Object.values(request.params)[0])) ? guard(request) : serve(request);
   return {
     // A path that no pattern matches cannot be checked.
-    routes: { ...routes, "/v1/*": refuse },
+    routes: { ...routes, "/v1/*": refuse, "/:first": guardBackslash },
     // A URL that is below `/v1/` but came past the patterns was only normalised into it.
     fetch: (request) => (isBelowV1(request.url) ? refuse(request) : serve(request)),
   };
@@ -48,8 +51,11 @@ export function guardedPatterns(): string[] {
     if (empty < maxEmptySegments) extend([...segments, ""], empty + 1);
   };
   extend([], 0);
-  for (let length = maxSegmentsWithEmpty + 1; length <= maxSegments; length++) {
-    patterns.push(`/v1/${Array.from({ length }, (_, index) => `:s${index}`).join("/")}`);
+  for (let length = 1; length <= maxSegments; length++) {
+    const segments = Array.from({ length }, (_, index) => `:s${index}`).join("/");
+    if (length > maxSegmentsWithEmpty) patterns.push(`/v1/${segments}`);
+    // A base URL with a slash at its end.
+    patterns.push(`//v1/${segments}`);
   }
   return patterns;
 }
@@ -71,5 +77,5 @@ export function hasDotDot(segment: string): boolean {
 }
 
 function isBelowV1(url: string): boolean {
-  return /^(?:https?:\/\/[^/]*)?\/v1\//.test(url);
+  return /^(?:https?:\/\/[^/]*)?\/+v1\//.test(url);
 }

@@ -32,7 +32,7 @@ export function resolveModelList(
   models: ServedModels,
   wall: WallClock,
 ): ModelListRequest | undefined {
-  if (method !== "GET") return undefined;
+  if (method !== "GET" || findAlias(models) === undefined) return undefined;
   const [path = ""] = pathAndQuery.split("?", 1);
   const createdSeconds = Math.floor(wall() / 1000);
   if (path === "/v1/models")

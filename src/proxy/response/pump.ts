@@ -1,12 +1,13 @@
 import type { ErrorCode } from "../errors.ts";
 import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
+import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { Meter } from "./meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;
 
-/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. */
+/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
 const lastFrameMs = 10;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
@@ -36,29 +37,13 @@ export async function readWhole(
       if (done) break;
       chunks.push(value);
       length += value.length;
-      if (length > maxBytes) return resumed(chunks, reader);
+      if (length > maxBytes) return resumedStream(chunks, reader);
     }
   } catch (error) {
     throw abortReasonOf(error, signal);
   }
   const [only] = chunks;
   return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
-}
-
-/** A body that was begun, from its start. */
-function resumed(chunks: Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const first = chunks.shift();
-        const { done, value } = first === undefined ? await reader.read() : { done: false, value: first };
-        if (done || value === undefined) controller.close();
-        else controller.enqueue(value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
 }
 
 export interface PumpOptions {

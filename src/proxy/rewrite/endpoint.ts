@@ -1,3 +1,16 @@
+/** The paths of the specification whose bodies are JSON. */
+const jsonPaths: ReadonlySet<string> = new Set([
+  "/v1/chat/completions",
+  "/v1/completions",
+  "/v1/embeddings",
+  "/v1/messages",
+  "/v1/responses",
+]);
+
+export function takesJson(path: string): boolean {
+  return jsonPaths.has(path) || jsonPaths.has(canonical(path));
+}
+
 /** What a body of this path gets besides its model name and caps. */
 export interface Endpoint {
   templateKwargs: boolean;
@@ -21,8 +34,10 @@ const other: Endpoint = { templateKwargs: false, system: undefined, streamOption
  * so too; case is not, since for them it is another path.
  */
 export function getEndpoint(path: string): Endpoint {
-  return endpoints.get(path) ?? endpoints.get(decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "")) ?? other;
+  return endpoints.get(path) ?? endpoints.get(canonical(path)) ?? other;
 }
+
+const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
 
 function decoded(path: string): string {
   try {

@@ -98,7 +98,8 @@ export function createForward(deps: ForwardDeps): Forward {
 
 /**
  * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
- * coding in the bytes, while the header that names it ends at this hop (1.4.5).
+ * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
+ * decodes or rejects it.
  */
 function isReadable({ status, headers }: Response): boolean {
   if (status < 200 || status > 599) return false;

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { readMigrations } from "../migrations.ts" with { type: "macro" };
-import { isMoveUnfinished, moveMarker } from "./marker.ts";
+import { isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
 import { type MovedTable, findDifference, listTables } from "./tables.ts";
 import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
@@ -13,28 +13,28 @@ const rowsPerBatch = 2000;
 export interface Move {
   /** The SQLite database. */
   file: string;
-  /** The PostgreSQL database, which has to be empty. */
+  /** The PostgreSQL database, which must be empty. */
   url: string;
-  /** Told after each batch, and once for an empty table. */
+  /** Called after each batch, and once for an empty table. Counts are rows. */
   onProgress: (table: string, copied: number, total: number) => void;
   signal: AbortSignal;
 }
 
 /**
- * Copies a whole SQLite database into an empty PostgreSQL one and compares the two. Broken off, it can be run again: until
- * it is whole, the target is marked, and nobody serves from it.
- * @returns how many rows there are now
+ * Copies a SQLite database into an empty PostgreSQL database and compares the two. Until it is complete the target is
+ * marked: no server starts on it, and another move starts over.
+ * @returns the number of rows copied
  * @throws StorageError
  */
 export async function moveToPostgres({ file, url, onProgress, signal }: Move): Promise<number> {
   const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   try {
-    // An older database gets the tables of this version first.
+    // Applies pending migrations to the source.
     openWriter(file).close();
     using source = new Database(file, { readonly: true, strict: true });
     await migratePostgres(pool, readMigrations("postgres-migrations"));
     const tables = await listTables(source, pool.client);
-    await claim(pool, tables);
+    await markTarget(pool, tables);
     return await copyAll({ source, pool, tables, onProgress, signal });
   } catch (error) {
     throw toStorageError(error);
@@ -43,8 +43,8 @@ export async function moveToPostgres({ file, url, onProgress, signal }: Move): P
   }
 }
 
-/** Marks a target that is empty, and empties one that an earlier move left marked. @throws StorageError for any other */
-async function claim(pool: PostgresPool, tables: readonly MovedTable[]): Promise<void> {
+/** Marks an empty target, and empties one that an unfinished move has marked. @throws StorageError for any other */
+async function markTarget(pool: PostgresPool, tables: readonly MovedTable[]): Promise<void> {
   const names = tables.map(({ name }) => name).join();
   await pool.transaction(async () => {
     await pool.client.unsafe(`lock table ${names} in access exclusive mode`);
@@ -72,7 +72,7 @@ async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Prom
     if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
   }
   if (dataVersion(source) !== version) {
-    throw new StorageError("the data folder changed while it was copied; stop its server, and run this again");
+    throw new StorageError("the data folder changed while it was copied; stop its server and run this again");
   }
   await finish(source, pool);
   return rows;
@@ -101,7 +101,7 @@ async function copyTable(
   return copied;
 }
 
-/** Ids go on where they were, also those of rows that are gone, and the target may be served. */
+/** Continues the ids of the source, including those of deleted rows, and removes the marker. */
 async function finish(source: Database, { client, transaction }: PostgresPool): Promise<void> {
   const sequences = source.query<{ name: string; seq: number }, []>("select name, seq from sqlite_sequence").all();
   await transaction(async () => {
@@ -115,7 +115,7 @@ async function finish(source: Database, { client, transaction }: PostgresPool): 
   });
 }
 
-/** Another number once another connection has written. */
+/** Changes when another connection writes. */
 function dataVersion(source: Database): number | undefined {
   return source.query<{ data_version: number }, []>("pragma data_version").get()?.data_version;
 }

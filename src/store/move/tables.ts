@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
-import { moveMarker } from "./marker.ts";
+import { moveMarker } from "../postgres/move-marker.ts";
 import type { QueryClient } from "../postgres/pool.ts";
 import { StorageError } from "../store.ts";
 
 export interface MovedTable {
   name: string;
-  /** With the target's types. */
+  /** With the types of the target. */
   columns: readonly Column[];
 }
 
@@ -14,11 +14,13 @@ interface Column {
   type: string;
 }
 
-/** Sums of large ids overflow 64 bits; those of quotients and remainders, which say the same, do not. */
+/** A sum of large ids overflows 64 bits; the sums of their quotients and remainders do not. */
 const divisor = 1_000_000_007;
 
-/** One sum, or several, in SQLite's and in PostgreSQL's words. */
-const sums: Readonly<Record<string, (column: string) => readonly (readonly [sqlite: string, postgres: string])[]>> = {
+/** The checksums of a column by its type, as SQL for each engine. */
+const checksums: Readonly<
+  Record<string, (column: string) => readonly (readonly [sqlite: string, postgres: string])[]>
+> = {
   bigint: (column) => [
     [`sum(${column} / ${divisor})`, `sum(${column} / ${divisor})`],
     [`sum(${column} % ${divisor})`, `sum(${column} % ${divisor})`],
@@ -28,7 +30,7 @@ const sums: Readonly<Record<string, (column: string) => readonly (readonly [sqli
   text: (column) => [[`sum(length(cast(${column} as blob)))`, `sum(octet_length(${column}))`]],
 };
 
-/** @throws StorageError where the two databases do not have the same tables and columns */
+/** @throws StorageError if the two databases do not have the same tables and columns */
 export async function listTables(source: Database, target: QueryClient): Promise<MovedTable[]> {
   const found = (await target.unsafe(
     `select table_name as "table", column_name as name, data_type as type from information_schema.columns
@@ -43,7 +45,8 @@ export async function listTables(source: Database, target: QueryClient): Promise
     .map(({ name }) => {
       const columns = columnsOf(name);
       const own = source.query<{ name: string }, [string]>("select name from pragma_table_info(?)").all(name);
-      if (namesOf(own) !== namesOf(columns)) throw new StorageError(`the table ${name} is not the same in the target`);
+      if (namesOf(own) !== namesOf(columns))
+        throw new StorageError(`the table ${name} has other columns in the target`);
       return { name, columns };
     });
 }
@@ -54,7 +57,7 @@ const namesOf = (columns: readonly { name: string }[]): string =>
     .toSorted()
     .join();
 
-/** @returns the first table and column whose number of values or sum is not the same; undefined where all are */
+/** @returns `table.column` of the first column whose value count or checksum differs; undefined if none does */
 export async function findDifference(
   { name, columns }: MovedTable,
   source: Database,
@@ -62,7 +65,7 @@ export async function findDifference(
 ): Promise<string | undefined> {
   const compared = columns.flatMap((column) => [
     { column, sqlite: `count(${column.name})`, postgres: `count(${column.name})` },
-    ...(sums[column.type]?.(column.name) ?? []).map(([sqlite, postgres]) => ({ column, sqlite, postgres })),
+    ...(checksums[column.type]?.(column.name) ?? []).map(([sqlite, postgres]) => ({ column, sqlite, postgres })),
   ]);
   const [own] = source.query(`select ${compared.map(({ sqlite }) => sqlite).join()} from ${name}`).values();
   const marked = name === "settings" ? ` where name <> '${moveMarker}'` : "";
@@ -73,5 +76,5 @@ export async function findDifference(
   return different && `${name}.${different.column.name}`;
 }
 
-/** Floating point depends on the order in which it is added up. */
+/** A floating-point sum depends on the order of its terms. */
 const isSame = (a: number, b: number): boolean => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));

@@ -4,9 +4,9 @@ import type { Engine, NumberColumns } from "../engine.ts";
 import type { PostgresPool } from "./pool.ts";
 import * as schema from "./schema.ts";
 
-/** The queries' view of a pool. Calls may overlap: each transaction has a connection to itself. */
-export function postgresEngine({ client, transaction, close }: PostgresPool): Engine {
-  // Drizzle asks a client for nothing but `unsafe` outside of its own transactions (0.45.4).
+/** Calls may overlap: each transaction has a connection to itself. */
+export function createPostgresEngine({ client, transaction, close }: PostgresPool): Engine {
+  // Drizzle uses only `unsafe` outside its own transactions (0.45.4), which commit early and are not used here.
   const db = drizzle({ client: client as never, casing: "snake_case" });
   return {
     db: db as unknown as Engine["db"],
@@ -31,10 +31,10 @@ export function postgresEngine({ client, transaction, close }: PostgresPool): En
   };
 }
 
-/** Sets this program's advisory locks apart from others' in the same database. */
+/** Separates the advisory locks of this program from those of others in the same database. */
 const lockSpace = 7_655_443;
 
-/** 64-bit integers arrive as text. */
+/** Bun returns 64-bit integers as strings (1.4.5). */
 function numbersOf(row: Record<string, unknown>): Record<string, number | null> {
   return Object.fromEntries(
     Object.entries(row).map(([column, value]) => [column, value === null ? null : Number(value)]),

@@ -1,21 +1,22 @@
-import { type Migration, pendingAfter } from "../migrations.ts";
+import { type Migration, listPending } from "../migrations.ts";
 import type { PostgresPool } from "./pool.ts";
 import { StorageError } from "../store.ts";
 
-const oldestVersion = 15;
-/** Any number; the same one in every instance. */
+const minVersion = 15;
+/** An arbitrary number, the same in every instance. */
 const migrationLock = 7_655_442;
 
 /**
- * Brings a database up to date, all or nothing, one instance at a time.
- * @throws StorageError where the server is too old, or a newer program wrote the database; nothing is written then
+ * Applies pending migrations, all or none, one instance at a time.
+ * @throws StorageError if the server is too old, or if a newer version of this program wrote the database; nothing is
+ * written then
  */
 export async function migratePostgres(pool: PostgresPool, migrations: readonly Migration[]): Promise<void> {
   const { client } = pool;
   await requireVersion(client);
   await pool.transaction(async () => {
     await client.unsafe(`select pg_advisory_xact_lock(${migrationLock})`);
-    const pending = pendingAfter(await lastApplied(client), migrations);
+    const pending = listPending(await lastApplied(client), migrations);
     if (pending.length === 0) return;
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
@@ -31,8 +32,8 @@ type Client = PostgresPool["client"];
 
 async function requireVersion(client: Client): Promise<void> {
   const [row] = (await client.unsafe("show server_version_num")) as { server_version_num: string }[];
-  if (Math.floor(Number(row?.server_version_num) / 10_000) < oldestVersion) {
-    throw new StorageError(`the server is too old; PostgreSQL ${oldestVersion} or later is needed`);
+  if (Math.floor(Number(row?.server_version_num) / 10_000) < minVersion) {
+    throw new StorageError(`the server is too old; PostgreSQL ${minVersion} or later is required`);
   }
 }
 

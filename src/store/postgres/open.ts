@@ -1,26 +1,26 @@
 import type { WallClock } from "../../time/clock.ts";
-import { createSqlStore } from "../sql-store.ts";
-import { prepareFindActiveKey } from "../keys.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
+import { prepareFindActiveKey } from "../keys.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
-import { isMoveUnfinished } from "../move/marker.ts";
-import { migratePostgres } from "./migrate.ts";
-import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
-import { postgresEngine } from "./engine.ts";
 import { prepareFindSession } from "../sessions.ts";
+import { createSqlStore } from "../sql-store.ts";
 import { type Store, StorageError } from "../store.ts";
+import { createPostgresEngine } from "./engine.ts";
+import { migratePostgres } from "./migrate.ts";
+import { isMoveUnfinished } from "./move-marker.ts";
+import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
 import { createVerifiedKeys } from "./verified-keys.ts";
 
-/** Another instance may be bringing the database up to date. */
+/** Another instance may be applying migrations. */
 const openingTimeoutMs = 60_000;
-/** No request waits longer than two seconds. The server is to give up first: then the connection stays good. */
-const answerTimeoutMs = 1900;
+/** No request waits longer than two seconds. The timeout of the server comes first, since it keeps the connection usable. */
+const callTimeoutMs = 1900;
 const statementTimeoutMs = 1500;
-/** No response waits for a flush longer than the ledger's patience; one with the counts of a long outage takes its time. */
+/** No response waits this long, only the ledger does. A flush after a long outage has many increments and takes longer. */
 const flushTimeoutMs = 5000;
-const flushTimeoutPerCountMs = 0.2;
-/** Each connection of a pool may turn out to be one that was cut. */
-const mostCuts = 5;
+const flushTimeoutPerIncrementMs = 0.2;
+/** After an outage every connection of a pool may be a lost one. */
+const maxRetries = 5;
 
 export interface PostgresStoreOptions {
   url: string;
@@ -28,21 +28,21 @@ export interface PostgresStoreOptions {
 }
 
 /**
- * Opens a PostgreSQL database, and brings it up to date.
- * @throws StorageError where it cannot be reached, is half moved, or a newer version wrote it
+ * Opens a PostgreSQL database and applies pending migrations.
+ * @throws StorageError if it cannot be reached, if a move into it is unfinished, or if a newer version wrote it
  */
 export async function openPostgresStore(
   { url, clock }: PostgresStoreOptions,
   migrations: readonly Migration[] = readMigrations("postgres-migrations"),
 ): Promise<Store> {
   await prepareDatabase(url, migrations);
-  return storeOver(url, clock);
+  return createPostgresStore(url, clock);
 }
 
 async function prepareDatabase(url: string, migrations: readonly Migration[]): Promise<void> {
   const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   try {
-    await pool.within(openingTimeoutMs, async () => {
+    await pool.withTimeout(openingTimeoutMs, async () => {
       await migratePostgres(pool, migrations);
       if (await isMoveUnfinished(pool)) {
         throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
@@ -53,84 +53,84 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
   }
 }
 
-/** Three pools, so that requests wait neither for flushes nor for reports. */
-function storeOver(url: string, clock: WallClock): Store {
+/** Uses three pools, so that requests wait for neither flushes nor reports. */
+function createPostgresStore(url: string, clock: WallClock): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
-  const counting = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
-  const rest = createPostgresPool({ url, connections: 4, statementTimeoutMs });
-  const lookupEngine = postgresEngine(lookups);
+  const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
+  const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
+  const lookupEngine = createPostgresEngine(lookups);
   const findActive = prepareFindActiveKey(lookupEngine);
   const findSession = prepareFindSession(lookupEngine);
-  const countingStore = createSqlStore(postgresEngine(counting), clock);
-  const store = createSqlStore(postgresEngine(rest), clock);
+  const flushStore = createSqlStore(createPostgresEngine(flushes), clock);
+  const store = createSqlStore(createPostgresEngine(others), clock);
 
   return {
     keys: {
-      ...answeredInTime(rest, store.keys),
+      ...withTimeouts(others, store.keys),
       findActive: coalescePerTick(
         createVerifiedKeys({
           clock,
-          // PostgreSQL takes no null character in a text, so no key has one.
-          ask: async (key, timeoutMs) =>
-            key.includes("\0") ? undefined : lookups.within(timeoutMs, () => againIfCut(async () => findActive(key))),
+          // PostgreSQL text cannot contain a null character, so no key does.
+          find: async (key, timeoutMs) =>
+            key.includes("\0")
+              ? undefined
+              : lookups.withTimeout(timeoutMs, () => retryIfConnectionLost(async () => findActive(key))),
         }),
       ),
     },
     usage: {
-      ...answeredInTime(rest, store.usage),
-      add: (counts, flush) =>
-        counting.within(flushTimeoutMs + counts.length * flushTimeoutPerCountMs, () => {
-          const add = () => countingStore.usage.add(counts, flush);
-          // By its number a flush is known again, should it have come through before the connection was lost.
-          return flush === undefined ? add() : againIfCut(add);
+      ...withTimeouts(others, store.usage),
+      add: (increments, flush) =>
+        flushes.withTimeout(flushTimeoutMs + increments.length * flushTimeoutPerIncrementMs, () => {
+          const add = () => flushStore.usage.add(increments, flush);
+          // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
+          return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
-      daily: (sinceDay) => slicesInTime(rest, store.usage.daily(sinceDay)),
-      history: (range) => slicesInTime(rest, store.usage.history(range)),
+      daily: (sinceDay) => slicesWithTimeout(others, store.usage.daily(sinceDay)),
+      history: (range) => slicesWithTimeout(others, store.usage.history(range)),
     },
-    gpu: answeredInTime(rest, store.gpu),
+    gpu: withTimeouts(others, store.gpu),
     sessions: {
-      ...answeredInTime(rest, store.sessions),
-      find: (idHash, now) => lookups.within(answerTimeoutMs, () => againIfCut(async () => findSession(idHash, now))),
+      ...withTimeouts(others, store.sessions),
+      find: (idHash, now) =>
+        lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
     },
-    settings: answeredInTime(rest, store.settings),
-    checkWritable: () => rest.within(answerTimeoutMs, store.checkWritable),
-    async backup() {
-      throw new StorageError("the data lives in PostgreSQL; copy it with pg_dump");
-    },
+    settings: withTimeouts(others, store.settings),
+    checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
-      await Promise.all([lookups, counting, rest].map((pool) => pool.close()));
+      await Promise.all([lookups, flushes, others].map((pool) => pool.close()));
     },
   };
 }
 
-/** What may be done twice is simply done again where its connection was cut. */
-async function againIfCut<T>(work: () => Promise<T>): Promise<T> {
-  for (let again = 1; ; again++) {
+/** For work that may be done twice. */
+async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
+  for (let retries = 0; ; retries++) {
     try {
       return await work();
     } catch (error) {
-      if (!isConnectionLost(error) || again > mostCuts) throw error;
+      if (!isConnectionLost(error) || retries === maxRetries) throw error;
     }
   }
 }
 
 type Methods = Record<string, (...args: never[]) => unknown>;
 
-/** Every method of a noun, with a StorageError where there is no answer in time. */
-function answeredInTime<Noun extends object>(pool: PostgresPool, noun: Noun): Noun {
+/** The same methods; each rejects with StorageError if the database does not respond in time. */
+function withTimeouts<Noun extends object>(pool: PostgresPool, noun: Noun): Noun {
   return Object.fromEntries(
     Object.entries(noun as Methods).map(([name, method]) => [
       name,
-      (...args: never[]) => pool.within(answerTimeoutMs, async () => method(...args)),
+      (...args: never[]) => pool.withTimeout(callTimeoutMs, async () => method(...args)),
     ]),
   ) as Noun;
 }
 
-/** The next slice is read when it is asked for, so a slow client slows its own query and holds no connection meanwhile. */
-async function* slicesInTime(pool: PostgresPool, slices: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reading = slices[Symbol.asyncIterator]();
+/** Reads each slice on demand, so a slow client delays only its own query and holds no connection between slices. */
+async function* slicesWithTimeout(pool: PostgresPool, slices: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const iterator = slices[Symbol.asyncIterator]();
   for (;;) {
-    const slice = await pool.within(answerTimeoutMs, () => reading.next());
+    const slice = await pool.withTimeout(callTimeoutMs, () => iterator.next());
     if (slice.done === true) return;
     yield slice.value;
   }

@@ -3,52 +3,52 @@ import { SQL } from "bun";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 
-/** What an instance that stands still in the middle of a transaction may hold up. */
+/** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
 const idleInTransactionMs = 10_000;
-const transactionTries = 5;
+const maxTransactionTries = 5;
 
-/** Hops in between forget a connection that was silent for some minutes, without telling either side. */
-const idleSeconds = 60;
+/** Firewalls and NAT drop a connection that has been idle for minutes, without a reset to either side. */
+const idleTimeoutSeconds = 60;
 
-/** SQLSTATE: deadlock_detected, serialization_failure. The transaction is undone, and may be run again. */
-const undone = new Set(["40P01", "40001"]);
+/** SQLSTATE: deadlock_detected, serialization_failure. The transaction was rolled back and can be repeated. */
+const repeatable = new Set(["40P01", "40001"]);
 /** SQLSTATE: read_only_sql_transaction. */
-const readOnly = "25006";
+const readOnlyTransaction = "25006";
 
 export interface PoolOptions {
   url: string;
   connections: number;
-  /** What the server spends on one statement before it gives up; 0: as long as it takes. */
+  /** The server cancels a statement after this time; 0 disables the timeout. */
   statementTimeoutMs: number;
 }
 
-/** What Drizzle calls of a client. Within a transaction it speaks over that transaction's connection. */
+/** The part of a client that Drizzle uses. Within a transaction, queries go over its connection. */
 export type QueryClient = Pick<SQL, "unsafe">;
 
 export interface PostgresPool {
   client: QueryClient;
   transaction<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Work that waits this long and no longer. Connections to a server that fell silent are given up for new ones: they would
-   * stay busy for minutes, whether the server is back or not.
+   * Rejects if the work takes longer. The connections are then replaced: those to a server that stopped responding would
+   * stay busy for minutes, even after it is back.
    * @throws StorageError
    */
-  within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
+  withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Connections are made when they are needed. @throws StorageError where the address makes no sense */
+/** Connects on first use. @throws StorageError if the address is malformed */
 export function createPostgresPool(options: PoolOptions): PostgresPool {
   let connections = connect(options);
-  const ownConnection = new AsyncLocalStorage<SQL>();
+  const transactionConnection = new AsyncLocalStorage<SQL>();
   const client: QueryClient = {
-    unsafe: (query, values) => (ownConnection.getStore() ?? connections).unsafe(query, values),
+    unsafe: (query, values) => (transactionConnection.getStore() ?? connections).unsafe(query, values),
   };
 
-  function giveUp(useless: SQL): void {
-    if (useless !== connections) return;
+  function replaceConnections(failed: SQL): void {
+    if (failed !== connections) return;
     connections = connect(options);
-    useless.close({ timeout: 0 }).catch(() => {});
+    failed.close({ timeout: 0 }).catch(() => {});
   }
 
   return {
@@ -56,24 +56,26 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
     async transaction(work) {
       for (let tries = 1; ; tries++) {
         try {
-          return (await connections.begin((own) => ownConnection.run(own, work))) as Awaited<ReturnType<typeof work>>;
+          return (await connections.begin((connection) => transactionConnection.run(connection, work))) as Awaited<
+            ReturnType<typeof work>
+          >;
         } catch (error) {
-          if (tries === transactionTries || !undone.has(sqlStateOf(error))) throw error;
+          if (tries === maxTransactionTries || !repeatable.has(sqlStateOf(error))) throw error;
         }
       }
     },
-    async within(timeoutMs, work) {
+    async withTimeout(timeoutMs, work) {
       const used = connections;
-      const { promise: silence, reject } = Promise.withResolvers<never>();
+      const { promise: timedOut, reject } = Promise.withResolvers<never>();
       const timer = setTimeout(() => {
-        reject(new StorageError("PostgreSQL does not answer"));
-        giveUp(used);
+        reject(new StorageError("PostgreSQL does not respond"));
+        replaceConnections(used);
       }, timeoutMs);
       try {
-        return await Promise.race([work(), silence]);
+        return await Promise.race([work(), timedOut]);
       } catch (error) {
-        // After a failover the server that was the first is a follower: the address leads to another one by now.
-        if (sqlStateOf(error) === readOnly) giveUp(used);
+        // After a failover the old primary is a standby. New connections reach the new primary.
+        if (sqlStateOf(error) === readOnlyTransaction) replaceConnections(used);
         throw toStorageError(error);
       } finally {
         clearTimeout(timer);
@@ -87,12 +89,12 @@ function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
   try {
     return new SQL({
       url,
-      // PGDATABASE would take precedence over what the address says.
+      // Explicit, because PGDATABASE takes precedence over the address. Remove when the address wins (Bun 1.4.5).
       ...databaseIn(url),
       adapter: "postgres",
       max: connections,
       connectionTimeout: 2,
-      idleTimeout: idleSeconds,
+      idleTimeout: idleTimeoutSeconds,
       connection: {
         application_name: "tollgate",
         statement_timeout: statementTimeoutMs,
@@ -100,7 +102,7 @@ function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
       },
     });
   } catch (error) {
-    // Its message may quote the address, and with it the password.
+    // The original message may contain the address, and so the password.
     throw new StorageError("the address is malformed", { cause: error });
   }
 }
@@ -110,9 +112,9 @@ function databaseIn(url: string): { database?: string } {
   return name === "" ? {} : { database: decodeURIComponent(name) };
 }
 
-/** The server ended the connection, or it broke: whether the work was done is unknown. */
+/** The server closed the connection, or it broke. Whether the statement was executed is unknown. */
 export function isConnectionLost(error: unknown): boolean {
-  // SQLSTATE 57P01 to 57P03: shut down by an administrator, after a crash, or still starting.
+  // SQLSTATE 57P01 to 57P03: admin_shutdown, crash_shutdown, cannot_connect_now.
   return sqlStateOf(error).startsWith("57P0") || codeOf(error) === "ERR_POSTGRES_CONNECTION_CLOSED";
 }
 
@@ -121,12 +123,12 @@ function codeOf(error: unknown): string {
   return cause instanceof SQL.PostgresError ? cause.code : "";
 }
 
-/** Bun keeps the server's five-character code here; empty where the failure is not the server's. */
+/** The five-character code, which Bun puts into `errno` (1.4.5); empty if the error does not come from the server. */
 export function sqlStateOf(error: unknown): string {
   const cause = causeOf(error);
   return cause instanceof SQL.PostgresError && typeof cause.errno === "string" ? cause.errno : "";
 }
 
-/** Drizzle wraps what the driver throws. */
+/** Drizzle wraps the errors of the driver. */
 const causeOf = (error: unknown): unknown =>
   error instanceof Error && error.cause instanceof Error ? error.cause : error;

@@ -1,7 +1,7 @@
 import { postgresColumns } from "../columns.ts";
 import { defineTables } from "../schema.ts";
 
-// One export a table: drizzle-kit finds them by that.
+// drizzle-kit finds the tables by their exports.
 export const {
   keys,
   deletedKeys,

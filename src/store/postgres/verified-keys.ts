@@ -1,49 +1,50 @@
+import type { KeyId } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { KeyStore } from "../store.ts";
 
-const trustedMs = 5 * 60_000;
-const mostKeys = 10_000;
+const maxAgeMs = 5 * 60_000;
+const maxKeys = 10_000;
 
-type Found = { id: number };
+type Found = { id: KeyId };
 
 export interface VerifiedKeysOptions {
-  /** Asks the database. Rejects where it does not answer within `timeoutMs`. */
-  ask: (key: string, timeoutMs: number) => Promise<Found | undefined>;
+  /** Queries the database. Rejects if it does not respond within `timeoutMs`. */
+  find: (key: string, timeoutMs: number) => Promise<Found | undefined>;
   clock: WallClock;
-  /** How long the database has while it is well, and while it is known to be away. */
-  patienceMs?: number;
-  awayPatienceMs?: number;
+  timeoutMs?: number;
+  /** While the last query failed. */
+  unavailableTimeoutMs?: number;
 }
 
 /**
- * Keys that the database knew within the last five minutes still open while it does not answer. An answer always goes
- * before what is remembered, so a key that was switched off stays so.
+ * Accepts keys that the database confirmed within the last five minutes while it does not respond. Every lookup queries the
+ * database first, so a key that is switched off stays refused.
  */
 export function createVerifiedKeys(options: VerifiedKeysOptions): KeyStore["findActive"] {
-  const { ask, clock, patienceMs = 900, awayPatienceMs = 200 } = options;
-  /** In the order of their last verification. */
+  const { find, clock, timeoutMs = 900, unavailableTimeoutMs = 200 } = options;
+  /** In the order of their last confirmation, oldest first. */
   const verified = new Map<string, Found & { at: number }>();
-  let away = false;
+  let unavailable = false;
 
-  function remember(key: string, found: Found | undefined): void {
+  function cache(key: string, found: Found | undefined): void {
     verified.delete(key);
     if (found === undefined) return;
     verified.set(key, { id: found.id, at: clock() });
     const [oldest] = verified.keys();
-    if (verified.size > mostKeys && oldest !== undefined) verified.delete(oldest);
+    if (verified.size > maxKeys && oldest !== undefined) verified.delete(oldest);
   }
 
   return async (key) => {
     try {
-      const found = await ask(key, away ? awayPatienceMs : patienceMs);
-      away = false;
-      remember(key, found);
+      const found = await find(key, unavailable ? unavailableTimeoutMs : timeoutMs);
+      unavailable = false;
+      cache(key, found);
       return found;
     } catch (error) {
-      away = true;
-      const known = verified.get(key);
-      if (known === undefined || clock() - known.at > trustedMs) throw error;
-      return { id: known.id };
+      unavailable = true;
+      const cached = verified.get(key);
+      if (cached === undefined || clock() - cached.at > maxAgeMs) throw error;
+      return { id: cached.id };
     }
   };
 }

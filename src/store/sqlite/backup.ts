@@ -1,49 +1,44 @@
-import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
+import type { WallClock } from "../../time/clock.ts";
+import { toStorageError } from "../storage-error.ts";
+import { removeUnfinishedCopy } from "./copy-database.ts";
+import { startWorker } from "./worker-client.ts";
 
-/** Whoever creates the file first owns the name: a backup never replaces anything. @throws where `target` exists */
-export function claimBackup(target: string): void {
-  closeSync(openSync(target, "wx", 0o600));
+export interface Backup {
+  /** The database. */
+  file: string;
+  /** The new file. */
+  target: string;
+  clock: WallClock;
+  /** Stops the backup and removes what it has written. */
+  signal?: AbortSignal;
 }
 
 /**
- * Copies a live database while others write to it.
- * @param target claimed before; gone again where this throws
+ * Copies a database that may be in use, in a Worker of its own so that the caller's thread and its storage Worker go on.
+ * @throws StorageError if `target` exists or cannot be written, or if the signal aborts
  */
-export function backup(file: string, target: string): void {
-  const partial = partialOf(target);
+export async function backupDatabase({ file, target, clock, signal }: Backup): Promise<void> {
+  createTarget(target);
+  const worker = startWorker(clock);
+  const stop = (): void => worker.stop();
+  signal?.addEventListener("abort", stop);
   try {
-    copyInto(file, partial);
-    renameSync(partial, target);
+    await worker.call("backup", file, target);
   } catch (error) {
-    removeUnfinishedBackup(target);
+    if (signal?.aborted === true) removeUnfinishedCopy(target);
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    worker.stop();
   }
 }
 
-/** For a backup that was broken off. */
-export function removeUnfinishedBackup(target: string): void {
-  rmSync(partialOf(target), { force: true });
-  rmSync(target, { force: true });
-}
-
-const partialOf = (target: string): string => `${target}.partial`;
-
-function copyInto(file: string, partial: string): void {
-  // One may be left of a backup that was killed.
-  closeSync(openSync(partial, "w", 0o600));
-  const client = new Database(file, { readwrite: true, create: false, strict: true });
+/** Fails if the file exists: a backup never replaces a file, and of two backups to one name only one succeeds. */
+function createTarget(target: string): void {
   try {
-    client.run("PRAGMA busy_timeout = 2000");
-    client.run("VACUUM INTO ?", [partial]);
-  } finally {
-    client.close();
-  }
-  chmodSync(partial, 0o600);
-  const descriptor = openSync(partial, "r+");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+    closeSync(openSync(target, "wx", 0o600));
+  } catch (error) {
+    throw toStorageError(error);
   }
 }

@@ -9,44 +9,44 @@ import { type Migration, readMigrations } from "../migrations.ts" with { type: "
 import * as schema from "../schema.ts";
 import { StorageError } from "../store.ts";
 
-/** How long a write waits for another process's. It sleeps in its thread, which is why the reader's is short. */
+/** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
 const writerBusyMs = 1000;
 const readerBusyMs = 100;
-/** Another process may be bringing the database up to date. */
+/** Another process may be applying migrations. */
 const openingBusyMs = 10_000;
 
-/** Opens the one connection that writes; creates the database, or brings it up to date. */
+/** Opens the only connection of this process that writes. Creates the database if necessary and applies pending migrations. */
 export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")): Engine {
-  createPrivately(file);
+  createPrivateFile(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     migrate(client, migrations);
-    useWriteAheadLog(client);
+    enableWriteAheadLog(client);
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
     client.run("PRAGMA foreign_keys = ON");
     client.run("PRAGMA temp_store = MEMORY");
-    // A long read lets the log grow; the next checkpoint gives the disk back.
+    // A long read lets the log grow; the next checkpoint truncates it to this size.
     client.run(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
-    return engineOver(client, false);
+    return createSqliteEngine(client, false);
   } catch (error) {
     client.close();
     throw error;
   }
 }
 
-/** Opens a connection that cannot write. The database has to exist. */
+/** Opens a connection that cannot write. The database must exist. */
 export function openReader(file: string): Engine {
   const client = new Database(file, { readwrite: true, strict: true });
   client.run(`PRAGMA busy_timeout = ${readerBusyMs}`);
   client.run("PRAGMA query_only = ON");
-  return engineOver(client, true);
+  return createSqliteEngine(client, true);
 }
 
-/** Keys lie in it as they are: the file is for its owner alone. SQLite gives its log files the same mode. */
-function createPrivately(file: string): void {
-  makeFolder(dirname(file));
+/** Only the owner may read it, since it holds API keys in plain text. SQLite gives its log files the same mode. */
+function createPrivateFile(file: string): void {
+  createFolder(dirname(file));
   try {
     closeSync(openSync(file, "wx", 0o600));
   } catch (error) {
@@ -54,7 +54,7 @@ function createPrivately(file: string): void {
   }
 }
 
-function makeFolder(folder: string): void {
+function createFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
@@ -63,8 +63,8 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Two processes that switch a new database over at once refuse each other without waiting, whatever the busy timeout. */
-function useWriteAheadLog(client: Database): void {
+/** Two processes that do this to a new database at once get SQLITE_BUSY immediately, whatever the busy timeout. */
+function enableWriteAheadLog(client: Database): void {
   const deadline = performance.now() + openingBusyMs;
   for (;;) {
     try {
@@ -77,15 +77,14 @@ function useWriteAheadLog(client: Database): void {
   }
 }
 
-/** What nobody ever wakes: for waits that are shorter than the whole milliseconds that Bun.sleepSync knows (1.4.5). */
-const neverWoken = new Int32Array(new SharedArrayBuffer(4));
+/** Never notified: waiting on it sleeps for fractions of a millisecond, which Bun.sleepSync cannot (1.4.5). Remove when it can. */
+const neverNotified = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * SQLite's own busy handler sleeps for up to 100 ms between two tries, and starves beside processes that write all the
- * time: four of them made a flush wait for up to a second. A try about every half millisecond finds the gap between two
- * of theirs.
+ * Polls for the write lock about every half millisecond. SQLite's own busy handler sleeps for up to 100 ms between two
+ * tries, and starves while other processes write constantly: with four of them a flush waited for up to a second.
  */
-function beginImmediately(client: Database): void {
+function beginImmediate(client: Database): void {
   const deadline = performance.now() + writerBusyMs;
   client.run("PRAGMA busy_timeout = 0");
   try {
@@ -95,8 +94,8 @@ function beginImmediately(client: Database): void {
         return;
       } catch (error) {
         if (!isBusy(error) || performance.now() > deadline) throw error;
-        // Spread, so that no two of them stay in step.
-        Atomics.wait(neverWoken, 0, 0, 0.2 + Math.random() * 0.6);
+        // Random, so that two processes do not stay in step.
+        Atomics.wait(neverNotified, 0, 0, 0.2 + Math.random() * 0.6);
       }
     }
   } finally {
@@ -108,8 +107,8 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 }
 
-/** Afterwards the file alone is complete. Where another process holds it, the log stays beside it and nothing is lost. */
-function foldLog(client: Database): void {
+/** Leaves everything in the database file. If another process has it open, the log remains and nothing is lost. */
+function checkpoint(client: Database): void {
   try {
     client.run("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
@@ -117,7 +116,7 @@ function foldLog(client: Database): void {
   }
 }
 
-function engineOver(client: Database, readOnly: boolean): Engine {
+function createSqliteEngine(client: Database, readOnly: boolean): Engine {
   const db = drizzle(client, { casing: "snake_case" });
   return {
     db,
@@ -126,25 +125,25 @@ function engineOver(client: Database, readOnly: boolean): Engine {
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),
     pipeline: async (statements) => {
-      // A full disk ends the transaction: what came behind would be written without it.
+      // One at a time: a full disk ends the transaction, and a later statement would be committed without it.
       for (const statement of statements) await statement();
     },
-    // A transaction has the whole database to itself.
+    // A transaction already has the whole database to itself.
     lock: async () => {},
     transaction: async (work) => {
-      beginImmediately(client);
+      beginImmediate(client);
       try {
         const result = await work();
         client.run("COMMIT");
         return result;
       } catch (error) {
-        // A full disk ends the transaction by itself.
+        // A full disk has ended the transaction already.
         if (client.inTransaction) client.run("ROLLBACK");
         throw error;
       }
     },
     close: () => {
-      if (!readOnly) foldLog(client);
+      if (!readOnly) checkpoint(client);
       client.close();
     },
   };

@@ -1,15 +1,15 @@
 import type { Database } from "bun:sqlite";
-import { type Migration, pendingAfter } from "../migrations.ts";
+import { type Migration, listPending } from "../migrations.ts";
 import { StorageError } from "../store.ts";
 
 /**
- * Brings a database up to date, all or nothing. Drizzle's own migrator is not used: two first starts at once crash it, and a
- * table that a migration recreates would lose its children and hand its old ids out again.
- * @throws StorageError where a newer program wrote the database; nothing is written then
+ * Applies pending migrations, all or none. Replaces Drizzle's migrator, which crashes if two processes start on a new
+ * database at once; and if a migration recreates a table, it deletes the rows that refer to it and reuses its ids.
+ * @throws StorageError if a newer version of this program wrote the database; nothing is written then
  */
 export function migrate(client: Database, migrations: readonly Migration[]): void {
-  if (pendingAfter(lastApplied(client), migrations).length === 0) return;
-  // Inside a transaction this pragma does nothing, and a recreated table would delete what refers to it.
+  if (listPending(lastApplied(client), migrations).length === 0) return;
+  // Outside the transaction, where it has an effect. Else dropping a table would delete the rows that refer to it.
   client.run("PRAGMA foreign_keys = OFF");
   client.transaction(() => applyPending(client, migrations)).exclusive();
   client.run("PRAGMA foreign_keys = ON");
@@ -25,8 +25,8 @@ function lastApplied(client: Database): number {
 }
 
 function applyPending(client: Database, migrations: readonly Migration[]): void {
-  // Another process may have been faster since the first look.
-  const pending = pendingAfter(lastApplied(client), migrations);
+  // Read again: another process may have migrated meanwhile.
+  const pending = listPending(lastApplied(client), migrations);
   if (pending.length === 0) return;
   client.run(
     "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at INTEGER)",
@@ -38,9 +38,7 @@ function applyPending(client: Database, migrations: readonly Migration[]): void 
   }
   for (const sequence of sequences) restoreSequence(client, sequence);
   if (client.query("PRAGMA foreign_key_check").get() !== null) {
-    throw new StorageError(
-      "the database could not be brought up to date: rows would refer to others that do not exist",
-    );
+    throw new StorageError("the database cannot be migrated: rows would refer to rows that do not exist");
   }
 }
 
@@ -49,13 +47,13 @@ interface Sequence {
   seq: number;
 }
 
-/** The highest ids ever handed out, by table. */
+/** The highest ids ever assigned, by table. */
 function listSequences(client: Database): Sequence[] {
   const table = client.query("SELECT name FROM sqlite_schema WHERE name = 'sqlite_sequence'").get();
   return table === null ? [] : client.query<Sequence, []>("SELECT name, seq FROM sqlite_sequence").all();
 }
 
-/** A recreated table counts from its highest row: ids of deleted rows would come back. */
+/** A recreated table would continue from its highest remaining id and reuse those of deleted rows. */
 function restoreSequence(client: Database, { name, seq }: Sequence): void {
   const tables = client.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").all(name);
   if (tables.length === 0) return;

@@ -1,19 +1,19 @@
-import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { StorageError } from "../store.ts";
-import type { WorkerReply, WorkerCall } from "./worker.ts";
+import type { WorkerCall, WorkerReply } from "./worker.ts";
 
 const firstRestartMs = 50;
-const slowestRestartMs = 2000;
+const maxRestartMs = 2000;
 
 export interface StorageWorker {
-  /** @throws StorageError where the call failed, or the Worker stopped before it answered */
+  /** @throws StorageError if the call fails, or if the Worker stops before it replies */
   call(method: string, ...args: unknown[]): Promise<unknown>;
-  /** Ends the Worker; calls that are still open reject. */
+  /** Terminates the Worker; pending calls reject. */
   stop(): void;
 }
 
-/** In the binary the Worker is a further entry point of the bundle, and lies beside the program. */
+/** In the binary the Worker is a second entry point of the bundle. */
 const workerUrl = Bun.isStandaloneExecutable
   ? `${import.meta.dir}/store/sqlite/worker.js`
   : new URL("./worker.ts", import.meta.url).href;
@@ -23,31 +23,31 @@ interface PendingCall {
   reject: (error: StorageError) => void;
 }
 
-/** One Worker's life, without a second one. `onDeath` is told once, unless it was stopped. */
-export function startWorker(clock: WallClock, onDeath: () => void = () => {}): StorageWorker {
+/** Starts one Worker. `onCrash` is called once if it ends without `stop`. */
+export function startWorker(clock: WallClock, onCrash: () => void = () => {}): StorageWorker {
   const worker = new Worker(workerUrl);
-  const waiting = new Map<number, PendingCall>();
+  const pending = new Map<number, PendingCall>();
   let nextId = 1;
   let ended = false;
 
   const end = (reason: string): void => {
     ended = true;
-    for (const { reject } of waiting.values()) reject(new StorageError(reason));
-    waiting.clear();
+    for (const { reject } of pending.values()) reject(new StorageError(reason));
+    pending.clear();
     worker.terminate();
   };
-  const died = (): void => {
+  const crashed = (): void => {
     if (ended) return;
-    end("the storage thread stopped unexpectedly; it is being started again");
-    onDeath();
+    end("the storage thread stopped unexpectedly and is being restarted");
+    onCrash();
   };
-  worker.addEventListener("error", died);
-  worker.addEventListener("close", died);
+  worker.addEventListener("error", crashed);
+  worker.addEventListener("close", crashed);
   worker.addEventListener("message", ({ data }: MessageEvent<WorkerReply>) => {
-    const caller = waiting.get(data.id);
-    waiting.delete(data.id);
-    if (data.error !== undefined) caller?.reject(new StorageError(data.error));
-    else caller?.resolve(data.bytes ?? (data.value === undefined ? undefined : JSON.parse(data.value)));
+    const call = pending.get(data.id);
+    pending.delete(data.id);
+    if (data.error !== undefined) call?.reject(new StorageError(data.error));
+    else call?.resolve(data.bytes ?? (data.value === undefined ? undefined : JSON.parse(data.value)));
   });
 
   return {
@@ -58,28 +58,32 @@ export function startWorker(clock: WallClock, onDeath: () => void = () => {}): S
           return;
         }
         const id = nextId++;
-        waiting.set(id, { resolve, reject });
+        pending.set(id, { resolve, reject });
         worker.postMessage({ id, method, args: JSON.stringify(args), now: clock() } satisfies WorkerCall);
       }),
-    stop: () => end("the store was closed"),
+    stop: () => end("the store is closed"),
   };
 }
 
 /**
- * A Worker that has the database open, and another one whenever it dies.
- * @throws StorageError where the database cannot be opened the first time
+ * Starts a Worker that opens the database, and a new one whenever it crashes.
+ * @throws StorageError if the first one cannot open the database
  */
-export async function keepWorker(options: { file: string; clock: WallClock; log: Log }): Promise<StorageWorker> {
+export async function startRestartingWorker(options: {
+  file: string;
+  clock: WallClock;
+  log: Log;
+}): Promise<StorageWorker> {
   const { file, clock, log } = options;
   let restartMs = firstRestartMs;
-  let restart: Timer | undefined;
+  let restartTimer: Timer | undefined;
   let stopped = false;
   let current = await start();
 
   async function start(): Promise<StorageWorker> {
     let open = false;
     const worker = startWorker(clock, () => {
-      if (open) restartSoon();
+      if (open) scheduleRestart();
     });
     try {
       await worker.call("open", file);
@@ -91,22 +95,22 @@ export async function keepWorker(options: { file: string; clock: WallClock; log:
     }
   }
 
-  function restartSoon(): void {
+  function scheduleRestart(): void {
     if (stopped) return;
-    log.error("The storage thread stopped and is started again", { inMs: restartMs });
-    restart = setTimeout(() => void startAgain(), restartMs);
-    restartMs = Math.min(restartMs * 2, slowestRestartMs);
+    log.error("Storage thread stopped; restarting it", { inMs: restartMs });
+    restartTimer = setTimeout(() => void restart(), restartMs);
+    restartMs = Math.min(restartMs * 2, maxRestartMs);
   }
 
-  async function startAgain(): Promise<void> {
+  async function restart(): Promise<void> {
     try {
       current = await start();
       restartMs = firstRestartMs;
       if (stopped) current.stop();
-      else log.info("The storage thread runs again");
+      else log.info("Storage thread restarted");
     } catch (error) {
-      log.error("The storage thread could not open the database", { reason: (error as Error).message });
-      restartSoon();
+      log.error("Storage thread could not open the database", { reason: (error as Error).message });
+      scheduleRestart();
     }
   }
 
@@ -114,7 +118,7 @@ export async function keepWorker(options: { file: string; clock: WallClock; log:
     call: (method, ...args) => current.call(method, ...args),
     stop: () => {
       stopped = true;
-      clearTimeout(restart);
+      clearTimeout(restartTimer);
       current.stop();
     },
   };

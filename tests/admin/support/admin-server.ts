@@ -6,12 +6,12 @@ import { clientAddress } from "../../../src/admin/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { type Document, problemsOfAnswer } from "./document.ts";
+import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
 
 export const password = "correct horse battery staple";
 
-/** Who sends a request: everything that a browser would send along. */
+/** The credentials that a browser sends. */
 export interface Visitor {
   cookie?: string;
   csrf?: string;
@@ -20,16 +20,16 @@ export interface Visitor {
 export interface Sent {
   as?: Visitor;
   headers?: Record<string, string>;
-  /** Sent as JSON; for anything else use `raw`. */
+  /** Sent as JSON; use `raw` for anything else. */
   json?: unknown;
   raw?: BodyInit;
 }
 
-export interface Answer {
+export interface TestResponse {
   status: number;
   headers: Headers;
   text: string;
-  /** Tests reach into it; a wrong shape fails them, and the document has checked it already. */
+  /** Not typed: a wrong shape fails the test, and the response has been checked against the OpenAPI document. */
   // oxlint-disable-next-line typescript/no-explicit-any -- see above
   json: any;
 }
@@ -39,13 +39,17 @@ export interface Admin {
   store: Store;
   dataDir: string;
   signingKey: string;
-  /** The server's clock, which the test may set. */
+  /** The server's clock. A test may set it. */
   time: { now: number };
   logged: string[];
-  send(method: string, path: string, sent?: Sent): Promise<Answer>;
+  /** Every route of the app; parameters in the path as `:id`. */
+  routes: readonly { method: string; path: string }[];
+  send(method: string, path: string, sent?: Sent): Promise<TestResponse>;
   login(): Promise<Required<Visitor>>;
-  /** Makes a key as the console does. */
+  /** Creates a key in the store. */
   createKey(name: string): Promise<{ id: number; key: string }>;
+  /** Resolves when the server has handled every request that it has received. */
+  idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -55,7 +59,7 @@ export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
   trustedHops?: number;
 };
 
-/** The admin side over real HTTP, at noon of a day in Seoul. Every answer is held against the OpenAPI document. */
+/** The admin API over real HTTP, at noon in Seoul. Every response is checked against the OpenAPI document. */
 export async function startAdmin({
   store: wrap,
   secretKey,
@@ -82,6 +86,7 @@ export async function startAdmin({
         socketAddress: server.requestIP(request)?.address ?? "",
         trustedHops,
       }),
+    metricsContentType: "text/plain; version=0.0.4; charset=utf-8",
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     separatePorts: false,
     inFlight: async () => 3,
@@ -91,11 +96,16 @@ export async function startAdmin({
   });
   const app = new Elysia({ handler: { standardHostname: false } }).use(routes);
   const document = openApiDocument(routes) as unknown as Document;
+  const handling = new Set<Promise<Response>>();
   const server: Bun.Server<undefined> = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     development: false,
-    fetch: app.fetch,
+    fetch(request) {
+      const response = Promise.resolve(app.fetch(request));
+      handling.add(response);
+      return response.finally(() => handling.delete(response));
+    },
   });
   const origin = server.url.origin;
 
@@ -114,14 +124,14 @@ export async function startAdmin({
     });
     const text = await response.text();
     const contentType = response.headers.get("content-type") ?? "";
-    expect(problemsOfAnswer(document, { method, path, status: response.status, contentType, text })).toEqual([]);
+    expect(problemsOfResponse(document, { method, path, status: response.status, contentType, text })).toEqual([]);
     return { status: response.status, headers: response.headers, text, json: parsed(text) };
   };
 
   const login: Admin["login"] = async () => {
-    const answer = await send("POST", "/api/login", { json: { username: "admin", password } });
-    expect(answer.status).toBe(200);
-    return { cookie: cookieOf(answer), csrf: answer.json.csrf_token };
+    const response = await send("POST", "/api/login", { json: { username: "admin", password } });
+    expect(response.status).toBe(200);
+    return { cookie: cookieOf(response), csrf: response.json.csrf_token };
   };
 
   return {
@@ -131,6 +141,7 @@ export async function startAdmin({
     signingKey,
     time,
     logged,
+    routes: routes.routes,
     send,
     login,
     createKey: async (name) => {
@@ -139,8 +150,11 @@ export async function startAdmin({
         key: crypto.randomUUID().replaceAll("-", ""),
         createdAt: time.now,
       });
-      if (created === "collision") throw new Error("two keys alike");
+      if (created === "collision") throw new Error("key collision");
       return created;
+    },
+    idle: async () => {
+      while (handling.size > 0) await Promise.all(handling);
     },
     stop: async () => {
       await server.stop(true);
@@ -149,9 +163,9 @@ export async function startAdmin({
   };
 }
 
-/** The cookie that an answer sets, as a browser sends it back. */
-export function cookieOf(answer: Answer): string {
-  return answer.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
+/** The cookie that a response sets, in the form that a browser sends back. */
+export function cookieOf(response: TestResponse): string {
+  return response.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
 }
 
 function parsed(text: string): unknown {

@@ -1,8 +1,8 @@
 import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 
-// One of several processes that start at once on one database: prints what it would sign with and what it showed.
+// One of several processes that start at once on one database. Prints its signing key and what it showed the operator.
 
 const [dataDir = "", databaseUrl = ""] = process.argv.slice(2);
 const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });

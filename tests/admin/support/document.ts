@@ -1,4 +1,4 @@
-/** What a JSON Schema finds wrong with a value; the keywords that our document uses, and no others. */
+/** The JSON Schema keywords that our document uses. */
 export interface JsonSchema {
   type?: string | string[];
   const?: unknown;
@@ -25,8 +25,8 @@ const formats: Record<string, RegExp> = {
   "date-time": /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+09:00$/,
 };
 
-/** @returns one sentence for each thing that the document does not promise */
-export function problemsOfAnswer(
+/** @returns one sentence for each difference from the document */
+export function problemsOfResponse(
   document: Document,
   {
     method,
@@ -40,7 +40,7 @@ export function problemsOfAnswer(
   const operation = document.paths[templateOf(path)]?.[verb];
   if (operation === undefined) return status === 404 || status === 405 ? [] : [`${method} ${path} is not documented`];
   const response = operation.responses[status];
-  if (response === undefined) return [`${method} ${path} may not answer ${status}`];
+  if (response === undefined) return [`${method} ${path} may not have status ${status}`];
   if (method === "HEAD") return [];
   const [type, content] = Object.entries(response.content)[0] ?? [];
   if (type === undefined || content === undefined) return [`${method} ${path} ${status} has no content`];
@@ -66,14 +66,14 @@ function problems(schema: JsonSchema, value: unknown, at: string): string[] {
   if (typeof value === "number" && !(value >= (schema.minimum ?? -Infinity) && value <= (schema.maximum ?? Infinity)))
     return [`${at} is out of range`];
   if (typeof value === "string" && schema.format !== undefined && formats[schema.format]?.test(value) !== true)
-    return [`${at} is no ${schema.format}`];
+    return [`${at} is not a valid ${schema.format}`];
   if (Array.isArray(value))
     return value.flatMap((item, index) => problems(schema.items ?? {}, item, `${at}[${index}]`));
   if (typeof value === "object" && value !== null) return problemsOfObject(schema, value, at);
   return [];
 }
 
-/** Stricter than JSON Schema: a field that the document does not name may be one that should not leave the house. */
+/** Stricter than JSON Schema: an undocumented field may be an internal one that leaked. */
 function problemsOfObject({ properties, required = [] }: JsonSchema, value: object, at: string): string[] {
   if (properties === undefined) return [];
   const missing = required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${at}.${name} is missing`);

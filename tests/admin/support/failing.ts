@@ -1,4 +1,4 @@
-/** Chunks that fail at the first one. */
+/** Fails at the first chunk. */
 export const failing = (error: Error): AsyncIterable<Uint8Array> => ({
   [Symbol.asyncIterator]: () => ({
     next: async () => {

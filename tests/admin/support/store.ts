@@ -1,5 +1,5 @@
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { databaseUrlForTest } from "../../support/postgres.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
@@ -7,12 +7,12 @@ import { createTempFolder } from "../../support/temp-folder.ts";
 export interface TestStore {
   store: Store;
   dataDir: string;
-  /** Undefined: SQLite. */
+  /** Undefined for SQLite. */
   databaseUrl: string | undefined;
   remove: () => Promise<void>;
 }
 
-/** A real database in a folder of its own. */
+/** A real database in its own temporary folder. */
 export async function openTestStore(time: { now: number } = { now: 1 }): Promise<TestStore> {
   const folder = createTempFolder();
   const clock = () => time.now;

@@ -1,6 +1,6 @@
 import { startAdmin } from "./admin-server.ts";
 
-// Prints what the admin API answers about traffic around a midnight of Seoul, and which zone this process lives in.
+// Prints the responses of the admin API after traffic around midnight in Seoul, and the hour that shows this process's time zone.
 
 const minute = 60_000;
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
@@ -26,7 +26,7 @@ const paths = [
   "/api/gpu-stats/power-history?bucket_minutes=1440",
   "/api/overview",
 ];
-const answers: string[] = [];
-for (const path of paths) answers.push((await admin.send("GET", path, { as: owner })).text);
+const responses: string[] = [];
+for (const path of paths) responses.push((await admin.send("GET", path, { as: owner })).text);
 await admin.stop();
-process.stdout.write(JSON.stringify({ hours: new Date(midnight).getHours(), answers }));
+process.stdout.write(JSON.stringify({ hours: new Date(midnight).getHours(), responses }));

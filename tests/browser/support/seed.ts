@@ -1,5 +1,5 @@
 import { createLog } from "../../../src/log/log.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
+import { openStore } from "../../../src/store/open.ts";
 import type { GpuReading, Store, UsageIncrement } from "../../../src/store/store.ts";
 
 /** Fills a data folder before a program opens it: a history takes longer to make than a test may last. */

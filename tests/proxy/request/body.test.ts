@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { findText, findWholeBody, isJson, isRewritable } from "../../../src/proxy/request/body.ts";
+import { findText, isJson, isRewritable, type ReadBody, readBody } from "../../../src/proxy/request/body.ts";
+import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
+import type { StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
   new Request("http://h/v1/x", { method, headers, body });
@@ -35,36 +37,95 @@ describe("isRewritable", () => {
   });
 });
 
-describe("findWholeBody", () => {
-  const chunked = (chunks: string[]): ReadableStream<Uint8Array> => {
-    const encoder = new TextEncoder();
-    return new ReadableStream({
+describe("readBody", () => {
+  const noTimeout: StartReadTimeout = () => ({ beginWait: () => {}, endWait: () => {}, clear: () => {} });
+  const open = { "content-type": "application/json" };
+
+  const chunked = (chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> =>
+    new ReadableStream({
       start(controller) {
-        for (const chunk of chunks) controller.enqueue(encoder.encode(chunk));
+        for (const chunk of chunks) controller.enqueue(Buffer.from(chunk));
         controller.close();
       },
     });
-  };
 
-  test("reads a body of unknown length up to the limit", async () => {
-    const bytes = await findWholeBody(post({}, chunked(["ab", "cd"])), 4);
-    expect(new TextDecoder().decode(bytes)).toBe("abcd");
-    expect(await findWholeBody(post({}, chunked(["ab", "cde"])), 4)).toBeUndefined();
-  });
+  interface Limits {
+    maxBytes?: number;
+    budget?: number;
+    startReadTimeout?: StartReadTimeout;
+    rewritesPath?: boolean;
+  }
 
-  test("reads a body whose declared length is the limit", async () => {
-    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 4)).toHaveLength(4);
-    expect(await findWholeBody(post({ "content-length": "4" }, "four"), 3)).toBeUndefined();
-  });
+  /** What was read, or the code of the refusal. */
+  async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
+    const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rewritesPath = true } = limits;
+    const held = createHeldBytes(budget, budget).open(1);
+    return readBody(request, rewritesPath, { startReadTimeout, held, maxBytes }).catch((error: Error) => error.message);
+  }
 
-  test("refuses a declared length over the limit without reading", async () => {
-    const request = post({ "content-length": "5" }, chunked(["abcde"]));
-    expect(await findWholeBody(request, 4)).toBeUndefined();
-    expect(request.bodyUsed).toBe(false);
+  const textOf = (result: ReadBody | string): string | undefined => (typeof result === "string" ? result : result.text);
+
+  test("holds a body of known, unknown or large size whole", async () => {
+    expect(textOf(await read(post({ ...open, "content-length": "2" })))).toBe("{}");
+    expect(textOf(await read(post(open, chunked(["{", "}"]))))).toBe("{}");
+    const large = `{"x":"${"x".repeat(3_000_000)}"}`;
+    const pieces = large.match(/.{1,100000}/g) ?? [];
+    expect(textOf(await read(post(open, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
+    const declared = { ...open, "content-length": String(large.length) };
+    expect(textOf(await read(post(declared, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
   });
 
   test("reads a missing body as empty", async () => {
-    expect(await findWholeBody(post({}, null))).toEqual(new Uint8Array());
+    expect(await read(new Request("http://h/", { method: "POST" }))).toEqual({ body: new Uint8Array(), text: "" });
+  });
+
+  test("refuses a body over the limit, without reading one whose length is declared", async () => {
+    const declared = post({ ...open, "content-length": "5" }, chunked(["abcde"]));
+    expect(await read(declared, { maxBytes: 4 })).toBe("body_too_large");
+    expect(declared.bodyUsed).toBe(false);
+    expect(await read(post(open, chunked(["ab", "cde"])), { maxBytes: 4 })).toBe("body_too_large");
+    expect(textOf(await read(post(open, chunked(["ab", "cd"])), { maxBytes: 4 }))).toBe("abcd");
+  });
+
+  test("refuses a body over the budget, without reading one whose length is declared", async () => {
+    const declared = post({ ...open, "content-length": "5" }, chunked(["abcde"]));
+    expect(await read(declared, { budget: 4 })).toBe("too_many_bytes_held");
+    expect(declared.bodyUsed).toBe(false);
+    expect(await read(post(open, chunked(["ab", "cde"])), { budget: 4 })).toBe("too_many_bytes_held");
+  });
+
+  test.each([{}, { "content-length": "5" }, { "content-length": "100000" }])(
+    "gives up on a body that makes no progress (%p)",
+    async (headers) => {
+      const silent = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("{")) });
+      const timesOut: StartReadTimeout = (_, onTimeout) => {
+        const timer = setTimeout(onTimeout, 20);
+        return { beginWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
+      };
+      const request = post({ ...open, ...headers }, silent);
+      expect(await read(request, { startReadTimeout: timesOut })).toBe("request_timeout");
+    },
+  );
+
+  test.each(["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"])(
+    "holds %s that begins like a JSON object on a path that takes JSON",
+    async (type) => {
+      const body = chunked([" \r\n", "\t", '{"a":', "1}"]);
+      expect(textOf(await read(post({ "content-type": type }, body)))).toBe(' \r\n\t{"a":1}');
+    },
+  );
+
+  test.each<[string, Record<string, string>, string, boolean]>([
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "a=1", true],
+    ["an array", { "content-type": "text/plain" }, "[{}]", true],
+    ["blanks", { "content-type": "text/plain" }, "  ", true],
+    ["another path's", { "content-type": "text/plain" }, "{}", false],
+    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, "{}", true],
+    ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, "{}", true],
+  ])("streams %s, every byte of it", async (_, headers, body, rewritesPath) => {
+    const result = await read(post(headers, chunked([body.slice(0, 1), body.slice(1)])), { rewritesPath });
+    expect(textOf(result)).toBeUndefined();
+    expect(await new Response((result as ReadBody).body).text()).toBe(body);
   });
 });
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { findPathAndQuery, isHost, loggedPath, readTarget } from "../../../src/proxy/request/target.ts";
+import {
+  findPathAndQuery,
+  isHost,
+  isPathWithoutV1,
+  loggedPath,
+  readTarget,
+} from "../../../src/proxy/request/target.ts";
 
 describe("readTarget", () => {
   const request = (method: string, headers: Record<string, string>): Request =>
@@ -20,13 +26,41 @@ describe("readTarget", () => {
     expect(() => readTarget(request(method, headers))).toThrow(code);
   });
 
+  test.each([
+    ["/chat/completions", "path_without_v1"],
+    ["/api/keys", "not_found"],
+    ["/v1", "not_found"],
+  ])("refuses a POST to %s with %s", (path, code) => {
+    const target = new Request(`http://h${path}`, { method: "POST", headers: { host: "h" } });
+    expect(() => readTarget(target)).toThrow(code);
+  });
+
   test("ignores an offer of HTTP/2", () => {
     expect(readTarget(request("GET", { upgrade: "h2c" })).path).toBe("/v1/chat//completions");
   });
 });
 
-test("a logged path has no query, whatever the Host", () => {
-  expect([loggedPath("http://h/v1/x?key=secret"), loggedPath("/v1/x?key=secret")]).toEqual(["/v1/x", "/v1/x"]);
+describe("loggedPath", () => {
+  const logged = (path: string, key = "a secret"): string =>
+    loggedPath(new Request(`http://h${path}`, { headers: { "x-api-key": key } }));
+
+  test("has no query, whatever the Host", () => {
+    const relative = { url: "/v1/x?key=secret", headers: new Headers() } as Request;
+    expect([logged("/v1/x?key=secret"), loggedPath(relative)]).toEqual(["/v1/x", "/v1/x"]);
+  });
+
+  test.each([
+    ["/v1/secret/models", "secret", "/v1/***/models"],
+    ["/v1/a%2Bb/models", "a+b", "/v1/***/models"],
+    ["/v1/3f2a0000000000000000000000009c1b/models", "other", "/v1/***/models"],
+    [
+      "/v1/responses/resp_3f2a0000000000000000000000009c1b",
+      "other",
+      "/v1/responses/resp_3f2a0000000000000000000000009c1b",
+    ],
+    ["/v1/models", "v1", "/v1/models"],
+    ["/v1/100%/models", "x", "/v1/100%/models"],
+  ])("of %s with the key %s is %s", (path, key, expected) => expect(logged(path, key)).toBe(expected));
 });
 
 describe("findPathAndQuery", () => {
@@ -34,6 +68,9 @@ describe("findPathAndQuery", () => {
     ["http://h/v1/a?b=c", "/v1/a?b=c"],
     ["http://h:1/v1//a%2Fb/", "/v1//a%2Fb/"],
     ["https://[::1]:2/v1/a?u=http://x/y", "/v1/a?u=http://x/y"],
+    ["http://h//v1/a", "/v1/a"],
+    ["http://h///v1?a=//v1/", "/v1?a=//v1/"],
+    ["http://h//v10/a", "//v10/a"],
   ])("splits %s", (url, target) => expect(findPathAndQuery(url)).toBe(target));
 
   test("finds none if the Host made the URL relative", () => expect(findPathAndQuery("/v1/a")).toBeUndefined());
@@ -44,8 +81,30 @@ describe("isHost", () => {
     "accepts %s",
     (host) => expect(isHost(host)).toBe(true),
   );
-  test.each([null, "", "a b", "a:b:c", "[::1", "%00", "user@host", "a/b", "a\\b", "a:", "a:123456", "é"])(
+  test.each([null, "", "a b", "a:b:c", "[::1", "%00", "user@host", "a/b", "a\\b", "a:", "a:123456", "a:65536", "é"])(
     "rejects %p",
     (host) => expect(isHost(host)).toBe(false),
+  );
+});
+
+describe("isPathWithoutV1", () => {
+  const request = (method: string, path: string, headers = {}): Request =>
+    new Request(`http://h${path}`, { method, headers });
+  test.each([
+    "/chat/completions",
+    "/completions",
+    "/embeddings",
+    "/messages",
+    "/messages/count_tokens",
+    "/responses?x=1",
+  ])("is true for a POST to %s", (path) => expect(isPathWithoutV1(request("POST", path))).toBe(true));
+  test("is true for a GET of /models only with a credential, as a page of that name may exist", () => {
+    expect(isPathWithoutV1(request("GET", "/models"))).toBe(false);
+    expect(isPathWithoutV1(request("GET", "/models", { "x-api-key": "k" }))).toBe(true);
+    expect(isPathWithoutV1(request("GET", "/models", { authorization: "Bearer k" }))).toBe(true);
+  });
+  test.each(["/", "/keys", "/api/login", "/v1/chat/completions", "/messagesboard"])(
+    "is false for a POST to %s",
+    (path) => expect(isPathWithoutV1(request("POST", path))).toBe(false),
   );
 });

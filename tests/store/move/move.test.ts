@@ -7,7 +7,7 @@ import { createKeys, openTestStore } from "../test-store.ts";
 
 const rowCount = 5000;
 
-/** A database with some thousand keys, which nobody uses. */
+/** A closed database with thousands of keys. */
 async function filledSource() {
   const opened = await openTestStore();
   await createKeys(
@@ -19,23 +19,23 @@ async function filledSource() {
 }
 
 describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
-  test("tells how far it is, batch by batch", async () => {
+  test("reports its progress after each batch", async () => {
     using source = await filledSource();
-    const told: [string, number, number][] = [];
+    const progress: [string, number, number][] = [];
     await moveToPostgres({
       file: source.file,
       url: await (await sharedPostgres()).createDatabase(),
-      onProgress: (...progress) => void told.push(progress),
+      onProgress: (...report) => void progress.push(report),
       signal: new AbortController().signal,
     });
-    expect(told.filter(([table]) => table === "keys")).toEqual([
+    expect(progress.filter(([table]) => table === "keys")).toEqual([
       ["keys", 2000, rowCount],
       ["keys", 4000, rowCount],
       ["keys", rowCount, rowCount],
     ]);
   });
 
-  test("that is stopped half way leaves a target that the next one starts over", async () => {
+  test("that is stopped half way leaves a target on which the next move starts over", async () => {
     using source = await filledSource();
     const url = await (await sharedPostgres()).createDatabase();
     const stopping = new AbortController();
@@ -53,13 +53,13 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     await store.close();
   });
 
-  test("does not pass for whole where a server goes on writing meanwhile", async () => {
+  test("fails if a server writes to the source meanwhile", async () => {
     using source = await filledSource();
     using server = new Database(source.file);
     const moving = moveToPostgres({
       file: source.file,
       url: await (await sharedPostgres()).createDatabase(),
-      // Behind the copy, and without a change to any sum.
+      // After the table was copied, and without a change to any checksum.
       onProgress: (table) => table === "usage_minute" && server.run("update keys set name = 'KEY 0' where id = 1"),
       signal: new AbortController().signal,
     });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { whyNoPostgres } from "../../support/postgres.ts";
 
 test.skipIf(whyNoPostgres !== undefined)(
-  "the admin API and the counting of every kind of answer pass the same tests on PostgreSQL",
+  "the admin API and the counting of every kind of response pass the same tests on PostgreSQL",
   async () => {
     const child = Bun.spawn(
       [process.execPath, "test", "--timeout", "60000", "tests/admin", "tests/wire/counting.test.ts"],

@@ -5,7 +5,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { StorageError } from "../../../src/store/store.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
-import { createKeys, memoryLog, usageCount } from "../test-store.ts";
+import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 
 const migrations = readMigrations("postgres-migrations");
 const later = (...statements: string[]) => ({
@@ -17,7 +17,7 @@ const clock = Date.now;
 const createDatabase = async () => (await sharedPostgres()).createDatabase();
 
 describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
-  test("is made whole once by several instances that start at once", async () => {
+  test("is created once by several instances that start at once", async () => {
     const url = await createDatabase();
     const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore({ url, clock })));
     const created = stores.map(({ keys }, n) => keys.create({ name: "k", key: `key ${n}`, createdAt: 0 }));
@@ -25,13 +25,13 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     for (const store of stores) await store.close();
   });
 
-  test("of a newer version is refused, and nothing is written", async () => {
+  test("of a newer version is refused and not changed", async () => {
     const url = await createDatabase();
     await (await openPostgresStore({ url, clock }, [...migrations, later("create table extra (id int)")])).close();
     await expect(openPostgresStore({ url, clock })).rejects.toThrow(/^the database was written by a newer version/);
   });
 
-  test("stays as it was where a migration fails, and is opened by the version before", async () => {
+  test("is unchanged after a migration that fails, and the previous version opens it", async () => {
     const url = await createDatabase();
     await (await openPostgresStore({ url, clock })).close();
     const broken = [...migrations, later("create table extra (id int)", "insert into nowhere values (1)")];
@@ -42,16 +42,16 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
   });
 
   test.each([
-    ["a server that is not there", "postgres://u:hush@127.0.0.1:1/t", "PostgreSQL cannot be reached"],
-    ["an address that is none", "postgres://u:hush@127.0.0.1:99999/t", "the address is malformed"],
-  ])("is refused in words without the password at %s", async (_, url, words) => {
+    ["a server that does not exist", "postgres://u:hush@127.0.0.1:1/t", "PostgreSQL cannot be reached"],
+    ["a malformed address", "postgres://u:hush@127.0.0.1:99999/t", "the address is malformed"],
+  ])("is refused without showing the password if the URL has %s", async (_, url, message) => {
     const failure = await openPostgresStore({ url, clock }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(StorageError);
-    expect(String(failure)).toContain(words);
+    expect(String(failure)).toContain(message);
     expect(String(failure)).not.toContain("hush");
   });
 
-  test("that does not exist is refused by its name, whatever PGDATABASE says", async () => {
+  test("that does not exist is refused by its name, whatever PGDATABASE is", async () => {
     const url = (await createDatabase()).replace(/[^/]+$/, "no_such_database");
     process.env["PGDATABASE"] = "postgres";
     try {
@@ -61,7 +61,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     }
   });
 
-  test("whose answer to a commit gets lost counts the flush once", async () => {
+  test("counts a flush once if the connection is lost before the response to its commit", async () => {
     const url = new URL(await createDatabase());
     using proxy = startFaultyProxy(Number(url.port));
     url.port = String(proxy.port);
@@ -78,7 +78,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     await store.close();
   });
 
-  test("takes the flushes of several instances at once, of the same keys, without a deadlock", async () => {
+  test("accepts concurrent flushes of the same keys from several instances without a deadlock", async () => {
     const url = await createDatabase();
     const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore({ url, clock })));
     const [first] = stores;
@@ -91,10 +91,10 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     await Promise.all(
       stores.map(async ({ usage }, instance) => {
         for (let n = 0; n < 60; n++) {
-          // Half of the keys, and in another order each time, as they come in.
+          // Half of the keys, in a different order each time.
           const mixed = ids.toSorted((a, b) => ((a * 7919 + n + instance) % 101) - ((b * 7919 + n + instance) % 101));
-          const counts = mixed.slice(0, 25).map((keyId) => usageCount({ keyId, minute: minute - (n % 3) }));
-          await usage.add(counts, { ledger: `ledger ${instance}`, number: n + 1 });
+          const increments = mixed.slice(0, 25).map((keyId) => usageIncrement({ keyId, minute: minute - (n % 3) }));
+          await usage.add(increments, { ledger: `ledger ${instance}`, number: n + 1 });
         }
       }),
     );

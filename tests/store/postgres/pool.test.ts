@@ -23,7 +23,7 @@ async function openPool(options: { statementTimeoutMs?: number; url?: string } =
 }
 
 describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
-  test("keeps what a transaction does to that transaction, until it is through", async () => {
+  test("commits the queries of a transaction together, and rolls them back if it fails", async () => {
     await using pool = await openPool();
     const [row] = await pool.transaction(async () => {
       await run(pool, "update t set n = 5 where id = 1");
@@ -34,13 +34,13 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     expect(row).toEqual({ n: 5 });
     const failing = pool.transaction(async () => {
       await run(pool, "update t set n = 6 where id = 1");
-      throw new Error("changed my mind");
+      throw new Error("rolled back on purpose");
     });
-    await expect(failing).rejects.toThrow("changed my mind");
+    await expect(failing).rejects.toThrow("rolled back on purpose");
     expect((await run(pool, "select n from t where id = 1"))[0]).toEqual({ n: 5 });
   });
 
-  test("lets others pass while a transaction waits, and they do not see into it", async () => {
+  test("runs other queries while a transaction waits, and they do not see its changes", async () => {
     await using pool = await openPool();
     const written = Promise.withResolvers<void>();
     const seen = Promise.withResolvers<void>();
@@ -56,7 +56,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     expect((await run(pool, "select n from t where id = 1"))[0]).toEqual({ n: 7 });
   });
 
-  test("runs a transaction again that a deadlock undid", async () => {
+  test("repeats a transaction that a deadlock rolled back", async () => {
     await using pool = await openPool();
     const bothHold = Promise.withResolvers<void>();
     let holding = 0;
@@ -72,36 +72,36 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     expect(holding).toBe(3);
   });
 
-  test("has the server end a statement that takes too long, and keeps the connection", async () => {
+  test("has the server cancel a statement that takes too long", async () => {
     await using pool = await openPool({ statementTimeoutMs: 100 });
-    const failure = await failureOf(pool.within(20_000, () => run(pool, "select pg_sleep(30)")));
+    const failure = await failureOf(pool.withTimeout(20_000, () => run(pool, "select pg_sleep(30)")));
     expect(failure).toBeInstanceOf(StorageError);
     expect(String(failure)).toContain("statement timeout (57014)");
     expect(sqlStateOf(failure)).toBe("57014");
   });
 
-  test("gives up on a server that fell silent after the time it is given, and comes back with it", async () => {
+  test("rejects after the timeout if the server stops responding, and recovers with the server", async () => {
     await using postgres = await startPostgres();
     await using pool = await openPool({ url: await postgres.createDatabase() });
     await postgres.freeze();
-    const begun = performance.now();
-    await expect(pool.within(300, () => run(pool, "select 1"))).rejects.toThrow("PostgreSQL does not answer");
-    expect(performance.now() - begun).toBeLessThan(3000);
+    const startedAt = performance.now();
+    await expect(pool.withTimeout(300, () => run(pool, "select 1"))).rejects.toThrow("PostgreSQL does not respond");
+    expect(performance.now() - startedAt).toBeLessThan(3000);
     await postgres.thaw();
-    await until(async () => (await pool.within(1000, () => run(pool, "select 1"))).length === 1);
+    await until(async () => (await pool.withTimeout(1000, () => run(pool, "select 1"))).length === 1);
   });
 
-  test("looks for the server anew where it found one that only reads", async () => {
+  test("reconnects if the server is read-only", async () => {
     await using pool = await openPool();
     const postgres = await sharedPostgres();
-    const add = () => pool.within(5000, () => run(pool, "update t set n = n + 1"));
+    const add = () => pool.withTimeout(5000, () => run(pool, "update t set n = n + 1"));
     const setReadOnly = (value: string) =>
       postgres.run(
         `alter database ${new URL(pool.url).pathname.slice(1)} set default_transaction_read_only = ${value}`,
       );
     await setReadOnly("on");
     await postgres.cutConnections();
-    // What a session may do is settled when it begins: the ones that are open now stay as they are.
+    // The setting applies to new sessions only; open ones keep theirs.
     const failure = await until(async () => {
       const error = await failureOf(add());
       return sqlStateOf(error) === "25006" ? error : undefined;
@@ -112,7 +112,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     await add();
   });
 
-  test("tells a connection that was cut from a statement that failed", async () => {
+  test("distinguishes a lost connection from a failed statement", async () => {
     await using pool = await openPool();
     const cut = await failureOf(run(pool, "select pg_terminate_backend(pg_backend_pid())"));
     expect(isConnectionLost(cut)).toBeTrue();

@@ -4,11 +4,11 @@ import { readMigrations } from "../../../src/store/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { migratePostgres } from "../../../src/store/postgres/migrate.ts";
 import { createPostgresPool } from "../../../src/store/postgres/pool.ts";
-import { postgresEngine } from "../../../src/store/postgres/engine.ts";
+import { createPostgresEngine } from "../../../src/store/postgres/engine.ts";
 import { sharedPostgres } from "../../support/postgres.ts";
 import type { TestEngine, TestStore } from "../test-store.ts";
 
-/** Tests take turns, so one database serves all of them: emptying it is much faster than making one. */
+/** Tests run one after the other and share a database: emptying one is much faster than creating one. */
 let database: Promise<string> | undefined;
 
 async function emptyDatabase(): Promise<string> {
@@ -24,8 +24,8 @@ async function emptyDatabase(): Promise<string> {
   return url;
 }
 
-export async function openPostgresTestStore(clock: WallClock = Date.now, given?: string): Promise<TestStore> {
-  const url = given ?? (await emptyDatabase());
+export async function openPostgresTestStore(clock: WallClock = Date.now, existingUrl?: string): Promise<TestStore> {
+  const url = existingUrl ?? (await emptyDatabase());
   const store = await openPostgresStore({ url, clock });
   return {
     store,
@@ -37,6 +37,6 @@ export async function openPostgresTestStore(clock: WallClock = Date.now, given?:
 
 export async function openPostgresTestEngine(clock: WallClock = Date.now): Promise<TestEngine> {
   const pool = createPostgresPool({ url: await emptyDatabase(), connections: 4, statementTimeoutMs: 0 });
-  const engine = postgresEngine(pool);
+  const engine = createPostgresEngine(pool);
   return { store: createSqlStore(engine, clock), engine, [Symbol.asyncDispose]: () => pool.close() };
 }

@@ -1,9 +1,12 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { backupDatabase } from "../../../src/store/sqlite/backup.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
-import { createKeys, openTestStore, usageCount } from "../test-store.ts";
+import { createKeys, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
 
-test("a backup that is made under load is a whole database of its moment", async () => {
+const backUp = ({ file }: SqliteTestStore, target: string) => backupDatabase({ file, target, clock: Date.now });
+
+test("a backup made under load is a consistent database", async () => {
   await using opened = await openTestStore(() => 29_000_000 * 60_000);
   await createKeys(opened.store, ["a"]);
   using copy = createTempFolder();
@@ -11,11 +14,11 @@ test("a backup that is made under load is a whole database of its moment", async
   let written = 0;
   const load = (async () => {
     while (!stop.signal.aborted) {
-      await opened.store.usage.add([usageCount({ keyId: 1, minute: 29_000_000 + (written % 500) })]);
+      await opened.store.usage.add([usageIncrement({ keyId: 1, minute: 29_000_000 + (written % 500) })]);
       written++;
     }
   })();
-  await opened.store.backup(copy.file("backup.db"));
+  await backUp(opened, copy.file("backup.db"));
   stop.abort();
   await load;
   expect(statSync(copy.file("backup.db")).mode & 0o777).toBe(0o600);
@@ -30,25 +33,23 @@ test("a backup that is made under load is a whole database of its moment", async
   expect(minutes.requestCount).toBeLessThanOrEqual(written);
 });
 
-test("a backup never replaces a file", async () => {
+test("a backup does not replace a file", async () => {
   await using opened = await openTestStore();
   const target = opened.folder.file("precious");
   writeFileSync(target, "mine");
-  await expect(opened.store.backup(target)).rejects.toThrow("the file exists already");
+  await expect(backUp(opened, target)).rejects.toThrow("the file already exists");
   expect(readFileSync(target, "utf8")).toBe("mine");
 });
 
-test("a backup into a folder that does not exist says so and leaves nothing", async () => {
+test("a backup into a folder that does not exist fails", async () => {
   await using opened = await openTestStore();
-  await expect(opened.store.backup(opened.folder.file("nowhere/backup.db"))).rejects.toThrow(
-    "the folder does not exist",
-  );
+  await expect(backUp(opened, opened.folder.file("nowhere/backup.db"))).rejects.toThrow("the folder does not exist");
 });
 
-test("of two backups to one file, one is made and the other refused", async () => {
+test("of two backups to one file, one succeeds and one fails", async () => {
   await using opened = await openTestStore();
   const target = opened.folder.file("backup.db");
-  const results = await Promise.allSettled([opened.store.backup(target), opened.store.backup(target)]);
+  const results = await Promise.allSettled([backUp(opened, target), backUp(opened, target)]);
   expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   expect(readFileSync(target).subarray(0, 15).toString()).toBe("SQLite format 3");
 });

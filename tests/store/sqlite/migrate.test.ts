@@ -1,12 +1,7 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { expect, test } from "bun:test";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { readMigrations } from "../../../src/store/migrations.ts";
-import { openWriter } from "../../../src/store/sqlite/engine.ts";
-import { createTempFolder } from "../../support/temp-folder.ts";
-import { memoryLog, openTestStore } from "../test-store.ts";
-import { openStore } from "../../../src/store/sqlite/open.ts";
 
 const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({
@@ -21,14 +16,14 @@ function emptyDatabase() {
   return client;
 }
 
-test("the tables that are written most lie in their primary key's order", () => {
+test("the tables that are written most are ordered by their primary key", () => {
   using client = emptyDatabase();
   const tables = client.query<{ name: string; wr: number }, []>("PRAGMA table_list").all();
   const withoutRowid = tables.filter(({ wr }) => wr === 1).map(({ name }) => name);
   expect(withoutRowid.toSorted()).toEqual(["usage_day", "usage_hour", "usage_minute"]);
 });
 
-test("a database is brought up to date once", () => {
+test("a migration is applied once", () => {
   using client = emptyDatabase();
   const steps = [...migrations, later(1, "CREATE TABLE extra (id INTEGER)", "INSERT INTO extra VALUES (1)")];
   migrate(client, steps);
@@ -36,7 +31,7 @@ test("a database is brought up to date once", () => {
   expect(client.query("SELECT id FROM extra").all()).toEqual([{ id: 1 }]);
 });
 
-test("a migration that fails leaves nothing behind", () => {
+test("a migration that fails changes nothing", () => {
   using client = emptyDatabase();
   const broken = [...migrations, later(1, "CREATE TABLE one (id INTEGER)"), later(2, "INSERT INTO nowhere VALUES (1)")];
   expect(() => migrate(client, broken)).toThrow("nowhere");
@@ -44,7 +39,7 @@ test("a migration that fails leaves nothing behind", () => {
   expect(() => migrate(client, migrations)).not.toThrow();
 });
 
-test("a table that is recreated neither hands out old ids nor loses the rows that refer to it", () => {
+test("recreating a table neither reuses old ids nor deletes the rows that refer to it", () => {
   using client = new Database(":memory:", { strict: true });
   client.run("PRAGMA foreign_keys = ON");
   const first = {
@@ -74,7 +69,7 @@ test("a table that is recreated neither hands out old ids nor loses the rows tha
   expect(client.query("SELECT parent_id FROM child").all()).toEqual([{ parent_id: 1 }]);
 });
 
-test("a migration that would leave rows without what they refer to is refused", () => {
+test("a migration that breaks a reference is refused", () => {
   using client = new Database(":memory:", { strict: true });
   const broken = {
     createdAt: 1,
@@ -85,48 +80,5 @@ test("a migration that would leave rows without what they refer to is refused", 
       "INSERT INTO c VALUES (9)",
     ],
   };
-  expect(() => migrate(client, [broken])).toThrow("rows would refer to others that do not exist");
-});
-
-describe("opening", () => {
-  test("refuses the database of a newer version and writes nothing", async () => {
-    using folder = createTempFolder();
-    const file = folder.file("tollgate.db");
-    openWriter(file, [...migrations, later(1, "CREATE TABLE extra (id INTEGER)")]).close();
-    const before = readFileSync(file);
-    const { log } = memoryLog();
-    const opening = openStore({ dataDir: folder.path, clock: Date.now, log });
-    await expect(opening).rejects.toThrow(/^the database was written by a newer version/);
-    expect(readFileSync(file).equals(before)).toBe(true);
-  });
-
-  test("several first starts at once all get a whole database", async () => {
-    using folder = createTempFolder();
-    const stores = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
-    const ids = await Promise.all(
-      stores.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
-    );
-    expect(ids).toHaveLength(4);
-    expect(await stores[0]?.store.keys.list()).toHaveLength(4);
-    for (const { store } of stores) await store.close();
-  });
-
-  test("makes a file that is for its owner alone, and is complete without its log when it closes", async () => {
-    await using opened = await openTestStore();
-    await opened.store.checkWritable();
-    expect(statSync(opened.file).mode & 0o777).toBe(0o600);
-    expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);
-    await opened.store.close();
-    expect(existsSync(`${opened.file}-wal`) ? statSync(`${opened.file}-wal`).size : 0).toBe(0);
-  });
-
-  test.each([
-    ["a file that is no database", "not a database", "this is a text, and long enough to look like a header"],
-    ["a folder that is a file", "not a folder", undefined],
-  ])("explains %s", async (_, explanation, content) => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file("tollgate.db"), content?.repeat(40) ?? "");
-    const dataDir = content === undefined ? folder.file("tollgate.db/below") : folder.path;
-    await expect(openStore({ dataDir, clock: Date.now, log: memoryLog().log })).rejects.toThrow(explanation);
-  });
+  expect(() => migrate(client, [broken])).toThrow("rows would refer to rows that do not exist");
 });

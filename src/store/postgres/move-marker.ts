@@ -1,6 +1,6 @@
-import type { PostgresPool } from "../postgres/pool.ts";
+import type { PostgresPool } from "./pool.ts";
 
-/** A setting that a move leaves until it is whole: half of an operator's data must not be served as if it were all. */
+/** A setting that exists in the target until a move is complete, so that no server starts on incomplete data. */
 export const moveMarker = "move_unfinished";
 
 export async function isMoveUnfinished({ client }: Pick<PostgresPool, "client">): Promise<boolean> {

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { pushGpuScript } from "../../src/gpu-agent/script.ts";
-import { createGpuHost, type GpuHost, isRunning, samplesOfTwo, turnOfTwo } from "./gpu-host.ts";
+import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
+import { until } from "../support/until.ts";
+import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
 import { accept, type SampleReceiver, startSampleReceiver } from "./sample-receiver.ts";
 
 const key = `3f2a"90\\d1`;
-const once = (turn: string) => `cat <<'EOT'\n${turn}\nEOT`;
+const prints = (csv: string) => `cat <<'EOT'\n${csv}\nEOT`;
 
 const shells = ["dash", "bash"].flatMap((name) => Bun.which(name) ?? []);
 
@@ -21,18 +22,18 @@ async function start(shell: string, host: GpuHost, env: Record<string, string>) 
 
 const settings = (receiver: SampleReceiver) => ({ TOLLGATE_URL: `${receiver.url}/`, TOLLGATE_KEY: key });
 
-/** Reads standard error until it holds some words. */
-async function hear(child: Awaited<ReturnType<typeof start>>, words: string): Promise<string> {
-  let heard = "";
+/** Reads standard error until it contains a text. */
+async function readErrors(child: Awaited<ReturnType<typeof start>>, expected: string): Promise<string> {
+  let text = "";
   const decoder = new TextDecoder();
   const reader = child.stderr.getReader();
-  while (!heard.includes(words)) {
+  while (!text.includes(expected)) {
     const { done, value } = await reader.read();
-    if (done) throw new Error(`ended after saying: ${heard}`);
-    heard += decoder.decode(value);
+    if (done) throw new Error(`exited after: ${text}`);
+    text += decoder.decode(value);
   }
   reader.releaseLock();
-  return heard;
+  return text;
 }
 
 async function stop(child: Awaited<ReturnType<typeof start>>): Promise<number> {
@@ -40,20 +41,20 @@ async function stop(child: Awaited<ReturnType<typeof start>>): Promise<number> {
   return child.exited;
 }
 
-test("the script is run under dash here", () => {
+test("dash is one of the shells that are tested", () => {
   expect(shells[0]).toEndWith("dash");
 });
 
 const shellcheck = Bun.which("shellcheck");
 
-test.skipIf(shellcheck === null)("shellcheck finds nothing to complain about", () => {
+test.skipIf(shellcheck === null)("shellcheck reports nothing", () => {
   const { stdout } = Bun.spawnSync([shellcheck ?? "", "--shell=sh", "-"], { stdin: Buffer.from(pushGpuScript) });
   expect(stdout.toString()).toBe("");
 });
 
 describe.each(shells)("the script under %s", (shell) => {
-  test("posts what the program posts", async () => {
-    await using host = await createGpuHost({ "nvidia-smi": once(turnOfTwo) });
+  test("posts the same body as the command", async () => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
     await using receiver = startSampleReceiver();
     const child = await start(shell, host, settings(receiver));
     await receiver.received(3);
@@ -67,9 +68,9 @@ describe.each(shells)("the script under %s", (shell) => {
     expect(await stop(child)).toBe(0);
   });
 
-  test("adds the offset, drops ids over 255, and leaves out what is no number or out of bounds", async () => {
-    const turn = '1, A "quoted\\" name, with comma, [N/A], ERR!, 12.6, [Not Supported], 101\r\n255, GPU, 1, 2, 3, 4, 5';
-    await using host = await createGpuHost({ "nvidia-smi": once(`${turn}\nsome words\n`) });
+  test("adds the offset, drops ids over 255, and leaves out values that are invalid or out of bounds", async () => {
+    const csv = '1, A "quoted\\" name, with comma, [N/A], ERR!, 12.6, [Not Supported], 101\r\n255, GPU, 1, 2, 3, 4, 5';
+    await using host = await createGpuHost({ "nvidia-smi": prints(`${csv}\nsome words\n`) });
     await using receiver = startSampleReceiver();
     const child = await start(shell, host, { ...settings(receiver), TOLLGATE_GPU_ID_OFFSET: "8" });
     await receiver.received(1);
@@ -79,7 +80,7 @@ describe.each(shells)("the script under %s", (shell) => {
     await stop(child);
   });
 
-  test("keeps the key off the command lines and out of the tool's environment", async () => {
+  test("keeps the key out of the command lines and of the tool's environment", async () => {
     await using host = await createGpuHost({
       "nvidia-smi": `echo "0, [$TOLLGATE_KEY], 1, 2, 3, 4, 5"`,
       curl: `for each in "$@"; do echo "$each" >>$folder/curl; done; exec "$(command -v -p curl)" "$@"`,
@@ -94,63 +95,61 @@ describe.each(shells)("the script under %s", (shell) => {
     await stop(child);
   });
 
-  test("ends at once on TERM while the tool hangs, and leaves neither it nor a file behind", async () => {
+  test("exits at once on TERM while the tool hangs, and leaves no process and no file", async () => {
     await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
     const child = await start(shell, host, { TOLLGATE_URL: "http://127.0.0.1:9", TOLLGATE_KEY: key });
-    while ((await host.pids()).length === 0) await Bun.sleep(5);
+    await until(async () => (await host.pids()).length > 0);
     expect(await stop(child)).toBe(0);
-    for (const pid of await host.pids()) {
-      // Its parent is gone, so whoever reaps it now may take a moment.
-      while (isRunning(pid)) await Bun.sleep(5);
-    }
+    // Their parent is gone, so another process reaps them, which may take a moment.
+    await until(async () => !(await host.pids()).some(isRunning));
     expect(await Array.fromAsync(new Bun.Glob("push-gpu.*/*").scan(host.folder))).toEqual([]);
   });
 
-  test("ends at once on TERM while the server does not answer", async () => {
-    await using host = await createGpuHost({ "nvidia-smi": once(turnOfTwo) });
+  test("exits at once on TERM while the server does not respond", async () => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
     await using receiver = startSampleReceiver(() => new Promise<Response>(() => undefined));
     const child = await start(shell, host, settings(receiver));
     await receiver.received(1);
     expect(await stop(child)).toBe(0);
   });
 
-  test("says one line per change of state", async () => {
-    await using host = await createGpuHost({ "nvidia-smi": once(turnOfTwo) });
+  test("prints one line per change of state", async () => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
     await using receiver = startSampleReceiver(() => new Response("", { status: 503 }));
     const child = await start(shell, host, settings(receiver));
     await receiver.received(3);
-    receiver.answer = accept;
-    const heard = await hear(child, "sending samples");
-    expect(heard.trim().split("\n")).toEqual([
-      `push-gpu: ${receiver.url}/api/gpu-stats answered 503`,
+    receiver.respond = accept;
+    const errors = await readErrors(child, "sending samples");
+    expect(errors.trim().split("\n")).toEqual([
+      `push-gpu: ${receiver.url}/api/gpu-stats: the server responded with status 503`,
       `push-gpu: sending samples to ${receiver.url}/api/gpu-stats`,
     ]);
     await stop(child);
   });
 
   test.each([
-    ["a refused key", () => new Response("", { status: 401 }), "refuses the key (401)"],
+    ["a rejected key", () => new Response("", { status: 401 }), "the API key is unknown or inactive (401)"],
     ["a wrong path", () => new Response("", { status: 404 }), "wrong address (404)"],
     ["a redirect", () => Response.redirect("http://127.0.0.1:9/"), "wrong address (302)"],
     ["a web page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), "is not Tollgate"],
-  ])("tells %s in clear words", async (_, answer, words) => {
-    await using host = await createGpuHost({ "nvidia-smi": once(turnOfTwo) });
-    await using receiver = startSampleReceiver(answer);
+  ])("explains %s", async (_, respond, explanation) => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
+    await using receiver = startSampleReceiver(respond);
     const child = await start(shell, host, settings(receiver));
-    const heard = await hear(child, words);
-    expect(heard).not.toContain("3f2a");
+    const errors = await readErrors(child, explanation);
+    expect(errors).not.toContain("3f2a");
     await stop(child);
   });
 
-  test("tells a port where nothing listens, and a driver that stopped, in clear words", async () => {
+  test("explains a refused connection and a stopped driver", async () => {
     await using host = await createGpuHost({
-      "nvidia-smi": `[ "$starts" = 1 ] && { echo "No devices were found"; exit 6; }; echo "${turnOfTwo}"`,
+      "nvidia-smi": `[ "$starts" = 1 ] && { echo "No devices were found"; exit 6; }; echo "${csvOfTwo}"`,
     });
     const gone = startSampleReceiver();
     await gone[Symbol.asyncDispose]();
     const child = await start(shell, host, settings(gone));
-    const heard = await hear(child, "nothing listens there");
-    expect(heard).toContain("nvidia-smi gives no readings: No devices were found");
+    const errors = await readErrors(child, "connection refused");
+    expect(errors).toContain("nvidia-smi gave no readings: No devices were found");
     await stop(child);
   });
 
@@ -160,10 +159,10 @@ describe.each(shells)("the script under %s", (shell) => {
     [{ TOLLGATE_URL: "http://gate", TOLLGATE_KEY: key, TOLLGATE_GPU_ID_OFFSET: "-1" }, 2, "TOLLGATE_GPU_ID_OFFSET"],
     [{ TOLLGATE_URL: "http://gate", TOLLGATE_KEY: key, TOLLGATE_INTERVAL: "soon" }, 2, "TOLLGATE_INTERVAL"],
     [{ TOLLGATE_URL: "http://gate", TOLLGATE_KEY: key }, 1, "nvidia-smi is not on the PATH"],
-  ])("refuses to start with %j", async (env, status, words) => {
+  ])("refuses to start with %j", async (env, status, message) => {
     await using host = await createGpuHost({});
     const child = await start(shell, host, { ...env, PATH: `${host.folder}/bin` });
-    expect(await new Response(child.stderr).text()).toContain(words);
+    expect(await new Response(child.stderr).text()).toContain(message);
     expect(await child.exited).toBe(status);
   });
 });

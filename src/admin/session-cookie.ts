@@ -1,0 +1,36 @@
+export const sessionLifetimeSeconds = 365 * 24 * 60 * 60;
+
+const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;
+
+export type SessionCookie = typeof attributes & { value: string; maxAge: number };
+
+export const sessionCookie = (value: string): SessionCookie => ({
+  ...attributes,
+  value,
+  maxAge: sessionLifetimeSeconds,
+});
+
+export const clearedCookie: SessionCookie = { ...attributes, value: "", maxAge: 0 };
+
+/** More than a browser gathers, and few enough that a request full of them costs little to check. */
+const maxCookies = 8;
+
+/**
+ * The decoded values of all cookies named `session`. There may be several: an application on a parent domain may use
+ * the name too, and the browser sends the older cookie first.
+ */
+export function sessionCookiesIn(headers: Headers): string[] {
+  const cookies = (headers.get("cookie") ?? "").split(";").map((cookie) => cookie.trim());
+  return cookies
+    .filter((cookie) => cookie.startsWith("session="))
+    .slice(0, maxCookies)
+    .flatMap((cookie) => findDecoded(cookie.slice("session=".length)) ?? []);
+}
+
+function findDecoded(value: string): string | undefined {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import { resultOfError, resultOfResponse } from "../../src/gpu-agent/post-result.ts";
+
+const url = "https://gate.example.com/api/gpu-stats";
+
+const resultOf = (status: number, text: string, headers = {}) =>
+  resultOfResponse(url, status, new Headers(headers), text);
+const failed = (reason: string) => ({ kind: "failed" as const, reason: expect.stringContaining(reason) });
+
+test("only Tollgate's own response counts as accepted", () => {
+  expect(resultOf(200, '{"ok":true}').kind).toBe("accepted");
+  expect(resultOf(200, "<!doctype html><title>Welcome</title>")).toMatchObject({ kind: "failed" });
+  expect(resultOf(200, '{"ok":false}').kind).toBe("failed");
+  expect(resultOf(204, "").kind).toBe("failed");
+});
+
+test.each([
+  [404, '{"error":"Not found"}', {}, "wrong address (404)"],
+  [405, "", {}, "wrong address (405)"],
+  [200, "<html>", {}, "wrong address (200)"],
+  [301, "", { location: "/elsewhere?token=1" }, "redirects (301) to https://gate.example.com/elsewhere"],
+  [302, "", {}, "redirects (302) to nowhere"],
+  [400, '{"error":"gpus must be an array"}', {}, "status 400: gpus must be an array"],
+  [502, "<html>Bad gateway</html>", {}, "status 502"],
+])("explains status %i to the operator", (status, text, headers, reason) => {
+  expect(resultOf(status, text, headers)).toEqual(failed(reason));
+});
+
+test("a rejected key is a kind of its own", () => {
+  expect(resultOf(401, '{"error":"Invalid API key"}')).toEqual({
+    kind: "key rejected",
+    reason: "the API key is unknown or inactive (401)",
+  });
+});
+
+test("does not repeat the query of a redirect", () => {
+  expect(JSON.stringify(resultOf(301, "", { location: "/elsewhere?token=1" }))).not.toContain("token");
+});
+
+test.each([
+  ["ConnectionRefused", "connection refused"],
+  ["ENOTFOUND", "unknown host name"],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"],
+  ["CERT_HAS_EXPIRED", "certificate is not trusted"],
+  ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate is not trusted"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate is for another host name"],
+  ["EPROTO", "does not speak TLS"],
+  ["EWEIRD", "EWEIRD"],
+])("explains the error code %s to the operator", (code, reason) => {
+  const result = resultOfError(Object.assign(new Error("a runtime's own sentence"), { code }));
+  expect(result).toEqual(failed(reason));
+  expect(JSON.stringify(result)).not.toContain("sentence");
+});
+
+test("explains a timeout to the operator", () => {
+  expect(resultOfError("timeout")).toEqual({ kind: "failed", reason: "no response in time" });
+});

@@ -1,0 +1,68 @@
+import { expect } from "bun:test";
+import { treaty } from "@elysiajs/eden";
+import { Elysia, t } from "elysia";
+import { stillNeeded } from "./still-needed.ts";
+
+const origin = "http://localhost";
+
+stillNeeded("Elysia still routes by a short Host", "src/app.ts", async () => {
+  const app = new Elysia().get("/path", "found").all("/*", "not found");
+  expect(await (await app.handle(new Request(`${origin}/path`))).text()).toBe("found");
+  expect(await (await app.handle(new Request("http://gw/path"))).text()).toBe("not found");
+});
+
+stillNeeded("Elysia still decodes a stream as text if set was touched", "src/proxy/routes.ts", async () => {
+  const splitEuro = (): Response => {
+    const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+      controller.enqueue(Uint8Array.of(0xe2, 0x82));
+      controller.enqueue(Uint8Array.of(0xac));
+      controller.close();
+    };
+    return new Response(new ReadableStream({ start }), { headers: { "transfer-encoding": "chunked" } });
+  };
+  const app = new Elysia().get("/untouched", splitEuro).get("/touched", ({ set }) => {
+    set.headers["x-touched"] = "1";
+    return splitEuro();
+  });
+  expect(await (await app.handle(new Request(`${origin}/untouched`))).text()).toBe("€");
+  expect(await (await app.handle(new Request(`${origin}/touched`))).text()).not.toBe("€");
+});
+
+stillNeeded("Elysia still adds a second hook to earlier routes", "src/admin/routes.ts", async () => {
+  const paths: string[] = [];
+  const app = new Elysia()
+    .onTransform(() => {})
+    .get("/earlier", "")
+    .onTransform(({ path }) => void paths.push(path))
+    .get("/later", "");
+  for (const path of ["/earlier", "/later"]) await app.handle(new Request(origin + path));
+  expect(paths).toEqual(["/earlier", "/later"]);
+});
+
+stillNeeded("Elysia still takes 0x7 for an integer", "src/admin/routes.ts", async () => {
+  const app = new Elysia().get("/", ({ query }) => query.n, { query: t.Object({ n: t.Integer() }) });
+  for (const text of ["0x7", "7.0", "0.7e1"]) {
+    expect(await (await app.handle(new Request(`${origin}/?n=${text}`))).text()).toBe("7");
+  }
+});
+
+stillNeeded("Elysia still reads a whole body to respond to HEAD", "src/admin/json-stream.ts", async () => {
+  let chunks = 0;
+  const body = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (++chunks < 100) controller.enqueue(new Uint8Array(1));
+        else controller.close();
+      },
+    });
+  const app = new Elysia().get("/", () => new Response(body()));
+  await app.handle(new Request(origin, { method: "HEAD" }));
+  expect(chunks).toBe(100);
+});
+
+stillNeeded("Eden still reports a failed connection as status 503", "console/src/client.ts", async () => {
+  const app = new Elysia().get("/path", "");
+  const { error, response } = await treaty<typeof app>("http://127.0.0.1:1").path.get();
+  expect(error).toMatchObject({ status: 503 });
+  expect(response).toBeUndefined();
+});

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { readMigrations } from "../../../src/store/migrations.ts";
+import { openWriter } from "../../../src/store/sqlite/engine.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
+import { createTempFolder } from "../../support/temp-folder.ts";
+import { memoryLog, openTestStore } from "../test-store.ts";
+
+const migrations = readMigrations("migrations");
+
+describe("opening a SQLite database", () => {
+  test("refuses a database of a newer version and does not change it", async () => {
+    using folder = createTempFolder();
+    const file = folder.file("tollgate.db");
+    const later = {
+      createdAt: (migrations.at(-1)?.createdAt ?? 0) + 1,
+      hash: "later",
+      statements: ["CREATE TABLE extra (id INTEGER)"],
+    };
+    openWriter(file, [...migrations, later]).close();
+    const before = readFileSync(file);
+    const opening = openSqliteStore({ dataDir: folder.path, clock: Date.now, log: memoryLog().log });
+    await expect(opening).rejects.toThrow(/^the database was written by a newer version/);
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("creates a database once if several stores open it at once", async () => {
+    using folder = createTempFolder();
+    const stores = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
+    const ids = await Promise.all(
+      stores.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
+    );
+    expect(ids).toHaveLength(4);
+    expect(await stores[0]?.store.keys.list()).toHaveLength(4);
+    for (const { store } of stores) await store.close();
+  });
+
+  test("creates a file that only its owner may read, and closing leaves everything in it", async () => {
+    await using opened = await openTestStore();
+    await opened.store.checkWritable();
+    expect(statSync(opened.file).mode & 0o777).toBe(0o600);
+    expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);
+    await opened.store.close();
+    expect(existsSync(`${opened.file}-wal`) ? statSync(`${opened.file}-wal`).size : 0).toBe(0);
+  });
+
+  test.each([
+    ["a file that is not a database", "not a database", "this is a text, and long enough to look like a header"],
+    ["a folder that is a file", "not a folder", undefined],
+  ])("explains the failure with %s", async (_, explanation, content) => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("tollgate.db"), content?.repeat(40) ?? "");
+    const dataDir = content === undefined ? folder.file("tollgate.db/below") : folder.path;
+    await expect(openSqliteStore({ dataDir, clock: Date.now, log: memoryLog().log })).rejects.toThrow(explanation);
+  });
+});

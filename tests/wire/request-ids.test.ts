@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, TRUST_PROXY: "1" });
+});
+beforeEach(() => backend.clear());
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const get = (path: string, headers: Record<string, string>): Promise<Response> =>
+  fetch(gate.url + path, { headers: { "x-api-key": gate.key, ...headers } });
+
+test("client, backend and log share the client's request id, and the log its address", async () => {
+  const response = await get("/v1/models", {
+    "x-request-id": "from-client-1",
+    "x-forwarded-for": "192.0.2.1, 198.51.100.7",
+    "x-simulate": "header=X-Request-Id: from-backend",
+  });
+  expect(response.headers.get("x-request-id")).toBe("from-client-1");
+  expect((await backend.nextRequest()).header("x-request-id")).toBe("from-client-1");
+  const entry = await gate.waitForLog(({ requestId }) => requestId === "from-client-1");
+  expect(entry).toMatchObject({ message: "Request ended", client: "198.51.100.7", status: 200 });
+});
+
+test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j) gets a new one", async (given) => {
+  const response = await get("/v1/models", given === "" ? {} : { "x-request-id": given });
+  const id = response.headers.get("x-request-id");
+  expect(id).toMatch(/^[\da-f-]{36}$/);
+  expect((await backend.nextRequest()).header("x-request-id")).toBe(id ?? "");
+});
+
+test("errors carry the id too", async () => {
+  const wrongKey = await get("/v1/models", { "x-api-key": "wrong", "x-request-id": "refused-1" });
+  expect([wrongKey.status, wrongKey.headers.get("x-request-id")]).toEqual([401, "refused-1"]);
+  expect(wrongKey.headers.get("x-should-retry")).toBe("false");
+});
+
+test("a key that stands in a path is masked in the log", async () => {
+  await get(`/v1/${gate.key}/models`, { "x-request-id": "key-in-path" });
+  const entry = await gate.waitForLog(({ requestId }) => requestId === "key-in-path");
+  expect(entry["path"]).toBe("/v1/***/models");
+  expect(JSON.stringify(gate.log)).not.toContain(gate.key);
+});
