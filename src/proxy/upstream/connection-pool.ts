@@ -14,7 +14,7 @@ const places = 64;
 /**
  * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection in the lowest place and leaves it in the lowest
  * free one, or, if there is none, in that of the connection that has been idle for longest. A connection that the upstream
- * closes stays here, idle for ever longer, which does no harm. Remove when `fetch` has a limit for idle connections.
+ * closes stays here, idle for ever longer, which does no harm. Remove when `fetch` limits how long a connection is idle.
  */
 export function createConnectionPool(clock: MonotonicClock): ConnectionPool {
   /** When the connection in each place was put there; undefined for a free place. */

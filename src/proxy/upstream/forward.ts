@@ -121,10 +121,13 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   };
 }
 
-/** What Bun sends once more by itself if the upstream closes the pooled connection before it responds (1.4.5). DELETE too. */
+/**
+ * What Bun sends again if the upstream breaks the pooled connection before it responds (1.4.5). It does so with a DELETE
+ * too, which may have been carried out by then. Remove when it does not.
+ */
 const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
 
-/** Nothing is sent twice that may not be, and nothing that cannot be repeated meets a connection that the upstream closes. */
+/** What is not repeated must not meet a connection that the upstream is closing. */
 function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): boolean {
   if (body instanceof ReadableStream || method === "DELETE") return false;
   return repeatedByBun.has(method) || !mayBeClosing(pool.nextIdleMs());
