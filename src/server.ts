@@ -11,7 +11,8 @@ import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
-import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
@@ -147,6 +148,7 @@ const internalError = (): Response => errorResponse("internal");
 
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
+  const address = addressOf(baseUrl);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config,
@@ -160,7 +162,12 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     forward: createForward({
       baseUrl,
       fetch,
-      connectTimeout: createConnectTimeout(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      connectTimeout: createConnectTimeout({
+        connect: connectTo(address),
+        countConnecting: () => countConnecting(address.port),
+        limitMs: connectTimeoutMs,
+        monotonic,
+      }),
       startReadTimeout,
       stopping: parts.stopping.signal,
       monotonic,

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startBlackhole } from "../support/blackhole.ts";
+import { startBlackhole, startBusyBackend } from "../support/blackhole.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { until } from "../support/until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -99,6 +100,18 @@ describe("the connect timeout", () => {
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
     expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+  }, 40_000);
+
+  test("leaves the request alone that a backend works on while it accepts no further connection", async () => {
+    using busy = startBusyBackend();
+    await using saturated = await startTollgate({ PROXY_UPSTREAM_URL: busy.url });
+    const send = () => fetch(`${saturated.url}/v1/models`, { headers: { "x-api-key": saturated.key } });
+    const first = send();
+    await until(busy.isTaken);
+    const others = await Promise.all([send(), send(), send()]);
+    expect(others.map(({ status }) => status)).toEqual([504, 504, 504]);
+    busy.respond();
+    expect((await first).status).toBe(200);
   }, 40_000);
 
   test("leaves a request alone whose backend takes the connection and thinks for longer", async () => {

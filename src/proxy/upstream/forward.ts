@@ -70,17 +70,22 @@ export function createForward(deps: ForwardDeps): Forward {
       running.delete(abort);
       readTimeout.clear();
     };
-    const upload = request.body instanceof ReadableStream ? createUpload(request.body, readTimeout) : undefined;
+    const upload =
+      request.body instanceof ReadableStream
+        ? createUpload(request.body, { readTimeout, onPull: stopConnectTimeout })
+        : undefined;
     readTimeout.beginWait();
     try {
       const keepalive = mayUsePool(request, pool);
       const putBack = keepalive ? pool.take() : undefined;
       const body = upload?.body ?? request.body;
       const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal));
+      deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw new Error("The upstream's response cannot be passed on.");
       if (request.method === "HEAD" || response.body === null) putBack?.();
       const onBodyRead = (part: Uint8Array | undefined): void => {
         if (part === undefined) putBack?.();
+        else deps.connectTimeout.onReceived();
       };
       return { response, readTimeout, signal: aborter.signal, abort, onBodyRead, release };
     } catch (error) {

@@ -5,21 +5,27 @@ import {
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
+import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
 
 interface Options {
   fetch: UpstreamFetch;
+  connectTimeout?: ConnectTimeout;
   baseUrl?: string;
   stopping?: AbortSignal;
   monotonic?: () => number;
 }
 
-function forwardWith({ fetch, baseUrl = "http://up.example", stopping, monotonic = () => 0 }: Options): Forward {
+const noConnectTimeout: ConnectTimeout = { watch: () => () => {}, onReceived: () => {} };
+
+function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Options): Forward {
+  const { connectTimeout = noConnectTimeout, stopping, monotonic = () => 0 } = options;
   return createForward({
     baseUrl,
     fetch,
     monotonic,
-    connectTimeout: { watch: () => () => {} },
+    connectTimeout,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     stopping: stopping ?? new AbortController().signal,
   });
@@ -123,5 +129,43 @@ describe("the pool of connections", () => {
   test("is never for a DELETE, which the runtime would repeat, or for a stream, which can be sent only once", async () => {
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({ start: (controller) => controller.close() });
     expect(await usesOfPool(0, { method: "DELETE", body: null }, { body })).toEqual([false, false]);
+  });
+});
+
+describe("the connect timeout of an upload", () => {
+  const upload = (): Partial<UpstreamRequest> => ({
+    body: new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        controller.enqueue(Buffer.from("x"));
+        controller.close();
+      },
+    }),
+  });
+
+  /** The connections cannot be counted, and nothing else is accepted. */
+  const forwardTo = (baseUrl: string): Forward =>
+    forwardWith({
+      baseUrl,
+      fetch,
+      connectTimeout: createConnectTimeout({
+        connect: () => new Promise(() => {}),
+        countConnecting: async () => undefined,
+        limitMs: 1_500,
+        monotonic: () => performance.now(),
+      }),
+    });
+
+  test("comes while nothing of it is sent", async () => {
+    using blackhole = await startBlackhole();
+    await expect(forwardTo(blackhole.url)(call(upload()))).rejects.toMatchObject({ code: "upstream_timeout" });
+  });
+
+  test("ends with the first bytes that are sent", async () => {
+    using busy = startBusyBackend();
+    const responded = forwardTo(busy.url)(call(upload()));
+    // The backend works on it.
+    await Bun.sleep(3_000);
+    busy.respond();
+    expect((await responded).response.status).toBe(200);
   });
 });
