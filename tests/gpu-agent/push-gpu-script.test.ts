@@ -3,6 +3,7 @@ import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
 import { until } from "../support/until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
 import { accept, type SampleReceiver, startSampleReceiver } from "./sample-receiver.ts";
+import { whyNoCurl } from "../support/curl.ts";
 
 const key = `3f2a"90\\d1`;
 const prints = (csv: string) => `cat <<'EOT'\n${csv}\nEOT`;
@@ -52,7 +53,7 @@ test.skipIf(shellcheck === null)("shellcheck reports nothing", () => {
   expect(stdout.toString()).toBe("");
 });
 
-describe.each(shells)("the script under %s", (shell) => {
+describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (shell) => {
   test("posts the same body as the command", async () => {
     await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
     await using receiver = startSampleReceiver();
