@@ -15,6 +15,8 @@ export function createRequestLog(log: Log): RequestObserver {
         outcome: record.outcome,
         keyId: record.keyId,
         code: record.code,
+        cause: record.cause,
+        receivedBytes: record.cause === undefined ? undefined : record.receivedBytes,
         streamed: record.streamed,
         upstreamMs: toTenths(record.upstreamMs),
         firstByteMs: toTenths(record.firstByteMs),

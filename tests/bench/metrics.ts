@@ -13,6 +13,8 @@ const record: RequestRecord = {
   outcome: "completed",
   keyId: 7,
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 180,
   firstByteMs: 200,

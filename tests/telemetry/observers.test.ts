@@ -11,6 +11,8 @@ const record: RequestRecord = {
   outcome: "completed",
   keyId: 7,
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 1.26,
   firstByteMs: undefined,

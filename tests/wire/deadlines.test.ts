@@ -43,7 +43,11 @@ describe("the read timeout", () => {
         code: "upstream_timeout",
       },
     });
-    expect(await gate.waitForLog(({ outcome }) => outcome === "timed_out")).toMatchObject({ status: 504 });
+    expect(await gate.waitForLog(({ outcome }) => outcome === "timed_out")).toMatchObject({
+      status: 504,
+      code: "upstream_timeout",
+      cause: "first_byte_timeout",
+    });
     client.close();
   });
 
@@ -65,6 +69,9 @@ describe("the read timeout", () => {
       error: { type: "timeout_error", code: "upstream_timeout" },
     });
     expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
+    const entry = await gate.waitForLog(({ cause }) => cause === "between_bytes_timeout");
+    expect(entry).toMatchObject({ outcome: "timed_out", code: "upstream_timeout" });
+    expect(entry["receivedBytes"]).toBeGreaterThan(0);
   });
 
   test("begins anew with every byte, so that a whole answer may take far longer", async () => {
@@ -100,6 +107,7 @@ describe("the connect timeout", () => {
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
     expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+    expect(await lost.waitForLog(({ status }) => status === 504)).toMatchObject({ cause: "connect_timeout" });
   }, 40_000);
 
   test("leaves the request alone that a backend works on while it accepts no further connection", async () => {

@@ -40,39 +40,46 @@ const unreachable = {
 
 describe("before its response", () => {
   test.each([
-    "reset-before-head",
-    "close-before-head",
-    "garbage",
-    "reset-after-head; body=1000",
-    "status=999",
-    "status=99",
-    "half-head; close-before-head",
-    "wrong-length=100",
-  ])("a backend with %s gives 502", async (script) => {
+    ["reset-before-head", { cause: "ECONNRESET" }],
+    ["close-before-head", { cause: "ECONNRESET" }],
+    ["garbage", { cause: "not_http" }],
+    ["reset-after-head; body=1000", { cause: "ECONNRESET", receivedBytes: 0 }],
+    ["wrong-length=100; body=1000; gap=30ms@1", { cause: "ECONNRESET", receivedBytes: 1000 }],
+    ["status=999", { cause: "not_http" }],
+    ["status=99", { cause: "not_http" }],
+    ["half-head; close-before-head", { cause: "ECONNRESET" }],
+    ["wrong-length=100", { cause: "ECONNRESET" }],
+  ])("a backend with %s gives 502, and the log names the cause", async (script, logged) => {
     const before = await gate.counted();
     const client = await post("/v1/embeddings", script, { model: "m", input: "Hi" });
-    expect((await client.head()).status).toBe(502);
+    const head = await client.head();
+    expect(head.status).toBe(502);
     expect(await client.json()).toEqual(unreachable);
     expect((await gate.counted()).total_request_count).toBe(before.total_request_count);
+    const entry = await gate.waitForLog(({ requestId }) => requestId === head.header("x-request-id"));
+    expect(entry).toMatchObject({ code: "upstream_unreachable", ...logged });
     client.close();
   });
 
-  test.each(["http://127.0.0.1:1", "http://does-not-exist.invalid", "http://[::1]:1"])(
-    "a backend at %s, where there is none, gives 502",
-    async (url) => {
-      await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
-      const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
-      expect(response.status).toBe(502);
-      const text = await response.text();
-      expect(JSON.parse(text)).toEqual(unreachable);
-      expect(text).not.toContain("127.0.0.1");
-      expect(await lonely.waitForLog(({ message }) => message === "Request ended")).toMatchObject({
-        status: 502,
-        outcome: "upstream_failed",
-        code: "upstream_unreachable",
-      });
-    },
-  );
+  test.each([
+    ["http://127.0.0.1:1", "ECONNREFUSED"],
+    ["http://does-not-exist.invalid", "ENOTFOUND"],
+    ["http://[::1]:1", "ECONNREFUSED"],
+  ])("a backend at %s, where there is none, gives 502, and the log names the cause %s", async (url, cause) => {
+    await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
+    const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
+    expect(response.status).toBe(502);
+    const text = await response.text();
+    expect(JSON.parse(text)).toEqual(unreachable);
+    expect(text).not.toContain("127.0.0.1");
+    expect(text).not.toContain(cause);
+    expect(await lonely.waitForLog(({ message }) => message === "Request ended")).toMatchObject({
+      status: 502,
+      outcome: "upstream_failed",
+      code: "upstream_unreachable",
+      cause,
+    });
+  });
 });
 
 describe("the connection of a request", () => {
@@ -179,7 +186,14 @@ describe("inside its response", () => {
     const entry = await gate.waitForLog(
       ({ path, outcome }) => path === "/v1/chat/completions" && outcome === "upstream_failed",
     );
-    expect(entry).toMatchObject({ method: "POST", status: 200, keyId: gate.keyId, code: "upstream_unreachable" });
+    expect(entry).toMatchObject({
+      method: "POST",
+      status: 200,
+      keyId: gate.keyId,
+      code: "upstream_unreachable",
+      cause: "ECONNRESET",
+    });
+    expect(entry["receivedBytes"]).toBeGreaterThan(0);
     expect(JSON.stringify(gate.log)).not.toContain(gate.key);
     expect(JSON.stringify(gate.log)).not.toContain("secret=1");
   });

@@ -41,9 +41,12 @@ export function createConnectionPool(clock: MonotonicClock): ConnectionPool {
   };
 }
 
-/** Servers close connections that have been idle for 2 s (gunicorn) or 5 s (uvicorn, Node, llama.cpp), some after a minute or never. */
+/**
+ * Servers close connections that have been idle for 2 s (gunicorn) or 5 s (uvicorn, Node, llama.cpp), a busy one later;
+ * others after a minute or never. Without the upper limit, no request would fill the pool again.
+ */
 const closingAfterMs = 1_500;
-const closedAfterMs = 6_000;
+const closedAfterMs = 8_000;
 
 /** Whether the upstream may be closing a connection at the moment at which a request is sent over it. */
 export function mayBeClosing(idleMs: number | undefined): boolean {

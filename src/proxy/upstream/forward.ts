@@ -1,5 +1,5 @@
 import type { MonotonicClock } from "../../time/clock.ts";
-import { AbortReason, abortReasonOf, clientLeft, stopped, timedOut } from "./abort-reason.ts";
+import { type AbortReason, abortReasonOf, clientLeft, failed, stopped, timedOut } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
 import { type ConnectionPool, createConnectionPool, mayBeClosing } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
@@ -29,6 +29,8 @@ export interface UpstreamRequest {
   readTimeoutMs: number;
   /** Fires when the client leaves. */
   client: AbortSignal;
+  /** Called with the length of each part of the response body. */
+  onReceived: (bytes: number) => void;
 }
 
 export interface UpstreamResponse {
@@ -64,8 +66,11 @@ export function createForward(deps: ForwardDeps): Forward {
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());
-    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () => abort(timedOut()));
-    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut()));
+    let hasResponded = false;
+    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () =>
+      abort(timedOut(hasResponded ? "between_bytes_timeout" : "first_byte_timeout")),
+    );
+    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut("connect_timeout")));
     const release = (): void => {
       running.delete(abort);
       readTimeout.clear();
@@ -80,12 +85,14 @@ export function createForward(deps: ForwardDeps): Forward {
       const putBack = keepalive ? pool.take() : undefined;
       const body = upload?.body ?? request.body;
       const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal));
+      hasResponded = true;
       deps.connectTimeout.onReceived();
-      if (!isReadable(response)) throw new Error("The upstream's response cannot be passed on.");
+      if (!isReadable(response)) throw failed("not_http");
       if (request.method === "HEAD" || response.body === null) putBack?.();
       const onBodyRead = (part: Uint8Array | undefined): void => {
-        if (part === undefined) putBack?.();
-        else deps.connectTimeout.onReceived();
+        if (part === undefined) return putBack?.();
+        deps.connectTimeout.onReceived();
+        request.onReceived(part.length);
       };
       return { response, readTimeout, signal: aborter.signal, abort, onBodyRead, release };
     } catch (error) {

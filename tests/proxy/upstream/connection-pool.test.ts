@@ -106,8 +106,8 @@ test.each([
   [1_500, true],
   [2_000, true],
   [5_000, true],
-  [5_999, true],
-  [6_000, false],
+  [7_999, true],
+  [8_000, false],
 ])("a connection that has been idle for %p ms may be closing: %p", (idleMs, expected) => {
   expect(mayBeClosing(idleMs)).toBe(expected);
 });

@@ -38,6 +38,7 @@ const call = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
   body: "{}",
   readTimeoutMs: 20_000,
   client: new AbortController().signal,
+  onReceived: () => {},
   ...more,
 });
 
@@ -118,7 +119,7 @@ describe("the pool of connections", () => {
 
   test("is for a POST or PATCH, unless its next connection may be closing", async () => {
     expect(await usesOfPool(1_000, {}, {}, { method: "PATCH" })).toEqual([true, true, true]);
-    expect(await usesOfPool(2_000, {}, { method: "PATCH" }, {})).toEqual([false, false, true]);
+    expect(await usesOfPool(3_000, {}, { method: "PATCH" }, {})).toEqual([false, false, true]);
   });
 
   test("is always for what the runtime repeats by itself", async () => {
