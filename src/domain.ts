@@ -36,9 +36,9 @@ export interface RequestRecord {
   keyId: KeyId | undefined;
   /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
-  /** What failed, if the call to the upstream did: an error code of the system or of TLS, or `connect_timeout` and the like. */
+  /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
   cause: string | undefined;
-  /** How much of the response body had come from the upstream; undefined if no head came. */
+  /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
   streamed: boolean;
   /** From sending the request to the upstream's response head; undefined if none came. */

@@ -107,7 +107,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** How long the backend has to respond before its absence is logged. */
+/** How long the backend may take to respond before a warning is logged. */
 const firstProbeMs = 10_000;
 
 /** Logs what would otherwise show only with the first requests or under load. */
@@ -226,7 +226,7 @@ async function adminDepsOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
-    // Below 500, it is the backend that responds, whatever it makes of the request.
+    // A backend that refuses the request is up.
     probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
   };
 }

@@ -3,14 +3,14 @@ import type { RequestObserver } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 
-/** How many file descriptors the process may open (proc_pid_limits(5)); undefined if the system does not tell. */
+/** How many file descriptors the process may open (proc_pid_limits(5)); undefined if unknown (only Linux reports it). */
 export function findDescriptorLimit(): number | undefined {
   const limits = ifThere(() => readFileSync("/proc/self/limits", "utf8")) ?? "";
   const [, soft] = /^Max open files +(\w+)/m.exec(limits) ?? [];
   return soft === undefined ? undefined : soft === "unlimited" ? Infinity : Number(soft);
 }
 
-/** How many file descriptors the process has open; undefined if the system does not tell. */
+/** How many file descriptors the process has open; undefined if unknown. */
 export function countOpenDescriptors(): number | undefined {
   return ifThere(() => readdirSync("/proc/self/fd").length);
 }
@@ -24,10 +24,10 @@ export function warnOfLowDescriptorLimit(log: Log): void {
   log.warn("Low limit of file descriptors; raise LimitNOFILE or ulimit -n", { limit, recommended: recommendedLimit });
 }
 
-/** While it lasts, one line in this time. */
+/** One line in this time while the shortage lasts. */
 const repeatAfterMs = 10_000;
 
-/** Logs that there are no file descriptors left when a request fails because of it. */
+/** Logs that no file descriptor is left when a request fails because of it. */
 export function createDescriptorLog(log: Log, monotonic: MonotonicClock): RequestObserver {
   // There may be no descriptor left to read it with later.
   const limit = findDescriptorLimit();

@@ -36,7 +36,7 @@ export function addProcessMetrics(registry: Registry): () => void {
   return addEventLoopDelay(registry);
 }
 
-/** Only if the system tells. */
+/** Linux only. */
 function addDescriptors(registry: Registry): void {
   if (countOpenDescriptors() === undefined) return;
   addGauge(registry, { name: "process_open_fds", help: "Open file descriptors" }, () => countOpenDescriptors() ?? NaN);

@@ -17,7 +17,7 @@ const statusClasses = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 const knownOrOther = (known: ReadonlySet<string>, value: string): string => (known.has(value) ? value : "other");
 
-/** The causes that have a series of their own; the log has the others too. */
+/** Causes with a series of their own. The log names the others too. */
 const causes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",

@@ -20,7 +20,7 @@ const sockStream = 1;
 const sockCloexec = 0o2_000_000;
 const addressBytes = 16;
 
-/** What a request without a body is read into. */
+/** Room for a request without a body. */
 const requestBytes = 16_384;
 
 /** 0: a free one. */

@@ -10,14 +10,14 @@ export class AbortReason extends Error {
     readonly outcome: Exclude<Outcome, "completed" | "refused">,
     /** The error that the client gets; undefined if no client is left. */
     readonly code: ErrorCode | undefined,
-    /** What failed, for the operator; undefined if the upstream did not. */
+    /** For the operator: why the upstream failed; undefined if it did not. */
     override readonly cause?: string,
   ) {
     super(code ?? outcome);
   }
 }
 
-/** Which wait for the upstream was too long. */
+/** The wait for the upstream that was too long. */
 export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
 
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);

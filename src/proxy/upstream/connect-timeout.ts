@@ -15,7 +15,7 @@ export interface ConnectTimeoutDeps {
 export interface ConnectTimeout {
   /** Calls `onTimeout` if the upstream has not accepted a connection within the limit. @returns stops watching */
   watch(onTimeout: () => void): () => void;
-  /** Called with every head and every part of a body: the upstream is alive, and may have accepted connections. */
+  /** Called with every head and every part of a body: the upstream may have accepted connections by then. */
   onReceived(): void;
 }
 
@@ -59,8 +59,8 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   };
 
   /**
-   * A full queue has taken the connections that came first, so the oldest requests have theirs. That is not certain once the
-   * upstream is alive and accepts further ones: then nothing times out unless no request has a connection.
+   * A full queue holds the connections that came first, so the oldest requests have theirs. That is uncertain once the
+   * upstream has sent something, because it may have accepted others since: then either all time out or none.
    */
   const listUnconnected = (connecting: number | undefined): PendingConnect[] => {
     const requests = [...pending];

@@ -1,9 +1,9 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 
 /**
- * How many requests of this process still connect to that port; undefined if the system does not tell (only Linux does).
- * Other processes' sockets stand in the same tables, so each is looked for among our descriptors. `fetch` may connect to
- * several addresses at once for one request.
+ * How many requests of this process are still connecting to the port; undefined if unknown (only Linux reports it). The
+ * tables contain other processes' sockets too, so only those among our descriptors count. `fetch` may connect to several
+ * addresses at once for one request.
  */
 export async function countConnecting(port: number): Promise<number | undefined> {
   const tables = await Promise.all(["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(readIfThere));

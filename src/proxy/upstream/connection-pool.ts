@@ -1,10 +1,10 @@
 import type { MonotonicClock } from "../../time/clock.ts";
 
-/** What `fetch` does with connections to the upstream; it shows none of it. */
+/** The idle connections of `fetch`, which does not expose them. */
 export interface ConnectionPool {
   /** How long the connection that the next request gets has been idle; undefined if that one is new. */
   nextIdleMs(): number | undefined;
-  /** The next request gets its connection. @returns puts it into the pool, once its response was read to the end */
+  /** Called when a request is sent. @returns puts its connection into the pool; due at the end of the response body */
   take(): () => void;
 }
 
@@ -14,7 +14,7 @@ const places = 64;
 /**
  * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection in the lowest place and leaves it in the lowest
  * free one, or, if there is none, in that of the connection that has been idle for longest. A connection that the upstream
- * closes stays here, idle for ever longer, which does no harm. Remove when `fetch` limits how long a connection is idle.
+ * closes stays here and grows older. Remove when `fetch` limits how long a connection is idle.
  */
 export function createConnectionPool(clock: MonotonicClock): ConnectionPool {
   /** When the connection in each place was put there; undefined for a free place. */

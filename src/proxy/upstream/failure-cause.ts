@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 
-/** What `fetch` calls a response that breaks the rules of HTTP (Bun 1.4.5). */
+/** The error codes of `fetch` for a response that breaks the rules of HTTP (Bun 1.4.5). */
 const notHttp: ReadonlySet<unknown> = new Set([
   "InvalidContentLength",
   "InvalidHTTPResponse",
@@ -10,21 +10,18 @@ const notHttp: ReadonlySet<unknown> = new Set([
   "UnsupportedTransferEncoding",
 ]);
 
-/**
- * Names why a call of `fetch` failed: by the system's or the TLS library's code, or by a word of ours. Messages are left
- * out, since they contain addresses.
- */
+/** The code of the system or of TLS for a failure of `fetch`, or a word of ours. Never a message: those contain addresses. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   if (error.name === "TimeoutError") return "timeout";
   const code = "code" in error ? error.code : undefined;
   if (notHttp.has(code)) return "not_http";
-  // Looking up a name takes descriptors too: without any, no name is found.
+  // A lookup needs descriptors too.
   if (code === "ENOTFOUND") return findDescriptorShortage() ?? code;
   return typeof code === "string" ? code : "unknown";
 }
 
-/** @returns EMFILE or ENFILE, if no file can be opened because of it */
+/** @returns EMFILE or ENFILE if no file can be opened */
 function findDescriptorShortage(): string | undefined {
   try {
     closeSync(openSync("/dev/null", "r"));

@@ -134,12 +134,12 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
 }
 
 /**
- * What Bun sends again if the upstream breaks the pooled connection before it responds (1.4.5). It does so with a DELETE
- * too, which may have been carried out by then. Remove when it does not.
+ * The methods that Bun repeats if the upstream breaks the pooled connection before it responds (1.4.5), except DELETE: the
+ * upstream may have executed it. Remove the exception when Bun does not repeat DELETE.
  */
 const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
 
-/** What is not repeated must not meet a connection that the upstream is closing. */
+/** A request that is not repeated must not be sent over a connection that the upstream is closing. */
 function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): boolean {
   if (body instanceof ReadableStream || method === "DELETE") return false;
   return repeatedByBun.has(method) || !mayBeClosing(pool.nextIdleMs());

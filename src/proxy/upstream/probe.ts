@@ -4,14 +4,14 @@ export interface ProbedUpstream {
   apiKey: string | undefined;
 }
 
-/** Requests the list of models, the cheapest of all requests. @returns the status of the response */
+/** Requests the list of models, which costs the backend least. @returns the status of the response */
 export async function probeUpstream({ baseUrl, apiKey }: ProbedUpstream, signal: AbortSignal): Promise<number> {
   const response = await fetch(`${baseUrl}/v1/models`, {
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     signal,
     redirect: "manual",
     proxy: false,
-    // Connections that `forward` does not know of would spoil its picture of the pool.
+    // `forward` follows the pool, so no connection of others may enter it.
     keepalive: false,
   });
   await response.body?.cancel();

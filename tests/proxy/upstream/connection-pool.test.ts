@@ -52,7 +52,7 @@ describe("the model of the pool", () => {
     };
   }
 
-  test("names the connection that fetch takes, whichever requests run at once", async () => {
+  test("names the connection that fetch takes, however many requests run at once", async () => {
     const random = createRandom(14);
     let now = 0;
     const pool = createConnectionPool(() => now);

@@ -21,7 +21,7 @@ test("the cause of a timeout and of what is not an error", () => {
   expect(causeOf("at 10.0.0.7")).toBe("unknown");
 });
 
-test("a name that is not found for want of descriptors has that as its cause", () => {
+test("a name that is not found because no descriptor is free has EMFILE as its cause", () => {
   const module = join(import.meta.dir, "../../../src/proxy/upstream/failure-cause.ts");
   const script = `
     const { openSync } = require("node:fs");
