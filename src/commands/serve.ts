@@ -8,7 +8,7 @@ import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer } from "../server.ts";
+import { type Server, startServer, warnAtStart } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
@@ -63,6 +63,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
+  void warnAtStart(config, log, signal);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
@@ -76,7 +77,11 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
+    const { shareStats } = parent ?? {};
+    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    // Of several processes, the parent warns.
+    if (parent === undefined) void warnAtStart(config, log, io.signal);
+    return server;
   } catch (error) {
     throw toCommandError(error, config);
   }
