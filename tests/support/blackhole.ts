@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { dlopen, ptr } from "bun:ffi";
 
 export interface Blackhole extends Disposable {
-  /** An origin at which connects are neither accepted nor refused. */
+  /** An origin that neither accepts nor refuses connections. */
   url: string;
   port: number;
 }
@@ -13,8 +13,8 @@ const sockCloexec = 0o2_000_000;
 const addressBytes = 16;
 
 /**
- * A listening socket whose queue has room for one connection, which is taken: Linux then drops every further SYN.
- * Through libc, since neither Bun nor its node:net passes a backlog on (1.4.5).
+ * A listening socket with room for one queued connection, which is taken: Linux drops every further SYN.
+ * Uses libc because neither Bun.listen nor Bun's node:net passes the backlog on (1.4.5).
  * Remove the calls of libc when `backlog` of node:net reaches the kernel.
  */
 export async function startBlackhole(): Promise<Blackhole> {
@@ -34,7 +34,7 @@ export async function startBlackhole(): Promise<Blackhole> {
   const descriptor = socket(afInet, sockStream | sockCloexec, 0);
   const failures = bind(descriptor, ptr(address), addressBytes) + listen(descriptor, 0);
   if (descriptor < 0 || failures + getsockname(descriptor, ptr(address), ptr(length)) !== 0) {
-    throw new Error("No blackhole: the socket could not be opened");
+    throw new Error("The blackhole's socket could not be opened");
   }
   const port = address.readUInt16BE(2);
   const filler = connect(port, "127.0.0.1");

@@ -38,13 +38,13 @@ export const { value: jsonText } = fc.letrec<{ value: string; array: string; obj
 
 type Members = readonly (readonly [name: string, value: string])[];
 
-/** An object of these members in this order, duplicates included, with white space between the tokens. */
+/** An object with these members in this order, including duplicates, with white space between the tokens. */
 export function objectText(members: Members): fc.Arbitrary<string> {
   if (members.length === 0) return space.map((inside) => `{${inside}}`);
   return memberTexts(members).map((texts) => `{${texts.join(",")}}`);
 }
 
-/** Each member's own text, white space on both sides. */
+/** The text of each member, with white space on both sides. */
 export function memberTexts(members: Members): fc.Arbitrary<string[]> {
   const { length } = members;
   const spaces = fc.array(fc.tuple(space, space, space, space), { minLength: length, maxLength: length });
@@ -94,7 +94,7 @@ export const nearlyJson: readonly string[] = [
   ],
 ].flat();
 
-/** Any JSON text with one character inserted, removed or replaced. */
+/** A JSON text with one character inserted, removed or replaced. */
 export const brokenText: fc.Arbitrary<string> = fc
   .tuple(
     jsonText,

@@ -1,6 +1,6 @@
 /** A seeded random generator (mulberry32): the seed of a failing round reproduces it. */
 export interface Random {
-  /** From 0 to below `limit`. */
+  /** An integer from 0 to `limit` - 1. */
   below(limit: number): number;
   pick<T>(values: readonly T[]): T;
 }

@@ -19,7 +19,7 @@ afterAll(async () => {
 const prlimit = Bun.which("prlimit");
 
 test.skipIf(prlimit === null)(
-  "a program that may open no more files refuses what it cannot hold, and afterwards serves and counts as before",
+  "a program at its limit of open files refuses some requests, and afterwards serves and counts normally",
   async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { key } = await admin.createKey("test");
@@ -30,8 +30,8 @@ test.skipIf(prlimit === null)(
       messages: [{ role: "user", content: "Hi" }],
     });
     const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "usage=3,4; gap=300ms@2" };
-    /** The status of a whole answer; 0 where there was none. */
-    const ask = async (): Promise<number> => {
+    /** The status of a complete response, else 0. */
+    const post = async (): Promise<number> => {
       const client = await connectRaw(program.url);
       client.request("POST", "/v1/messages", headers, body);
       const isWhole = (await client.ended()) === "complete";
@@ -41,13 +41,14 @@ test.skipIf(prlimit === null)(
     const open = readdirSync(`/proc/${program.pid}/fd`).length;
     Bun.spawnSync([String(prlimit), "--pid", String(program.pid), `--nofile=${open + 21}:`]);
 
-    const statuses = await Promise.all(Array.from({ length: 40 }, ask));
+    const statuses = await Promise.all(Array.from({ length: 40 }, post));
     const served = statuses.filter((status) => status === 200).length;
-    // Who cannot be accepted waits in the kernel's queue; who is accepted may find no descriptor left for the backend.
+    // A connection that cannot be accepted waits in the kernel's queue. After an accept, no descriptor may be left for
+    // the connection to the backend.
     expect(statuses).toContain(502);
     expect(statuses.filter((status) => status !== 200 && status !== 502)).toEqual([]);
 
-    expect(await ask()).toBe(200);
+    expect(await post()).toBe(200);
     const [counted] = await admin.listKeys();
     expect(counted).toMatchObject({
       total_request_count: served + 1,

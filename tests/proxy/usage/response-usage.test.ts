@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
 import { readEventUsage } from "../../../src/proxy/usage/token-counts.ts";
-import { answers } from "../../fixtures/answers.ts";
+import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 
@@ -20,14 +20,17 @@ async function usageOf(headers: Parameters<typeof createUsageReader>[0], pieces:
 }
 
 describe("usage reader", () => {
-  test.each(answers)("reads $server, cut at every byte and at random", async ({ contentType, body, usage }) => {
-    const bytes = utf8.encode(body);
-    const headers = { contentType, contentEncoding: null };
-    for (const pieces of cutAtEveryByte(bytes)) expect(await usageOf(headers, pieces)).toEqual(usage);
-    for (let seed = 0; seed < 200; seed++) {
-      expect(await usageOf(headers, cutAtRandom(bytes, createRandom(seed)))).toEqual(usage);
-    }
-  });
+  test.each(recordedResponses)(
+    "reads $server, cut at every byte and by chance",
+    async ({ contentType, body, usage }) => {
+      const bytes = utf8.encode(body);
+      const headers = { contentType, contentEncoding: null };
+      for (const pieces of cutAtEveryByte(bytes)) expect(await usageOf(headers, pieces)).toEqual(usage);
+      for (let seed = 0; seed < 200; seed++) {
+        expect(await usageOf(headers, cutAtRandom(bytes, createRandom(seed)))).toEqual(usage);
+      }
+    },
+  );
 
   test.each([
     ["application/json; charset=utf-8", five],
@@ -89,7 +92,7 @@ describe("usage reader of a compressed response", () => {
   });
 
   test("reads an event stream in gzip", async () => {
-    for (const { contentType, body, usage } of answers) {
+    for (const { contentType, body, usage } of recordedResponses) {
       expect(await usageOf({ contentType, contentEncoding: "gzip" }, [gzipSync(body)])).toEqual(usage);
     }
   });
@@ -172,8 +175,8 @@ function findJson(text: string): unknown {
   }
 }
 
-describe("readWholeUsage", () => {
-  test.each(answers)("reads the same usage from $server as from pieces", async ({ contentType, body, usage }) => {
+describe("a whole answer", () => {
+  test.each(recordedResponses)("of $server tells the same usage as in pieces", async ({ contentType, body, usage }) => {
     expect(await readWholeUsage(utf8.encode(body), { contentType, contentEncoding: null })).toEqual(usage);
   });
 
