@@ -144,8 +144,8 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const shared = { host: config.host, shared: parts.shareStats !== undefined, internalError };
-  const atProxyPort = { ...shared, port: config.port, connections };
+  const shared = { shared: parts.shareStats !== undefined, internalError };
+  const atProxyPort = { ...shared, host: config.host, port: config.port, connections };
   if (config.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
@@ -153,7 +153,8 @@ async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> 
   }
   const adminConnections = createConnections();
   const adminApp = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
-  const admin = listen({ ...shared, port: config.adminPort, connections: adminConnections, fetch: adminApp.fetch });
+  const atAdminPort = { ...shared, host: config.adminHost, port: config.adminPort, connections: adminConnections };
+  const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
     return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
   } catch (error) {
