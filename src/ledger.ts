@@ -8,8 +8,8 @@ import { minuteOf } from "./time/seoul.ts";
 /** Adds usage events up and commits them to the store. */
 export interface Ledger {
   /**
-   * Resolves once the event is committed. If the database is unavailable it resolves after `waitLimitMs` at the latest, and
-   * the event stays buffered in memory. Never rejects: a response must not fail because its usage is late.
+   * Resolves once the event is committed, but after `waitLimitMs` at the latest: the event then stays buffered in memory.
+   * Never rejects: a response must not fail because its usage is late.
    */
   record(event: UsageEvent): Promise<void>;
   /** What is not committed yet, and for how long the oldest event has waited. */
@@ -24,7 +24,7 @@ export interface LedgerOptions {
   log: Log;
   /** Called after each attempt to write a flush. */
   observer?: { committed(durationMs: number): void; commitFailed(): void };
-  /** How long a response waits for its commit. */
+  /** How long a response waits for its commit, and how long one flush may take before responses stop waiting. */
   waitLimitMs?: number;
   /** Pause after a failed flush; it doubles up to `maxRetryMs`. */
   firstRetryMs?: number;
@@ -71,8 +71,12 @@ export function createLedger(options: LedgerOptions): Ledger {
   let writing: Batch | undefined;
   /** The loop that writes; undefined while there is nothing to write. */
   let loop: Promise<void> | undefined;
-  /** The last flush failed or is late: responses do not wait for commits. */
+  /**
+   * The last flush failed or took too long: responses do not wait for commits. Judged by each flush and not by how long an
+   * event waits, so that nothing but storage itself leads here.
+   */
   let degraded = false;
+  let flushTimer: Timer | undefined;
   const aborted = new AbortController();
   let endPause = (): void => {};
 
@@ -118,6 +122,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     const flush: FlushId = { ledger, number: ++flushNumber };
     for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
       const startedAt = performance.now();
+      flushTimer = setTimeout(() => enterDegraded("no response in time"), waitLimitMs);
       try {
         await store.add(increments, flush);
         const durationMs = performance.now() - startedAt;
@@ -127,6 +132,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       } catch (error) {
         observer?.commitFailed();
         enterDegraded(error instanceof Error ? error.message : String(error));
+      } finally {
+        clearTimeout(flushTimer);
       }
       await pause(retryMs);
     }
@@ -147,14 +154,18 @@ export function createLedger(options: LedgerOptions): Ledger {
     batch?.settled.resolve();
   }
 
+  /** Lets the responses go that wait for a batch. An event that joins it later waits anew. */
+  function release(batch: Batch): void {
+    settle(batch);
+    batch.settled = Promise.withResolvers();
+    batch.waitTimer = undefined;
+  }
+
   function enterDegraded(reason: string): void {
     if (!degraded) log.warn("Database unavailable; buffering usage in memory", { reason });
     degraded = true;
-    settle(writing);
-    settle(gathering);
-    // An event that joins this batch after the database has recovered waits for its commit.
-    gathering.settled = Promise.withResolvers();
-    gathering.waitTimer = undefined;
+    if (writing !== undefined) release(writing);
+    release(gathering);
   }
 
   function leaveDegraded(): void {
@@ -177,8 +188,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       add(event);
       loop ??= writeAll();
       if (degraded) return;
-      gathering.waitTimer ??= setTimeout(() => enterDegraded("no response in time"), waitLimitMs);
-      await gathering.settled.promise;
+      const batch = gathering;
+      batch.waitTimer ??= setTimeout(() => release(batch), waitLimitMs);
+      await batch.settled.promise;
     },
     waiting,
     async close() {
@@ -190,6 +202,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const { requests, keys } = waiting();
       if (requests > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
       aborted.abort();
+      clearTimeout(flushTimer);
       endPause();
       settle(writing);
       settle(gathering);

@@ -152,6 +152,27 @@ test("a store that does not respond delays a response by the wait limit, and the
   expect(ledger.waiting().requests).toBe(0);
 });
 
+test("a response waits no longer than the limit for two flushes, and storage that is faster for each is not unavailable", async () => {
+  const { ledger, flushes, entries, flushAt } = startLedger();
+  void ledger.record(usageEvent(1));
+  await flushAt(0);
+  await pass(100);
+  const second = ledger.record(usageEvent(1));
+  await pass(800);
+  flushes[0]?.commit();
+  await flushAt(1);
+  await pass(199);
+  expect(await isSettled(second)).toBe(false);
+  await pass(1);
+  await second;
+  const third = ledger.record(usageEvent(1));
+  expect(await isSettled(third)).toBe(false);
+  flushes[1]?.commit();
+  (await flushAt(2)).commit();
+  await third;
+  expect(entries).toEqual([]);
+});
+
 test("an outage is logged once when it starts and once when it ends, however many flushes fail", async () => {
   const { ledger, entries, flushAt } = startLedger();
   const duringOutage = ledger.record(usageEvent(1));
