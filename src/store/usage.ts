@@ -3,6 +3,7 @@ import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
+import { safeSum } from "./safe-sum.ts";
 import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
@@ -135,9 +136,9 @@ function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): 
 function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
   const sumOf = (table: CounterTable | typeof keys) => ({
-    requestCount: sql`coalesce(sum(${table.requestCount}), 0)`.mapWith(Number),
-    inputTokens: sql`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
-    outputTokens: sql`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
+    requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
+    inputTokens: sql`coalesce(${safeSum(table.inputTokens)}, 0)`.mapWith(Number),
+    outputTokens: sql`coalesce(${safeSum(table.outputTokens)}, 0)`.mapWith(Number),
   });
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     firstOrZero(

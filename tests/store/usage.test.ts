@@ -1,7 +1,14 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
-import { createKeys, type DailyRow, readReport, usageIncrement, onEachEngine } from "./test-store.ts";
+import {
+  createKeys,
+  type DailyRow,
+  type HistoryPoint,
+  readReport,
+  usageIncrement,
+  onEachEngine,
+} from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
@@ -125,5 +132,31 @@ onEachEngine(({ openTestEngine }) => {
       inputTokens: tokens + 3,
       outputTokens: tokens,
     });
+  });
+
+  test("sums beyond 64 bits are approximate, and no report fails", async () => {
+    await using opened = await openTestEngine(clock);
+    const { store, engine } = opened;
+    await createKeys(store, ["a", "b"]);
+    const increments = [1, 2].map((keyId) => usageIncrement({ keyId, minute: midnight - 30 }));
+    await store.usage.add(increments);
+    for (const table of ["keys", "usage_minute", "usage_hour", "usage_day"]) {
+      await engine.rows(sql.raw(`update ${table} set input_tokens = 9223372036854775807`));
+    }
+    const all = { requestCount: 2, inputTokens: 2 ** 64, outputTokens: 4 };
+    expect(await store.usage.sumOfKeys()).toEqual(all);
+    expect(await store.usage.sumOfDay("2026-05-01")).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 60, midnight)).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 31, midnight - 29)).toEqual(all);
+    await engine.rows(sql.raw(`insert into usage_minute values (${midnight - 29}, 1, 1, 9223372036854775807, 0)`));
+    for (const bucketMinutes of [1, 5, 60, 1440]) {
+      const points = await readReport<HistoryPoint>(store.usage.history({ since: 0, bucketMinutes }));
+      expect(points.length).toBeGreaterThanOrEqual(2);
+      expect(Math.min(...points.map((point) => point.input_tokens))).toBeGreaterThanOrEqual(2 ** 63);
+    }
+    expect(await readReport<DailyRow>(store.usage.daily("2026-05-01"))).toMatchObject([
+      { input_tokens: 2 ** 63 },
+      { input_tokens: 2 ** 63 },
+    ]);
   });
 });
