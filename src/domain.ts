@@ -17,6 +17,11 @@ export interface UsageEvent extends Usage {
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */
   requestCount?: 0 | 1;
+  /**
+   * Set for a response that the backend stores and may report again: its tokens count up to the highest numbers reported
+   * for this id. Usage that comes later is then given in full, not as a difference.
+   */
+  responseId?: string | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */

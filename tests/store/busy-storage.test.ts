@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { StorageError } from "../../src/store/store.ts";
-import { onEachEngine, openTestStore, usageIncrement } from "./test-store.ts";
+import { onEachEngine, openTestStore as openSqliteStore, usageIncrement } from "./test-store.ts";
 
 const increments = [usageIncrement({ keyId: 1, minute: 29_000_000 })];
 
@@ -47,7 +47,7 @@ onEachEngine(({ openTestStore }) => {
 });
 
 test("a report that is being read waits for counts too, and counts do not wait for it", async () => {
-  await using opened = await openTestStore();
+  await using opened = await openSqliteStore();
   await opened.store.usage.add(
     Array.from({ length: 20_000 }, (_, n) =>
       usageIncrement({ keyId: 1 + (n % 50), minute: 29_000_000 + Math.floor(n / 50) }),

@@ -43,7 +43,7 @@ test("while the disk is full, reads succeed and usage is buffered, then written"
   // Calls to this engine must not overlap: until the ledger is done, nothing else uses it.
   const add = async (...args: Parameters<typeof store.usage.add>) => {
     try {
-      await store.usage.add(...args);
+      return await store.usage.add(...args);
     } catch (error) {
       throw toStorageError(error);
     }
@@ -124,4 +124,27 @@ test("a report fails, rather than ending early, if the storage thread stops whil
   expect((await slices.next()).done).toBe(false);
   workers.started.at(-1)?.terminate();
   await expect(slices.next()).rejects.toBeInstanceOf(StorageError);
+});
+
+test("usage that the database refuses does not stop the usage of other keys", async () => {
+  await using opened = await openTestStore();
+  await createKeys(opened.store, ["a", "b"]);
+  using other = new Database(opened.file);
+  other.run(
+    "CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT raise(ABORT, 'refused by the test'); END",
+  );
+  const { log, entries } = memoryLog();
+  const ledger = createLedger({ store: opened.store.usage, clock: Date.now, log });
+  const recorded = [1, 2, 1].map((keyId) =>
+    ledger.record({ keyId, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 }),
+  );
+  await Promise.all(recorded);
+  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 0 }]);
+  expect(entries).toMatchObject([
+    { level: "error", reason: "refused by the test (SQLITE_CONSTRAINT_TRIGGER)", keyId: 2 },
+  ]);
+  other.run("DROP TRIGGER refuse");
+  await ledger.record({ keyId: 2, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 });
+  expect(await ledger.close()).toBe(true);
+  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 2, inputTokens: 6 }]);
 });

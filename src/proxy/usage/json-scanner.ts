@@ -12,8 +12,8 @@ export interface UsageScanner {
   document(): unknown;
 }
 
-/** The members of an object that are followed; a count is a number at the end of the path. */
-type Shape = ReadonlyMap<string, Shape | "count">;
+/** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
+type Shape = ReadonlyMap<string, Shape | "count" | "id">;
 
 /** A followed object that is open, and what it holds so far. */
 interface OpenObject {
@@ -23,13 +23,16 @@ interface OpenObject {
 
 const countNames = [...usageNames.inputTokens, ...usageNames.outputTokens];
 const usageShape: Shape = new Map(countNames.map((name) => [name, "count"]));
-const documentShape: Shape = new Map([
+const holderShape: Shape = new Map<string, Shape | "id">([
+  ["id", "id"],
   ["usage", usageShape],
-  ...usageHolders.map((holder) => [holder, new Map([["usage", usageShape]])] as const),
 ]);
+const documentShape: Shape = new Map([...holderShape, ...usageHolders.map((holder) => [holder, holderShape] as const)]);
 
 /** The longest name that is followed, with every letter written as `\u0070`. */
 const maxNameLength = 6 * Math.max(...countNames.map((name) => name.length));
+/** The longest id that is kept, with escapes. */
+const maxIdLength = 6 * 512;
 /** No count that can be true is longer. */
 const maxNumberLength = 64;
 
@@ -46,9 +49,11 @@ export function createUsageScanner(): UsageScanner {
   const outer: OpenObject[] = [];
   const skipper = createJsonSkipper();
   const nameEnd = createStringEnd();
+  const idEnd = createStringEnd();
   let parent = root;
   let name = "document";
   let number = "";
+  let id = "";
   let step = readValue;
 
   function readValue(bytes: Uint8Array, from: number): number {
@@ -59,7 +64,12 @@ export function createUsageScanner(): UsageScanner {
     const followed = parent.shape.get(name);
     // Where a name comes twice, the last one holds, whatever its value.
     if (followed !== undefined) parent.members[name] = null;
-    if (byte === openBrace && followed !== undefined && followed !== "count") return openObject(followed, at);
+    if (byte === openBrace && typeof followed === "object") return openObject(followed, at);
+    if (byte === quote && followed === "id") {
+      id = "";
+      step = readId;
+      return at + 1;
+    }
     if (skipper.open(byte)) return endValue(at + 1);
     number = "";
     step = readNumber;
@@ -99,6 +109,14 @@ export function createUsageScanner(): UsageScanner {
     name = unescapeName(name);
     step = readValue;
     return end + 1;
+  }
+
+  function readId(bytes: Uint8Array, at: number): number {
+    const end = idEnd.find(bytes, at);
+    if (id.length <= maxIdLength) id += latin1(bytes, at, end);
+    if (end === bytes.length) return end;
+    if (id.length <= maxIdLength) parent.members[name] = parse(`"${id}"`);
+    return endValue(end + 1);
   }
 
   /** Reads true, false and null too: what is no number is no count. */

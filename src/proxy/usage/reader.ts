@@ -4,7 +4,13 @@ import { createEventStreamParser } from "../sse/parser.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createUsageScanner, mayHoldUsage, mentionsUsage, type UsageScanner } from "./json-scanner.ts";
 import { noUsage, type Usage } from "../../domain.ts";
+import { findResponseId } from "./response-id.ts";
 import { readEventUsage, readUsage, type StreamUsage } from "./usage.ts";
+
+/** Called with the id under which the backend stores the response, as soon as it is known; may be called again. */
+export type OnResponseId = (id: string | undefined) => void;
+
+const ignoreId: OnResponseId = () => undefined;
 
 /** Looks at an answer's bytes as they pass and says at the end what they told of usage. Never throws or rejects. */
 export interface UsageReader {
@@ -28,8 +34,8 @@ export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; of other answers none is known. */
-export function createUsageReader(headers: BodyHeaders): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType));
+export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
   const encoding = encodingName(headers.contentEncoding);
   if (reader === undefined || encoding === "identity") return reader ?? blindReader;
   const decoder = decoders[encoding];
@@ -40,11 +46,14 @@ export function createUsageReader(headers: BodyHeaders): UsageReader {
  * The usage of a whole answer. A short JSON text is parsed by the runtime, which takes a tenth of the time; the scanner
  * is for what is long, comes in pieces or is compressed.
  */
-export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders): Promise<Usage> {
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
   const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
   const document = isShortJson ? findJson(bytes) : undefined;
-  if (document !== undefined) return readUsage(document, noUsage);
-  const reader = createUsageReader(headers);
+  if (document !== undefined) {
+    onResponseId(findResponseId(document));
+    return readUsage(document, noUsage);
+  }
+  const reader = createUsageReader(headers, onResponseId);
   void reader.push(bytes);
   return reader.end();
 }
@@ -64,25 +73,26 @@ function findJson(bytes: Uint8Array): unknown {
   }
 }
 
-const blindReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
+/** For responses whose tokens do not count. */
+export const blindReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
-function createPlainReader(type: string): UsageReader | undefined {
-  if (type === "text/event-stream") return createEventStreamReader();
-  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader();
+function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
+  if (type === "text/event-stream") return createEventStreamReader(onResponseId);
+  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader(onResponseId);
   // What small servers answer that do not set a type.
-  if (type === "" || type === "text/plain") return createSniffingReader();
+  if (type === "" || type === "text/plain") return createSniffingReader(onResponseId);
   return undefined;
 }
 
 /** A JSON object shows itself by its first byte, whatever the type says. */
-function createSniffingReader(): UsageReader {
+function createSniffingReader(onResponseId: OnResponseId): UsageReader {
   let reader: UsageReader | undefined;
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
       const first = chunk[skipLeading(chunk, 0)];
       if (first === undefined) return undefined;
-      reader = first === openBrace ? createJsonReader() : createEventStreamReader();
+      reader = first === openBrace ? createJsonReader(onResponseId) : createEventStreamReader(onResponseId);
       return reader.push(chunk);
     },
     seen: () => reader?.seen() ?? noUsage,
@@ -93,7 +103,7 @@ function createSniffingReader(): UsageReader {
 const lineFeed = 0x0a;
 const openBrace = 0x7b;
 
-function createJsonReader(): UsageReader {
+function createJsonReader(onResponseId: OnResponseId): UsageReader {
   const scanner = createUsageScanner();
   return {
     push(chunk) {
@@ -101,11 +111,14 @@ function createJsonReader(): UsageReader {
       return undefined;
     },
     seen: () => noUsage,
-    end: () => readUsage(scanner.document(), noUsage),
+    end() {
+      onResponseId(findResponseId(scanner.document()));
+      return readUsage(scanner.document(), noUsage);
+    },
   };
 }
 
-function createEventStreamReader(): UsageReader {
+function createEventStreamReader(onResponseId: OnResponseId): UsageReader {
   let usage: StreamUsage = { ...noUsage, outputIsOpening: false };
   /** The event's data as long as it is a single piece, which it nearly always is. */
   let onlyPiece: Uint8Array | undefined;
@@ -121,7 +134,10 @@ function createEventStreamReader(): UsageReader {
     },
     dispatch() {
       if (scanner === undefined && onlyPiece !== undefined && mayHoldUsage(onlyPiece)) scanner = scannerOf(onlyPiece);
-      if (scanner !== undefined) usage = readEventUsage(scanner.document(), usage);
+      if (scanner !== undefined) {
+        usage = readEventUsage(scanner.document(), usage);
+        onResponseId(findResponseId(scanner.document()));
+      }
       onlyPiece = undefined;
       scanner = undefined;
     },

@@ -16,9 +16,8 @@ const openingTimeoutMs = 60_000;
 /** No request waits longer than two seconds. The timeout of the server comes first, since it keeps the connection usable. */
 const callTimeoutMs = 1900;
 const statementTimeoutMs = 1500;
-/** No response waits this long, only the ledger does. A flush after a long outage has many increments and takes longer. */
-const flushTimeoutMs = 5000;
-const flushTimeoutPerIncrementMs = 0.2;
+/** No response waits this long, only the ledger does. A flush after a long outage has many rows and takes longer. */
+const flushTimeoutOf = (rows: number): number => 5000 + rows * 0.2;
 /** After an outage every connection of a pool may be a lost one. */
 const maxRetries = 5;
 /** How many calls other than look-ups and flushes may run and wait: all of them get their turn long before their timeout. */
@@ -83,9 +82,9 @@ function createPostgresStore(url: string, clock: WallClock): Store {
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush) =>
-        flushes.withTimeout(flushTimeoutMs + increments.length * flushTimeoutPerIncrementMs, () => {
-          const add = () => flushStore.usage.add(increments, flush);
+      add: (increments, flush, responses = []) =>
+        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length), () => {
+          const add = () => flushStore.usage.add(increments, flush, responses);
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),

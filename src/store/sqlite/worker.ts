@@ -29,6 +29,7 @@ export interface WorkerReply {
   bytes?: Uint8Array;
   /** The message of a StorageError. */
   error?: string;
+  isRejection?: boolean;
 }
 
 type Method = (...args: unknown[]) => unknown;
@@ -77,7 +78,8 @@ function serve(): void {
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });
     } catch (error) {
-      self.postMessage({ id, error: toStorageError(error).message });
+      const { message, isRejection } = toStorageError(error);
+      self.postMessage({ id, error: message, isRejection });
     }
   };
 

@@ -105,4 +105,27 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     expect(row).toEqual({ deadlocks: "0" });
     for (const store of stores) await store.close();
   });
+
+  test("with a counter that is full counts the usage of all other keys, and logs what it refuses", async () => {
+    const url = await createDatabase();
+    const store = await openPostgresStore({ url, clock });
+    await createKeys(store, ["a", "b", "c"]);
+    await (await sharedPostgres()).run("update keys set input_tokens = 9223372036854775807 where id = 2", url);
+    const { log, entries } = memoryLog();
+    const ledger = createLedger({ store: store.usage, clock, log });
+    for (let round = 0; round < 3; round++) {
+      const recorded = [1, 2, 3].map((keyId) =>
+        ledger.record({ keyId, closedAt: clock(), inputTokens: 3, outputTokens: 2 }),
+      );
+      await Promise.all(recorded);
+    }
+    expect((await store.keys.list()).map(({ requestCount }) => requestCount)).toEqual([3, 0, 3]);
+    expect(ledger.rejectedRequests()).toBe(3);
+    expect(entries).toMatchObject([
+      { level: "error", reason: "bigint out of range (22003)", keyId: 2, inputTokens: 3 },
+    ]);
+    expect(await ledger.close()).toBe(false);
+    expect(entries.slice(1)).toMatchObject([{ level: "error", keyId: 2, requestCount: 3, inputTokens: 9 }]);
+    await store.close();
+  });
 });
