@@ -25,7 +25,7 @@ export interface UsageEvent extends Usage {
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {

@@ -9,11 +9,10 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
-import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import type { RequestObserver } from "./domain.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -28,8 +27,11 @@ export interface Server {
   url: string;
   /** Where `/api` and the console answer. */
   adminUrl: string;
-  /** Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left. */
-  stop(): Promise<void>;
+  /**
+   * Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left.
+   * @returns whether all counts were written
+   */
+  stop(): Promise<boolean>;
 }
 
 export interface ServerOptions {
@@ -44,6 +46,10 @@ export interface ServerOptions {
 const connectTimeoutMs = 10_000;
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;
+/** For the counts of responses that were cut to reach the ledger. */
+const lastCountsMs = 2000;
+/** Counts are given at least this time to be written, however much of the grace is left. */
+const minWriteMs = 5000;
 
 const monotonic: MonotonicClock = () => performance.now();
 
@@ -86,13 +92,16 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
       async stop() {
+        const graceEnds = monotonic() + config.shutdownGraceMs;
         log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
         draining.abort();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
-        await ledger.close();
+        await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
+        const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
         await store.close();
         metrics.close();
         log.info("Stopped");
+        return isComplete;
       },
     };
   } catch (error) {
@@ -107,7 +116,7 @@ interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
-  inFlight: RequestObserver;
+  inFlight: InFlight;
   /** Of all processes that share the ports. */
   stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */

@@ -25,7 +25,7 @@ export interface Tollgate extends AsyncDisposable {
   /** The first entry that fits, of those written and those to come. */
   waitForLog(fits: (entry: LogEntry) => boolean): Promise<LogEntry>;
   /** Once; further calls wait for the same end. */
-  stop(): Promise<void>;
+  stop(): Promise<boolean>;
 }
 
 export interface TollgateOptions {
@@ -66,8 +66,8 @@ export async function startTollgate(environment: Environment = {}, options: Toll
   const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
-  let stopped: Promise<void> | undefined;
-  const stop = (): Promise<void> => (stopped ??= server.stop());
+  let stopped: Promise<boolean> | undefined;
+  const stop = (): Promise<boolean> => (stopped ??= server.stop());
   return {
     url: server.url,
     adminUrl: server.adminUrl,

@@ -5,7 +5,7 @@ import { clientResponseHeaders } from "../headers.ts";
 import { findText } from "../request/body.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { abortReasonOf } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, isPlainEventStream } from "../usage/reader.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
@@ -172,8 +172,12 @@ async function settle(
 ): Promise<void> {
   const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
+  if (isCounted(reason, hasSent)) await count.commit(usage);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, usage: count.added() ?? usage });
 }
+
+/** What our stop cuts counts if the client got any of it. Else it gets an error, and sends the request again. */
+const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
+  reason === undefined || reason.outcome === "client_left" || (reason.outcome === "shutdown" && hasSent);

@@ -16,7 +16,7 @@ export class AbortReason extends Error {
 
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
 export const timedOut = (): AbortReason => new AbortReason("timed_out", "upstream_timeout");
-export const stopped = (): AbortReason => new AbortReason("upstream_failed", "shutting_down");
+export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
  * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream
