@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { noUsage, type Usage, type UsageEvent } from "./domain.ts";
 import type { Log } from "./log/log.ts";
-import { createRejectedUsage } from "./rejected-usage.ts";
+import { createRefusedUsage } from "./refused-usage.ts";
 import { type FlushId, StorageError, type UsageStore } from "./store/store.ts";
 import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "./store/usage-batch.ts";
 import type { WallClock } from "./time/clock.ts";
@@ -16,8 +16,10 @@ export interface Ledger {
   record(event: UsageEvent): Promise<Usage>;
   /** What is not committed yet, and for how long the oldest event has waited. */
   waiting(): { requests: number; keys: number; sinceMs: number };
-  /** The requests whose usage the database refuses. They are kept in memory. */
-  rejectedRequests(): number;
+  /** The requests whose usage the database refuses. It is kept in memory. */
+  refusedRequests(): number;
+  /** Whether counts are written, wait for the database, or contain numbers that it refuses. */
+  state(): "ok" | "waiting" | "partly refused";
   /**
    * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
    * @returns whether everything was committed
@@ -65,7 +67,7 @@ const newBatch = (): Batch => ({
 export function createLedger(options: LedgerOptions): Ledger {
   const { store, clock, log, observer, waitLimitMs = 1000, firstRetryMs = 50, maxRetryMs = 2000 } = options;
   const ledger = randomUUID();
-  const rejected = createRejectedUsage(log, clock);
+  const refused = createRefusedUsage(log, clock);
   let flushNumber = 0;
   let gathering = newBatch();
   let writing: Batch | undefined;
@@ -87,7 +89,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       writing = gathering;
       gathering = newBatch();
       // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
-      for (const part of partsByKeys(writing.usage.usage(), rejected.keys)) await write(part, writing);
+      for (const part of partsByKeys(writing.usage.usage(), refused.keys)) await write(part, writing);
       settle(writing);
       writing = undefined;
     }
@@ -101,7 +103,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
       const failure = await tryToWrite(part, flush, batch);
       if (failure === undefined) return;
-      if (failure instanceof StorageError && failure.isRejection) return writeHalves(part, batch, failure);
+      if (failure instanceof StorageError && failure.isRefusal) return writeHalves(part, batch, failure);
       enterDegraded(failure.message);
       await pause(retryMs);
     }
@@ -119,7 +121,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const durationMs = performance.now() - startedAt;
       observer?.committed(durationMs);
       if (degraded && durationMs < waitLimitMs) leaveDegraded();
-      for (const increment of rejected.take(part)) gathering.usage.addIncrement(increment);
+      for (const increment of refused.take(part)) gathering.usage.addIncrement(increment);
       return undefined;
     } catch (error) {
       observer?.commitFailed();
@@ -132,7 +134,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   /** Finds what the database refuses, and sets it aside. */
   async function writeHalves(part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
     const halves = halvesOf(part);
-    if (halves === undefined) rejected.add(part, reason.message);
+    if (halves === undefined) refused.add(part, reason.message);
     else for (const half of halves) await write(half, batch);
   }
 
@@ -192,7 +194,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       return event.responseId === undefined || own === noUsage ? own : (batch.added.get(event.responseId) ?? own);
     },
     waiting,
-    rejectedRequests: rejected.requests,
+    refusedRequests: refused.requests,
+    state: () => (degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
     async close(closeTimeoutMs = 5000) {
       endPause();
       const timedOut = Promise.withResolvers<void>();
@@ -201,13 +204,13 @@ export function createLedger(options: LedgerOptions): Ledger {
       clearTimeout(timer);
       const { requests, keys } = waiting();
       if (keys > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
-      const hasRejected = rejected.logAll();
+      const hasRefused = refused.logAll();
       aborted.abort();
       clearTimeout(flushTimer);
       endPause();
       settle(writing);
       settle(gathering);
-      return keys === 0 && !hasRejected;
+      return keys === 0 && !hasRefused;
     },
   };
 }

@@ -62,6 +62,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     ...build,
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
+    refusedRequests: () => ledger.refusedRequests(),
     inFlight: inFlight.count,
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
@@ -185,7 +186,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, stats }: ServerParts,
+  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -208,6 +209,7 @@ async function adminDepsOf(
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
     probeUpstream: probeOf(config.upstream),
+    countsState: ledger.state,
   };
 }
 

@@ -49,7 +49,7 @@ function startLedger(options: Partial<LedgerOptions> = {}) {
           id,
           commit: (added = []) => resolve(added),
           fail: (message) => reject(new StorageError(message)),
-          reject: () => reject(new StorageError("out of range", { isRejection: true })),
+          reject: () => reject(new StorageError("out of range", { isRefusal: true })),
         });
       }),
   };
@@ -293,7 +293,7 @@ test("a flush that the database refuses is split until only what it refuses is l
   ]);
   expect(new Set(flushes.map(({ id }) => id?.number)).size).toBe(5);
   expect(ledger.waiting()).toMatchObject({ requests: 0, keys: 0 });
-  expect(ledger.rejectedRequests()).toBe(1);
+  expect(ledger.refusedRequests()).toBe(1);
   expect(entries).toEqual([
     expect.objectContaining({
       level: "error",
@@ -322,7 +322,7 @@ test("a key whose usage was refused has a flush of its own from then on, is logg
   record(13);
   await commitOthers(started, 3, 4);
   expect(entries.slice(1)).toMatchObject([{ keyId: 13, requestCount: 2, inputTokens: 20, outputTokens: 4 }]);
-  expect(ledger.rejectedRequests()).toBe(3);
+  expect(ledger.refusedRequests()).toBe(3);
 
   record(13);
   (await flushAt(4)).commit();
@@ -330,7 +330,7 @@ test("a key whose usage was refused has a flush of its own from then on, is logg
   expect(kept.increments).toMatchObject([{ keyId: 13, requestCount: 3, inputTokens: 30, outputTokens: 6 }]);
   kept.commit();
   await runTicks();
-  expect(ledger.rejectedRequests()).toBe(0);
+  expect(ledger.refusedRequests()).toBe(0);
   expect(await ledger.close()).toBe(true);
 });
 

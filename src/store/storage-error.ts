@@ -24,8 +24,8 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
  * Codes of writes that fail however often they are repeated. SQLSTATE: 22 data exception, such as a number out of range; 23
  * integrity constraint violation.
  */
-const rejections = ["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"] as const;
-const rejectedStates = /^2[23][0-9A-Z]{3}$/;
+const refusals = ["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"] as const;
+const refusedStates = /^2[23][0-9A-Z]{3}$/;
 
 /** Turns any failure of the engine into a StorageError with one sentence and the error code. Returns a StorageError as it is. */
 export function toStorageError(error: unknown): StorageError {
@@ -36,7 +36,7 @@ export function toStorageError(error: unknown): StorageError {
   const explanation = known?.[1] ?? (cause instanceof Error ? cause.message : String(cause));
   return new StorageError(code === "" ? explanation : `${explanation} (${code})`, {
     cause: error,
-    isRejection: rejectedStates.test(code) || rejections.some((prefix) => code.startsWith(prefix)),
+    isRefusal: refusedStates.test(code) || refusals.some((prefix) => code.startsWith(prefix)),
   });
 }
 

@@ -189,16 +189,16 @@ export interface SettingsStore {
 
 export interface StorageErrorOptions extends ErrorOptions {
   /** The database works but refuses these values, so the same write fails again. */
-  isRejection?: boolean;
+  isRefusal?: boolean;
 }
 
 /** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
-  readonly isRejection: boolean;
+  readonly isRefusal: boolean;
 
-  constructor(message: string, { isRejection = false, ...options }: StorageErrorOptions = {}) {
+  constructor(message: string, { isRefusal = false, ...options }: StorageErrorOptions = {}) {
     super(message, options);
-    this.isRejection = isRejection;
+    this.isRefusal = isRefusal;
   }
 }

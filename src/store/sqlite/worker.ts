@@ -29,7 +29,7 @@ export interface WorkerReply {
   bytes?: Uint8Array;
   /** The message of a StorageError. */
   error?: string;
-  isRejection?: boolean;
+  isRefusal?: boolean;
 }
 
 type Method = (...args: unknown[]) => unknown;
@@ -78,8 +78,8 @@ function serve(): void {
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });
     } catch (error) {
-      const { message, isRejection } = toStorageError(error);
-      self.postMessage({ id, error: message, isRejection });
+      const { message, isRefusal } = toStorageError(error);
+      self.postMessage({ id, error: message, isRefusal });
     }
   };
 

@@ -120,7 +120,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
       await Promise.all(recorded);
     }
     expect((await store.keys.list()).map(({ requestCount }) => requestCount)).toEqual([3, 0, 3]);
-    expect(ledger.rejectedRequests()).toBe(3);
+    expect(ledger.refusedRequests()).toBe(3);
     expect(entries).toMatchObject([
       { level: "error", reason: "bigint out of range (22003)", keyId: 2, inputTokens: 3 },
     ]);

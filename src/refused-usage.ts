@@ -5,7 +5,7 @@ import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "./store/u
 import type { WallClock } from "./time/clock.ts";
 
 /** Usage that the database refuses, such as a sum out of range. It is kept until its key's usage can be written again. */
-export interface RejectedUsage {
+export interface RefusedUsage {
   /** The keys that it belongs to. */
   readonly keys: ReadonlySet<KeyId>;
   /** Logs the numbers, so that an operator can add them. */
@@ -20,7 +20,7 @@ export interface RejectedUsage {
 /** A key whose usage keeps being refused is logged once in this time. */
 const logIntervalMs = 60_000;
 
-interface RejectedKey {
+interface RefusedKey {
   /** By minute. */
   increments: Map<number, UsageIncrement>;
   /** Not logged yet. */
@@ -28,11 +28,11 @@ interface RejectedKey {
   loggedAt: number;
 }
 
-export function createRejectedUsage(log: Log, clock: WallClock): RejectedUsage {
-  const byKey = new Map<KeyId, RejectedKey>();
+export function createRefusedUsage(log: Log, clock: WallClock): RefusedUsage {
+  const byKey = new Map<KeyId, RefusedKey>();
   const keys = new Set<KeyId>();
 
-  function findOrAdd(keyId: KeyId): RejectedKey {
+  function findOrAdd(keyId: KeyId): RefusedKey {
     const found = byKey.get(keyId) ?? { increments: new Map(), unlogged: noSum, loggedAt: -Infinity };
     byKey.set(keyId, found);
     keys.add(keyId);
