@@ -30,7 +30,8 @@ export interface PostgresStoreOptions {
 
 /**
  * Opens a PostgreSQL database and applies pending migrations.
- * @throws StorageError if it cannot be reached, if a move into it is unfinished, or if a newer version wrote it
+ * @throws StorageError if it cannot be reached or written, if a move into it is unfinished, or if it belongs to a newer
+ * version or another program
  */
 export async function openPostgresStore(
   { url, clock }: PostgresStoreOptions,
@@ -48,10 +49,19 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
       if (await isMoveUnfinished(pool)) {
         throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
       }
+      await requireWritable(pool);
     });
   } finally {
     await pool.close();
   }
+}
+
+/** Leaves no row: a database without any is a target of `tollgate move-to`. @throws if a row cannot be written */
+function requireWritable({ client, transaction }: PostgresPool): Promise<unknown> {
+  return transaction(async () => {
+    await client.unsafe("insert into settings (name, value) values ('start_check', '')");
+    await client.unsafe("delete from settings where name = 'start_check'");
+  });
 }
 
 /** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */

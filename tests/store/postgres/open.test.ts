@@ -128,4 +128,27 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     expect(entries.slice(1)).toMatchObject([{ level: "error", keyId: 2, requestCount: 3, inputTokens: 9 }]);
     await store.close();
   });
+
+  test.each([
+    [
+      "has a table of ours from another program",
+      "create table keys (id int)",
+      "the database belongs to another program",
+    ],
+    ["has lost a table", "drop table usage_day", "the table usage_day is missing; restore a backup"],
+    ["is read-only", "alter database NAME set default_transaction_read_only = on", "read-only transaction (25006)"],
+  ])("that %s is refused", async (_, statement, reason) => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    if (!statement.startsWith("create")) await (await openPostgresStore({ url, clock })).close();
+    await postgres.run(statement.replace("NAME", new URL(url).pathname.slice(1)), url);
+    await expect(openPostgresStore({ url, clock })).rejects.toThrow(reason);
+  });
+
+  test("is shared with tables of another program that have other names", async () => {
+    const url = await createDatabase();
+    await (await sharedPostgres()).run("create table notes (text text)", url);
+    await (await openPostgresStore({ url, clock })).close();
+    await (await openPostgresStore({ url, clock })).close();
+  });
 });
