@@ -221,6 +221,69 @@ test("a store that stops responding after a recovery delays a response by the wa
   ]);
 });
 
+test("the pause between two attempts doubles up to its bound", async () => {
+  const { ledger, flushes, flushAt } = startLedger({ firstRetryMs: 50, maxRetryMs: 2000 });
+  void ledger.record(usageEvent(1));
+  (await flushAt(0)).fail("locked");
+  for (const [n, pauseMs] of [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000].entries()) {
+    await pass(pauseMs - 1);
+    expect(flushes).toHaveLength(n + 1);
+    await pass(1);
+    expect(flushes).toHaveLength(n + 2);
+    flushes[n + 1]?.fail("locked");
+  }
+  await runTicks();
+});
+
+test("storage that takes longer than the wait limit for each flush is logged once, and no response waits for it", async () => {
+  const { ledger, entries, flushAt } = startLedger();
+  void ledger.record(usageEvent(1));
+  for (let n = 0; n < 10; n++) {
+    const flush = await flushAt(n);
+    await pass(waitLimitMs + 200);
+    await ledger.record(usageEvent(1));
+    flush.commit();
+    await runTicks();
+  }
+  expect(entries).toEqual([expect.objectContaining({ level: "warn", reason: "no response in time" })]);
+});
+
+test("the waiting time in an outage of ten minutes is that of the oldest event, and 0 after it", async () => {
+  let now = 500_000;
+  const { ledger, flushes, flushAt } = startLedger({ clock: () => now });
+  void ledger.record(usageEvent(1));
+  (await flushAt(0)).fail("locked");
+  for (let minute = 1; minute <= 10; minute++) {
+    now += 60_000;
+    void ledger.record(usageEvent(1));
+    expect(ledger.waiting()).toMatchObject({ requests: minute + 1, sinceMs: minute * 60_000 });
+    (await flushAt(minute)).fail("locked");
+    await runTicks();
+  }
+  (await flushAt(11)).commit();
+  await flushAt(12);
+  expect(ledger.waiting()).toMatchObject({ requests: 10, sinceMs: 9 * 60_000 });
+  flushes[12]?.commit();
+  await runTicks();
+  expect(ledger.waiting().sinceMs).toBe(0);
+});
+
+test("close ends a pause and writes at once", async () => {
+  const { ledger, flushes, entries, flushAt } = startLedger({ firstRetryMs: 60_000, maxRetryMs: 60_000 });
+  void ledger.record(usageEvent(1));
+  (await flushAt(0)).fail("locked");
+  await runTicks();
+  void ledger.record(usageEvent(2));
+  const closed = ledger.close(closeTimeoutMs);
+  await runTicks();
+  flushes[1]?.commit();
+  await runTicks();
+  flushes[2]?.commit();
+  expect(await closed).toBe(true);
+  expect(flushes.map(({ increments }) => increments.map(({ keyId }) => keyId))).toEqual([[1], [1], [2]]);
+  expect(entries.map(({ level }) => level)).toEqual(["warn", "info"]);
+});
+
 test("the waiting time of the oldest event follows the clock", async () => {
   let now = 1000;
   const { ledger, flushAt } = startLedger({ clock: () => now });

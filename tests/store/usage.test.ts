@@ -91,6 +91,24 @@ onEachEngine(({ openTestEngine }) => {
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
   });
 
+  test("what identifies the last flush of a ledger is kept for a day, and then deleted", async () => {
+    let now = midnight * 60_000;
+    await using opened = await openTestEngine(() => now);
+    const { usage } = opened.store;
+    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
+    const ledgers = async () =>
+      (await opened.engine.rows<{ ledgers: number }>(sql`select count(*) as ledgers from usage_flushes`))[0]?.ledgers;
+    await usage.add(increments, { ledger: "old", number: 1 });
+    now += 86_400_000;
+    await usage.add(increments, { ledger: "new", number: 1 });
+    expect(await ledgers()).toBe(2);
+    await usage.add(increments, { ledger: "old", number: 1 });
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 2 });
+    now += 60_001;
+    await usage.add(increments, { ledger: "new", number: 2 });
+    expect(await ledgers()).toBe(1);
+  });
+
   test("minutes are kept for the longest window, then pruned a few per minute; days and hours are kept", async () => {
     let now = midnight;
     await using opened = await openTestEngine(() => now * 60_000);

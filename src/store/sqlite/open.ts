@@ -48,13 +48,14 @@ export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOption
 /** Logs when the file disappears, since SQLite goes on writing to a deleted one (3.54, WAL). */
 function watchFile(findProblem: SqliteParts["findProblem"], log: Log): Timer {
   let latest: string | undefined;
-  return setInterval(async () => {
+  const check = async (): Promise<void> => {
     const problem = await findProblem();
     if (problem === latest) return;
     latest = problem;
     if (problem === undefined) log.info("Database file is back");
     else log.error("Database file is gone; counts are lost unless it comes back", { reason: problem });
-  }, watchIntervalMs);
+  };
+  return setInterval(() => void check(), watchIntervalMs);
 }
 
 interface SqliteParts {
