@@ -34,6 +34,9 @@ export interface RequestRecord {
   status: number;
   outcome: Outcome;
   keyId: KeyId | undefined;
+  /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
+  modelAsked: string | undefined;
+  modelSent: string | undefined;
   /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
   streamed: boolean;

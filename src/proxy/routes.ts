@@ -87,7 +87,8 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     held,
     maxBytes: config.maxBodyBytes,
   });
-  const { body, length, stream, usageAdded } = await rewriteBody(path, received, config.rewrite);
+  const { body, length, stream, usageAdded, model } = await rewriteBody(path, received, config.rewrite);
+  tracker.model = model;
   const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
   tracker.upstreamRequestSent();
@@ -113,18 +114,20 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
   );
 }
 
-interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model"> {
   body: UpstreamRequest["body"];
   /** Undefined for a body that is not held: its length is the client's. */
   length: number | undefined;
 }
 
 async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
-  if (!(body instanceof Uint8Array)) return { body, length: undefined, stream: false, usageAdded: noUsageAdded };
+  if (!(body instanceof Uint8Array)) {
+    return { body, length: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+  }
   const rewritten = await rewriteRequest(path, body, rules);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  const { pieces = [body], stream, usageAdded } = rewritten;
-  return { ...outgoingBodyOf(pieces), stream, usageAdded };
+  const { pieces = [body], ...rest } = rewritten;
+  return { ...outgoingBodyOf(pieces), ...rest };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

@@ -12,6 +12,8 @@ const record: RequestRecord = {
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
   streamed: true,
   upstreamMs: 180,

@@ -32,6 +32,8 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
   streamed: true,
   upstreamMs: 180,

@@ -48,3 +48,21 @@ test("a key in a path is masked in the log", async () => {
   expect(entry["path"]).toBe("/v1/***/models");
   expect(JSON.stringify(gate.log)).not.toContain(gate.key);
 });
+
+test("the log names the model asked for and the one sent", async () => {
+  await using renaming = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_ALIAS_MODEL: "served" });
+  for (const model of ["claude-x", "other", undefined]) {
+    await fetch(`${renaming.url}/v1/embeddings`, {
+      method: "POST",
+      headers: { "x-api-key": renaming.key, "content-type": "application/json", "x-request-id": `model-${model}` },
+      body: JSON.stringify({ model, input: "a" }),
+    });
+  }
+  const logged = async (id: string) => {
+    const { modelAsked, modelSent } = await renaming.waitForLog(({ requestId }) => requestId === id);
+    return [modelAsked, modelSent];
+  };
+  expect(await logged("model-claude-x")).toEqual(["claude-x", "served"]);
+  expect(await logged("model-other")).toEqual(["other", "other"]);
+  expect(await logged("model-undefined")).toEqual([undefined, undefined]);
+});

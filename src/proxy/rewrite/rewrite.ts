@@ -22,6 +22,15 @@ export interface Rewritten {
   /** The body requests a stream. */
   stream: boolean;
   usageAdded: UsageAdded;
+  /** Undefined if the body names no model. */
+  model: ModelNames | undefined;
+}
+
+export interface ModelNames {
+  /** By the client. */
+  asked: string;
+  /** To the backend. */
+  sent: string;
 }
 
 /** A body that must not be forwarded, because the backend may read in it what the rules could not. */
@@ -29,7 +38,7 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded };
+const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
@@ -65,7 +74,7 @@ export function* rewriteInSteps(
   if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
 
   const editor = createJsonEditor();
-  const nonThinking = rewriteModel(editor, bytes, body.model.values, rules);
+  const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
   yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
   const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) {
@@ -77,7 +86,7 @@ export function* rewriteInSteps(
     stream && endpoint.streamOptions
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
-  return { pieces: editor.apply(bytes), stream, usageAdded };
+  return { pieces: editor.apply(bytes), stream, usageAdded, model };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
@@ -87,21 +96,29 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
   return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
 }
 
-/** Rewrites every `model`. @returns whether the last one, which backends use, is a non-thinking name */
+interface RewrittenModel {
+  model: ModelNames | undefined;
+  nonThinking: boolean;
+}
+
+/** Rewrites every `model`. @returns what became of the last one, which backends use */
 function rewriteModel(
   editor: JsonEditor,
   bytes: Uint8Array,
   values: readonly JsonValue[],
   rules: RewriteRules,
-): boolean {
-  let nonThinking = false;
+): RewrittenModel {
+  let last: RewrittenModel = { model: undefined, nonThinking: false };
   for (const value of values) {
     const submitted = findModelName(bytes, value);
-    const model = submitted === undefined ? undefined : resolveModel(submitted, rules);
-    if (model !== undefined && model.name !== submitted) editor.replace(value, JSON.stringify(model.name));
-    nonThinking = model?.nonThinking ?? false;
+    const resolved = submitted === undefined ? undefined : resolveModel(submitted, rules);
+    if (resolved !== undefined && resolved.name !== submitted) editor.replace(value, JSON.stringify(resolved.name));
+    last = {
+      model: submitted === undefined ? undefined : { asked: submitted, sent: resolved?.name ?? submitted },
+      nonThinking: resolved?.nonThinking ?? false,
+    };
   }
-  return nonThinking;
+  return last;
 }
 
 /** No rule looks at more of a name. */

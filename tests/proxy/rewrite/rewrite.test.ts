@@ -13,7 +13,7 @@ const everyRule = rewriteRules({
 });
 const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
-const untouchedBytes = { pieces: undefined, stream: false, usageAdded: noUsageAdded };
+const untouchedBytes = { model: undefined, pieces: undefined, stream: false, usageAdded: noUsageAdded };
 
 test("all rules together change only their own values", () => {
   const body = `{
@@ -216,8 +216,8 @@ describe("a long body", () => {
       now: () => (nowMs += 1),
       waitForTurn: () => Promise.resolve(void (slices += 1)),
     });
-    const { pieces = [], ...others } = rewritten as Rewritten;
-    expect({ ...others, body: Buffer.concat(pieces).toString() }).toEqual({
+    const { pieces = [], stream, usageAdded } = rewritten as Rewritten;
+    expect({ stream, usageAdded, body: Buffer.concat(pieces).toString() }).toEqual({
       ...short,
       body: `{${padding},${short.body?.slice(1)}`,
     });
@@ -229,4 +229,12 @@ describe("a long body", () => {
     expect(rewriteRequest("/v1/x", Buffer.alloc(256 * 1024, " "), everyRule)).toEqual(untouchedBytes);
     expect(rewriteRequest("/v1/x", body, everyRule)).toBeInstanceOf(Promise);
   });
+});
+
+test("the model names asked for and sent are those of the last member, which backends use", () => {
+  const modelOf = (body: string) => (rewriteRequest("/v1/x", Buffer.from(body), everyRule) as Rewritten).model;
+  expect(modelOf('{"model":"x","model":"claude-x"}')).toEqual({ asked: "claude-x", sent: "Deep-V4" });
+  expect(modelOf('{"model":"Deep-V4"}')).toEqual({ asked: "Deep-V4", sent: "Deep-V4" });
+  expect(modelOf('{"model":5}')).toBeUndefined();
+  expect(modelOf("{}")).toBeUndefined();
 });
