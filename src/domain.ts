@@ -39,6 +39,10 @@ export interface RequestRecord {
   modelSent: string | undefined;
   /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
+  /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
+  cause: string | undefined;
+  /** Bytes of the response body that came from the upstream; undefined if no head came. */
+  receivedBytes: number | undefined;
   streamed: boolean;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;

@@ -6,9 +6,10 @@ import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
+import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer } from "../server.ts";
+import { type Server, startServer, warnAtStart } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
@@ -35,6 +36,7 @@ immediately.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
   const config = settingsOf(io);
+  warnOfMisspeltSettings(config, io);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startServing(config, io);
@@ -51,6 +53,13 @@ function rejectArguments(args: string[]): void {
   }
 }
 
+function warnOfMisspeltSettings(config: Config, io: CommandIo): void {
+  const log = createLog(logOptions(config, io));
+  for (const { given, meant } of findMisspeltSettings(io.env)) {
+    log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
+  }
+}
+
 /** Only Linux balances connections between processes that listen on the same port. */
 function countProcesses(processes: Config["processes"]): number {
   const isSupported = process.platform === "linux";
@@ -63,6 +72,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
+  void warnAtStart(config, log, signal);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
@@ -76,7 +86,11 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
+    const { shareStats } = parent ?? {};
+    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    // Of several processes, the parent warns.
+    if (parent === undefined) void warnAtStart(config, log, io.signal);
+    return server;
   } catch (error) {
     throw toCommandError(error, config);
   }

@@ -15,10 +15,18 @@ export interface RequestTracker {
   /** The upstream's response head arrived. */
   upstreamResponded(): void;
   firstByte(): void;
+  /** Part of the upstream's response body arrived. */
+  bodyReceived(bytes: number): void;
   /** Registers what runs when the request has ended. */
   onFinished(callback: () => void): void;
   /** Only the first call counts. */
-  finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
+  finish(outcome: Outcome, details?: FinishDetails): void;
+}
+
+interface FinishDetails {
+  code?: ErrorCode | undefined;
+  cause?: string | undefined;
+  usage?: Usage;
 }
 
 /** What is known of a request when it arrives. */
@@ -35,6 +43,7 @@ export function trackRequest(
   let sentAt = startedAt;
   let upstreamMs: number | undefined;
   let firstByteMs: number | undefined;
+  let receivedBytes: number | undefined;
   let finished = false;
   let finishedCallback = (): void => {};
   observer.started();
@@ -49,9 +58,13 @@ export function trackRequest(
     },
     upstreamResponded() {
       upstreamMs = monotonic() - sentAt;
+      receivedBytes = 0;
     },
     firstByte() {
       firstByteMs ??= monotonic() - startedAt;
+    },
+    bodyReceived(bytes) {
+      receivedBytes = (receivedBytes ?? 0) + bytes;
     },
     onFinished(callback) {
       finishedCallback = callback;
@@ -69,6 +82,8 @@ export function trackRequest(
         modelAsked: tracker.model?.asked,
         modelSent: tracker.model?.sent,
         code: details?.code,
+        cause: details?.cause,
+        receivedBytes,
         streamed: tracker.streamed,
         upstreamMs,
         firstByteMs,

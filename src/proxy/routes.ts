@@ -104,6 +104,7 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     body,
     readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
     client: request.signal,
+    onReceived: tracker.bodyReceived,
   });
   tracker.upstreamResponded();
   held.release();
@@ -146,11 +147,11 @@ export function createProxy(deps: ProxyDeps): Proxy {
   }
 
   function fail({ request, tracker }: Incoming, error: unknown): Response {
-    const { code, outcome } = classifyFailure(error, request.signal);
+    const { code, outcome, cause } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
     const response = failureResponse(code);
     tracker.status = response.status;
-    tracker.finish(outcome, { code });
+    tracker.finish(outcome, { code, cause });
     return withOurHeaders({ request, tracker }, response);
   }
 

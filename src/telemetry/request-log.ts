@@ -17,6 +17,8 @@ export function createRequestLog(log: Log): RequestObserver {
         modelAsked: record.modelAsked,
         modelSent: record.modelSent,
         code: record.code,
+        cause: record.cause,
+        receivedBytes: record.cause === undefined ? undefined : record.receivedBytes,
         streamed: record.streamed,
         upstreamMs: toTenths(record.upstreamMs),
         firstByteMs: toTenths(record.firstByteMs),

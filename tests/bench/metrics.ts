@@ -15,6 +15,8 @@ const record: RequestRecord = {
   modelAsked: "claude-x",
   modelSent: "served",
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 180,
   firstByteMs: 200,

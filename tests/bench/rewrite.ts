@@ -122,9 +122,10 @@ const kinds = [
   { kind: "chat", create: chatBody, sizes: [1000, 10_000, 200_000] },
   { kind: "agent", create: agentBody, sizes: [10_000, 200_000, 1_000_000, 2_000_000] },
 ];
-const cases = kinds.flatMap((kind) => Object.entries(vocabularies).map((entry) => ({ ...kind, entry })));
-for (const { kind, create, sizes, entry } of cases) {
-  const [script, vocabulary] = entry;
+const cases = kinds.flatMap(({ kind, create, sizes }) =>
+  Object.entries(vocabularies).map(([script, vocabulary]) => ({ kind, create, sizes, script, vocabulary })),
+);
+for (const { kind, create, sizes, script, vocabulary } of cases) {
   for (const bytes of sizes) {
     const body = create(bytes, vocabulary);
     measureCosts(body, 50);

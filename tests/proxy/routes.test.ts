@@ -49,6 +49,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
         readTimeout: noTimeout,
         signal: new AbortController().signal,
         abort: () => {},
+        onBodyRead: () => {},
         release,
       };
     },

@@ -13,6 +13,8 @@ const record: RequestRecord = {
   modelAsked: "claude-x",
   modelSent: "served",
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 1.26,
   firstByteMs: undefined,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
+import { findFreePort } from "../support/free-port.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 
 describe("the program", () => {
@@ -13,7 +14,7 @@ describe("the program", () => {
     expect(stdout).toBe("");
     expect(stderr.trimEnd().split("\n").toSorted()).toEqual([
       'tollgate: PORT: "http" is not allowed; use a whole number from 0 to 65535',
-      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters",
+      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters, 8 of them different",
       'tollgate: TRUST_PROXY: "-1" is not allowed; use a whole number from 0 to 100',
     ]);
   });
@@ -76,5 +77,36 @@ describe("the program", () => {
       expect([path, await status(program.adminUrl + path)]).toEqual([path, 404]);
     }
     await program.stop();
+  });
+
+  test("with ADMIN_PORT, serves the console on loopback only, unless ADMIN_HOST is set", async () => {
+    const reaches = (url: string): Promise<boolean> =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      );
+    for (const [adminHost, elsewhere] of [
+      ["", false],
+      ["0.0.0.0", true],
+    ] as const) {
+      const port = String(findFreePort());
+      const program = await startProgram({ HOST: "0.0.0.0", ADMIN_PORT: port, ADMIN_HOST: adminHost });
+      // Another address of this machine.
+      expect(await reaches(`${program.url.replace("127.0.0.1", "127.0.0.2")}/v1/models`)).toBe(true);
+      expect(await reaches(`http://127.0.0.2:${port}/healthz`)).toBe(elsewhere);
+      await program.stop();
+    }
+  });
+
+  test("warns in a line about a variable that looks like a misspelt setting", async () => {
+    const program = await startProgram({ PROXY_UPSTRAEM_URL: "http://127.0.0.1:1", HTTPS_PROXY: "http://p" });
+    await program.stop();
+    const warnings = program
+      .stdout()
+      .split("\n")
+      .filter((line) => line.includes('"warn"'));
+    expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { variable: "PROXY_UPSTRAEM_URL", setting: "PROXY_UPSTREAM_URL" },
+    ]);
   });
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startBlackhole } from "../support/blackhole.ts";
+import { startBlackhole, startBusyBackend } from "../support/blackhole.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -42,7 +43,11 @@ describe("the read timeout", () => {
         code: "upstream_timeout",
       },
     });
-    expect(await gate.waitForLog(({ outcome }) => outcome === "timed_out")).toMatchObject({ status: 504 });
+    expect(await gate.waitForLog(({ outcome }) => outcome === "timed_out")).toMatchObject({
+      status: 504,
+      code: "upstream_timeout",
+      cause: "first_byte_timeout",
+    });
     client.close();
   });
 
@@ -64,6 +69,9 @@ describe("the read timeout", () => {
       error: { type: "timeout_error", code: "upstream_timeout" },
     });
     expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
+    const entry = await gate.waitForLog(({ cause }) => cause === "between_bytes_timeout");
+    expect(entry).toMatchObject({ outcome: "timed_out", code: "upstream_timeout" });
+    expect(entry["receivedBytes"]).toBeGreaterThan(0);
   });
 
   test("restarts with every byte, so that a whole response may take far longer", async () => {
@@ -100,6 +108,19 @@ describe("the connect timeout", () => {
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
     expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+    expect(await lost.waitForLog(({ status }) => status === 504)).toMatchObject({ cause: "connect_timeout" });
+  }, 40_000);
+
+  test("leaves the request alone that a backend works on while it accepts no further connection", async () => {
+    using busy = startBusyBackend();
+    await using saturated = await startTollgate({ PROXY_UPSTREAM_URL: busy.url });
+    const send = () => fetch(`${saturated.url}/v1/models`, { headers: { "x-api-key": saturated.key } });
+    const first = send();
+    await pollUntil(busy.isTaken);
+    const others = await Promise.all([send(), send(), send()]);
+    expect(others.map(({ status }) => status)).toEqual([504, 504, 504]);
+    busy.respond();
+    expect((await first).status).toBe(200);
   }, 40_000);
 
   test("does not apply once the backend has accepted the connection", async () => {

@@ -203,5 +203,5 @@ async function settle(
   if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
-  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, usage });
+  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage });
 }
