@@ -92,6 +92,26 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await visit.page.locator(`[title^="${title}"]`).waitFor();
   });
 
+  test("the figures follow the filter", async () => {
+    const keys = await console.admin.listKeys();
+    const alpha = keys.find(({ name }) => name === "alpha");
+    const daily = await console.admin.expectOk<(Sums & { key_id: number; date: string })[]>(
+      "GET",
+      "/api/usage/daily?days=7",
+    );
+    const { date } = await console.admin.expectOk<{ date: string }>("GET", "/api/usage/summary");
+    const today = daily.filter((row) => row.key_id === alpha?.id && row.date === date);
+    await using visit = await console.visit(`/usage?key=${alpha?.id}`);
+    const { page } = visit;
+    const figure = page.locator(".figure", { hasText: "Output tokens today" });
+    const allTime = (alpha?.total_output_tokens ?? Number.NaN).toLocaleString("en-US");
+    await figure.locator(`[title="${allTime} by the shown keys since their creation"]`).waitFor();
+    const exact = sumOfField(today, "output_tokens").toLocaleString("en-US");
+    await figure.locator(`.value[title="${exact}"]`).waitFor();
+    await page.getByRole("button", { name: "Show all keys" }).click();
+    await figure.locator('[title$="by all existing keys since their creation"]').waitFor();
+  });
+
   test("a failed request keeps the chart and offers to try again", async () => {
     await using visit = await console.visit("/usage", { expectedErrors: /ERR_FAILED|status of 500/ });
     const { page } = visit;

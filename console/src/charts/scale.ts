@@ -1,16 +1,6 @@
 import { ceilToStep, clockLabel, dayLabel, dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 
-/** Narrower bars blur and are slow to draw, so neighbours are merged. */
-const minBarPx = 3;
-
-/** The width of a bar in milliseconds: the fewest whole buckets that are at least `minBarPx` wide. */
-export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
-  const buckets = (span.to - span.from) / bucketMs;
-  const maxBars = Math.max(1, Math.floor(widthPx / minBarPx));
-  return Math.max(1, Math.ceil(buckets / maxBars)) * bucketMs;
-}
-
 /** At most six round values from 0 to at least `max`. */
 export function valueTicks(max: number, whole: boolean): number[] {
   if (!(max > 0)) return whole ? [0, 1] : [0];

@@ -15,8 +15,11 @@ interface UsageChartProps {
   span: TimeSpan;
   bucketMinutes: number;
   zoomed: boolean;
+  loaded: boolean;
   loading: boolean;
+  failure: JSX.Element;
   onZoom: (zoom: TimeSpan | undefined) => void;
+  onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;
 }
 
@@ -67,7 +70,10 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       rows={rows}
       onZoom={(zoom) => props.onZoom(zoom)}
       zoomed={props.zoomed}
+      loaded={props.loaded}
       loading={props.loading}
+      onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
+      failure={props.failure}
       empty={props.empty}
     />
   );

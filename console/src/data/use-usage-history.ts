@@ -19,7 +19,7 @@ export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
 /** The usage history over the time range in the URL, filtered. */
 export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   const timeRangeState = useTimeRange("24h");
-  const buckets = useUsageBuckets(timeRangeState.timeRange);
+  const buckets = useUsageBuckets(timeRangeState.chosen);
   const { span } = buckets;
   const ranked = createMemo<RankedKey[]>((before) => {
     const history = buckets.history() ?? new Map();

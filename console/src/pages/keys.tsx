@@ -1,5 +1,5 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo, createSignal, type JSX, Show } from "solid-js";
+import { createMemo, createSignal, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../data/format.ts";
 import { sortKeys } from "../data/key-sort.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
@@ -10,7 +10,7 @@ import { Icon } from "../parts/icon.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
 import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
 import { Page } from "../parts/page.tsx";
-import { EmptyState } from "../parts/panel.tsx";
+import { EmptyState, NotLoaded } from "../parts/panel.tsx";
 
 const stateOptions = [
   { value: "all", label: "All" },
@@ -28,7 +28,7 @@ export function KeysPage(): JSX.Element {
   return (
     <Page
       title="API keys"
-      queries={[keys]}
+      sources={[{ name: "API keys", query: keys }]}
       actions={
         <button class="button primary" type="button" title="New key (n)" onClick={() => setNewKeyOpen(true)}>
           <Icon name="plus" />
@@ -36,9 +36,16 @@ export function KeysPage(): JSX.Element {
         </button>
       }
     >
-      <Show when={keys.data?.length !== 0} fallback={<NoKeys onCreate={() => setNewKeyOpen(true)} />}>
-        <FilteredKeys keys={keys.data} onDelete={setDeleting} />
-      </Show>
+      <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
+        <Match when={keys.data?.length === 0}>
+          <NoKeys onCreate={() => setNewKeyOpen(true)} />
+        </Match>
+        <Match when={keys.data === undefined && keys.isError}>
+          <section class="panel" aria-label="API keys">
+            <NotLoaded error={keys.error} />
+          </section>
+        </Match>
+      </Switch>
 
       <Show when={parameters.new}>
         <NewKeyDialog onClose={() => setNewKeyOpen(false)} />

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { barStep, timeTicks, valueTicks } from "../../../console/src/charts/scale.ts";
+import { timeTicks, valueTicks } from "../../../console/src/charts/scale.ts";
 import { dayMs, hourMs, minuteMs } from "../../../console/src/data/seoul-time.ts";
+import { barStep } from "../../../console/src/data/time-range.ts";
 
 const from = Date.parse("2026-11-20T13:00:00+09:00");
 const day = { from, to: from + dayMs };
