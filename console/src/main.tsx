@@ -12,6 +12,7 @@ import { LoginPage } from "./pages/login.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
+import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import "./styles/index.css";
@@ -31,6 +32,7 @@ function Console(): JSX.Element {
           <Route path="*" component={NotFoundPage} />
         </Route>
       </Router>
+      <NewKeyDialogs />
       <Toasts />
     </QueryClientProvider>
   );

@@ -57,8 +57,14 @@ async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
 // Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
 // so that a refresh does not move the focus or close an open dialog.
 
-export const useOverviewQuery = (): QueryResult<typeof getOverview> =>
-  useQuery(() => ({ queryKey: ["overview"], queryFn: getOverview, refetchInterval: 5000, reconcile: "gpu_id" }));
+export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResult<typeof getOverview> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["overview"],
+    queryFn: getOverview,
+    refetchInterval: 5000,
+    reconcile: "gpu_id",
+  }));
 
 export const useKeysQuery = (): QueryResult<typeof getKeys> =>
   useQuery(() => ({ queryKey: ["keys"], queryFn: getKeys, refetchInterval: 15_000, reconcile: "id" }));

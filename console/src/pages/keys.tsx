@@ -1,14 +1,14 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo, createSignal, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { plural } from "../data/format.ts";
 import { sortKeys } from "../data/key-sort.ts";
+import { closeNewKeyForm, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
-import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
 
@@ -18,19 +18,27 @@ const stateOptions = [
   { value: "inactive", label: "Inactive" },
 ] as const;
 
-/** `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. */
+/**
+ * `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. It leaves the URL at
+ * once, so that a reload does not open an empty form instead of a secret.
+ */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ new?: string }>();
   const keys = useKeysQuery();
   const [deleting, setDeleting] = createSignal<Key>();
-  const setNewKeyOpen = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
+  createEffect(() => {
+    if (parameters.new === undefined) return;
+    openNewKeyForm();
+    setParameters({ new: undefined }, { replace: true });
+  });
+  onCleanup(closeNewKeyForm);
 
   return (
     <Page
       title="API keys"
       sources={[{ name: "API keys", query: keys }]}
       actions={
-        <button class="button primary" type="button" title="New key (n)" onClick={() => setNewKeyOpen(true)}>
+        <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
           <Icon name="plus" />
           New key
         </button>
@@ -38,7 +46,7 @@ export function KeysPage(): JSX.Element {
     >
       <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
         <Match when={keys.data?.length === 0}>
-          <NoKeys onCreate={() => setNewKeyOpen(true)} />
+          <NoKeys onCreate={openNewKeyForm} />
         </Match>
         <Match when={keys.data === undefined && keys.isError}>
           <section class="panel" aria-label="API keys">
@@ -47,9 +55,6 @@ export function KeysPage(): JSX.Element {
         </Match>
       </Switch>
 
-      <Show when={parameters.new}>
-        <NewKeyDialog onClose={() => setNewKeyOpen(false)} />
-      </Show>
       <Show when={deleting()} keyed>
         {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
       </Show>
