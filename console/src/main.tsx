@@ -6,6 +6,7 @@ import { queryClient } from "./data/queries.ts";
 import { tryResumeSession } from "./data/resume-session.ts";
 import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
+import { syncThemeAcrossTabs } from "./data/theme.ts";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -19,6 +20,7 @@ import "./styles/index.css";
 
 function Console(): JSX.Element {
   tickWhileVisible();
+  syncThemeAcrossTabs();
   syncSessionAcrossTabs(tryResumeSession);
   return (
     <QueryClientProvider client={queryClient}>

@@ -99,6 +99,18 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await page.locator("html").getAttribute("data-theme")).toBeNull();
   });
 
+  test("the theme follows in other tabs", async () => {
+    await using visit = await console.visit("/", { scheme: "light" });
+    const { page, context } = visit;
+    const other = await context.newPage();
+    await other.goto(`${console.program.adminUrl}/keys`);
+    await other.getByRole("radio", { name: "Dark theme" }).check();
+    await page.locator("html[data-theme=dark]").waitFor({ state: "attached" });
+    await page.getByRole("radio", { name: "Dark theme", checked: true }).waitFor();
+    await other.getByRole("radio", { name: "Auto theme" }).check();
+    await page.locator("html:not([data-theme])").waitFor({ state: "attached" });
+  });
+
   test.each(["/", "/keys", "/usage", "/gpus"])("%s has no visible layout shift while it loads", async (path) => {
     await using visit = await console.visit(path);
     const { page } = visit;
