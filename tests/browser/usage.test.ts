@@ -112,6 +112,24 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await figure.locator('[title$="by all existing keys since their creation"]').waitFor();
   });
 
+  test.each(["abc", "999999", "0"])(
+    "the filter key=%s says that it matches nothing, and can be removed",
+    async (key) => {
+      await using visit = await console.visit(`/usage?key=${key}`);
+      const { page } = visit;
+      await page.getByRole("button", { name: `Key ${key} matches nothing Show all keys` }).click();
+      await page.waitForURL("**/usage");
+      await waitForBars(page);
+    },
+  );
+
+  test("a range of centuries is the API's thirty days", async () => {
+    await using visit = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.getByText(/· 3-hour bars$/).waitFor();
+  });
+
   test("a failed request keeps the chart and offers to try again", async () => {
     await using visit = await console.visit("/usage", { expectedErrors: /ERR_FAILED|status of 500/ });
     const { page } = visit;

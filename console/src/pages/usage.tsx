@@ -81,8 +81,14 @@ function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums
 
 function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
   const keys = useKeysQuery();
-  const nameOf = (id: number): string =>
-    props.history.history()?.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
+  /** A deleted key has a name only in the history. */
+  const labelOf = (id: string): string => {
+    const name =
+      props.history.history()?.get(Number(id))?.name ?? keys.data?.find((key) => String(key.id) === id)?.name;
+    if (name !== undefined) return name;
+    const areLoaded = props.history.history() !== undefined && keys.data !== undefined;
+    return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
+  };
   return (
     <div class="toolbar">
       <SegmentedControl
@@ -102,10 +108,10 @@ function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): 
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />
-      <Show when={props.filters.keyId()}>
+      <Show when={props.filters.key()}>
         {(id) => (
           <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
-            {nameOf(id())}
+            <span class="chip-text">{labelOf(id())}</span>
             <Icon name="close" />
             <span class="visually-hidden">Show all keys</span>
           </button>
