@@ -7,6 +7,7 @@ import { tryResumeSession } from "./data/resume-session.ts";
 import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
 import { syncThemeAcrossTabs } from "./data/theme.ts";
+import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -21,6 +22,7 @@ import "./styles/index.css";
 function Console(): JSX.Element {
   tickWhileVisible();
   syncThemeAcrossTabs();
+  syncTimeZoneAcrossTabs();
   syncSessionAcrossTabs(tryResumeSession);
   return (
     <QueryClientProvider client={queryClient}>

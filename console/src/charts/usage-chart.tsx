@@ -1,7 +1,8 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import { minuteMs, spanLabel } from "../data/seoul-time.ts";
+import { minuteMs } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 import { metricOf, sumsIn, type UsageMetric, usageMetrics, usageSteps } from "../data/usage-history.ts";
 import { Chart } from "./chart.tsx";

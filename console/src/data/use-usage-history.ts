@@ -28,7 +28,7 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   const shown = createMemo(() => ranked().flatMap(({ key }) => (filters.hiddenIds().has(key.id) ? [] : [key])));
   const sums = createMemo(() => addSums(shown().map((key) => sumsIn(key, span()))));
   const csvName = (): string =>
-    `usage-${bucketName(buckets.bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}.csv`;
+    `usage-${bucketName(buckets.bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}-KST.csv`;
   return {
     ...timeRangeState,
     ...buckets,

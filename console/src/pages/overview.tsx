@@ -95,9 +95,9 @@ function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
 function TodayFigures(props: { overview: Overview | undefined; failed: boolean }): JSX.Element {
   return (
     <dl class="figures">
-      <TodayFigure {...props} label="Requests today" field="request_count" />
-      <TodayFigure {...props} label="Input tokens today" field="input_tokens" />
-      <TodayFigure {...props} label="Output tokens today" field="output_tokens" />
+      <TodayFigure {...props} label="Requests today (KST)" field="request_count" />
+      <TodayFigure {...props} label="Input tokens today (KST)" field="input_tokens" />
+      <TodayFigure {...props} label="Output tokens today (KST)" field="output_tokens" />
       <Figure
         label="In flight now"
         failed={props.failed}

@@ -49,10 +49,14 @@ export function UsagePage(): JSX.Element {
 function Figures(props: { figures: UsageFigures }): JSX.Element {
   return (
     <dl class="figures">
-      <TotalFigure figures={props.figures} label="Requests today" value={(sums) => sums.requests} />
-      <TotalFigure figures={props.figures} label="Input tokens today" value={(sums) => sums.input} />
-      <TotalFigure figures={props.figures} label="Output tokens today" value={(sums) => sums.output} />
-      <TotalFigure figures={props.figures} label="Total tokens today" value={(sums) => sums.input + sums.output} />
+      <TotalFigure figures={props.figures} label="Requests today (KST)" value={(sums) => sums.requests} />
+      <TotalFigure figures={props.figures} label="Input tokens today (KST)" value={(sums) => sums.input} />
+      <TotalFigure figures={props.figures} label="Output tokens today (KST)" value={(sums) => sums.output} />
+      <TotalFigure
+        figures={props.figures}
+        label="Total tokens today (KST)"
+        value={(sums) => sums.input + sums.output}
+      />
     </dl>
   );
 }

@@ -8,7 +8,7 @@ import {
   type DailyUsageRow,
 } from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
-import { clockLabel } from "../data/seoul-time.ts";
+import { zonedClockLabel } from "../data/time-labels.ts";
 import { addSums, type UsageSums } from "../data/usage-history.ts";
 import { type DailyUsageState, dayOptions } from "../data/use-daily-usage.ts";
 import { SegmentedControl } from "./controls.tsx";
@@ -66,7 +66,7 @@ function DaysHint(props: { state: DailyUsageState }): JSX.Element {
         </Match>
         <Match when={props.state.query.isError}>
           {" "}
-          · {props.state.shownDays()} days, loaded {clockLabel(props.state.fetchedAt() ?? 0)} KST
+          · {props.state.shownDays()} days, loaded {zonedClockLabel(props.state.fetchedAt() ?? 0)}
         </Match>
       </Switch>
     </>

@@ -3,7 +3,7 @@ import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { count } from "../data/format.ts";
 import { useUpdateKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
-import { dateTimeLabel } from "../data/seoul-time.ts";
+import { dateTimeLabel } from "../data/time-labels.ts";
 import { ToggleSwitch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { RelativeTimeOrNever } from "./relative-time.tsx";

@@ -1,8 +1,9 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
 import { UsageChart } from "../charts/usage-chart.tsx";
 import { bucketName, compact, count } from "../data/format.ts";
-import { clockLabel, dayMs, spanLabel } from "../data/seoul-time.ts";
+import { dayMs } from "../data/seoul-time.ts";
 import { now } from "../data/server-clock.ts";
+import { spanLabel, zonedClockLabel } from "../data/time-labels.ts";
 import { maxDays, rangePresets, type TimeSpan } from "../data/time-range.ts";
 import { metricOf, usageMetrics } from "../data/usage-history.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
@@ -69,7 +70,7 @@ export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState
       {shown()}
       <Switch>
         <Match when={props.history.isLoading()}> · loading {chosenName()}…</Match>
-        <Match when={props.history.query.isError}> · loaded {clockLabel(props.history.fetchedAt() ?? 0)} KST</Match>
+        <Match when={props.history.query.isError}> · loaded {zonedClockLabel(props.history.fetchedAt() ?? 0)}</Match>
       </Switch>
     </Show>
   );
