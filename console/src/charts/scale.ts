@@ -5,7 +5,7 @@ import { offsetMs } from "../data/time-zone.ts";
 
 /** At most six round values from 0 to at least `max`. */
 export function valueTicks(max: number, whole: boolean): number[] {
-  if (!(max > 0)) return whole ? [0, 1] : [0];
+  if (!(max > 0)) return [0];
   const rough = max / 5;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;

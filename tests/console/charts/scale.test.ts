@@ -26,7 +26,7 @@ test.each([
   [100, [0, 20, 40, 60, 80, 100]],
   [7, [0, 2, 4, 6, 8]],
   [1, [0, 1]],
-  [0, [0, 1]],
+  [0, [0]],
 ])("the axis up to %p is %p", (max, ticks) => expect(valueTicks(max, true)).toEqual(ticks));
 
 test("time ticks are at round Seoul hours, and midnight is labelled with its day", () => {
