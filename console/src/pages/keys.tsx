@@ -1,6 +1,8 @@
 import { useSearchParams } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
+import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
 import { closeNewKeyForm, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
@@ -68,7 +70,7 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
   const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
   return (
     <>
-      <Toolbar filters={filters} keyCount={props.keys?.length} matchCount={matching()?.length} />
+      <Toolbar filters={filters} keyCount={props.keys?.length} matching={matching()} />
       <section class="panel" aria-label="API keys">
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
           <KeyTable keys={matching()} sort={filters.keySort()} onSort={filters.setKeySort} onDelete={props.onDelete} />
@@ -78,16 +80,16 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
   );
 }
 
-/** @param props the counts are undefined while the keys load */
+/** @param props the count and the matches are undefined while the keys load */
 function Toolbar(props: {
   filters: KeyFilters;
   keyCount: number | undefined;
-  matchCount: number | undefined;
+  matching: Key[] | undefined;
 }): JSX.Element {
   return (
     <div class="toolbar">
       <FilterField
-        label="Filter keys by name"
+        label="Filter by name or key"
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />
@@ -97,14 +99,25 @@ function Toolbar(props: {
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}
       />
-      <Show when={props.keyCount}>
-        {(keyCount) => (
-          <p class="toolbar-note" role="status">
-            {props.filters.isFiltered() ? `${props.matchCount} of ` : ""}
-            {plural(keyCount(), "key")}
-          </p>
-        )}
-      </Show>
+      <p class="toolbar-note" role="status">
+        <Show when={props.keyCount}>
+          {(keyCount) => (
+            <>
+              {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
+              {plural(keyCount(), "key")}
+            </>
+          )}
+        </Show>
+      </p>
+      <button
+        class="button"
+        type="button"
+        disabled={(props.matching?.length ?? 0) === 0}
+        onClick={() => downloadCsv("api-keys.csv", keyCsv(props.matching ?? []))}
+      >
+        <Icon name="download" />
+        CSV
+      </button>
     </div>
   );
 }
