@@ -35,7 +35,7 @@ export const zoneName = (at: number): string => (timeZone() === "local" ? localN
 
 /** For a control that selects the zone. */
 export const timeZoneOptions = (at: number): { value: TimeZone; label: string }[] => [
-  { value: "kst", label: "KST, Seoul time" },
+  { value: "kst", label: "KST" },
   { value: "utc", label: "UTC" },
-  { value: "local", label: `Local, ${localName(at)}` },
+  { value: "local", label: `Local (${localName(at)})` },
 ];

@@ -101,8 +101,8 @@ function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
 function TimeZoneSelect(): JSX.Element {
   const options = timeZoneOptions(Date.now());
   return (
-    <label class="zone" title="Time zone of all clock times; days are Seoul’s">
-      <span class="visually-hidden">Time zone</span>
+    <label class="zone" title="Clock times are in this zone. Days are Seoul’s (KST) in any.">
+      <span>Time zone</span>
       <select onChange={({ currentTarget }) => chooseTimeZone(options[currentTarget.selectedIndex]?.value ?? "kst")}>
         <For each={options}>
           {({ value, label }) => (
