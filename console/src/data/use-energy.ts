@@ -2,7 +2,7 @@ import { createMemo } from "solid-js";
 import { createDrawnData } from "./drawn-data.ts";
 import { type EnergyPerTokens, energyPerTokens, outputByBucket, outputSteps, powerSteps } from "./energy.ts";
 import { type PowerHistoryData, usePowerHistoryQuery } from "./queries.ts";
-import { minuteMs } from "./seoul-time.ts";
+import { dayMs, minuteMs } from "./seoul-time.ts";
 import { sameQuery, type TimeSpan } from "./time-range.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
 import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
@@ -58,7 +58,14 @@ export function useEnergy(): EnergyState {
       { byBucket: output(), bucketMinutes: usage.bucketMinutes() },
       within,
     );
-  const total = createMemo(() => (usage.history() === undefined || data() === undefined ? undefined : totalIn(span())));
+  // While only one of the two shows a longer range, their ratio would be wrong.
+  const powerCoversSpan = (): boolean => {
+    const shown = data();
+    return (
+      shown !== undefined && shown.fetchedAt - shown.days * dayMs <= span().from + usage.bucketMinutes() * minuteMs
+    );
+  };
+  const total = createMemo(() => (usage.history() !== undefined && powerCoversSpan() ? totalIn(span()) : undefined));
   const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
   return {
     ...timeRangeState,

@@ -21,8 +21,6 @@ export interface UsageBuckets {
   requested: () => BucketQuery;
   /** Undefined until the first response. */
   history: () => UsageHistory | undefined;
-  /** The time range of the chart; another one is chosen while it loads, and after it failed to. */
-  timeRange: () => TimeRange;
   /** Of the data. */
   bucketMinutes: () => number;
   /** Of the bars in the chart. */
@@ -63,7 +61,6 @@ export function useUsageBuckets(timeRange: () => TimeRange): UsageBuckets {
     query,
     requested,
     history: () => drawn()?.data.history,
-    timeRange: () => drawn()?.timeRange ?? timeRange(),
     bucketMinutes,
     barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
     span,

@@ -4,7 +4,7 @@ import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
 import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
-import { closeNewKeyForm, openNewKeyForm } from "../data/new-key.ts";
+import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
@@ -33,7 +33,7 @@ export function KeysPage(): JSX.Element {
     openNewKeyForm();
     setParameters({ new: undefined }, { replace: true });
   });
-  onCleanup(closeNewKeyForm);
+  onCleanup(closeNewKeyDialogUnlessSecret);
 
   return (
     <Page

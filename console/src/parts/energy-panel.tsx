@@ -117,7 +117,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Output tokens of all keys over time"
-      summary={`${count(props.state.total()?.outputTokens ?? 0)} output tokens while power was measured.`}
+      summary={outputSummary(props.state.total())}
       span={props.state.usage.span()}
       bucketMs={props.state.usage.bucketMinutes() * minuteMs}
       kind="bars"
@@ -139,6 +139,9 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
     />
   );
 }
+
+const outputSummary = (energy: EnergyPerTokens | undefined): string =>
+  energy === undefined ? "" : `${count(energy.outputTokens)} output tokens while power was measured.`;
 
 const perThousand = ({ wattHoursPerThousand }: EnergyPerTokens): string =>
   wattHoursPerThousand === undefined ? "–" : threeDigits(wattHoursPerThousand);

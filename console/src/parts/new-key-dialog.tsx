@@ -1,7 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { curlCommand } from "../data/curl-command.ts";
 import { useCreateKey } from "../data/key-mutations.ts";
-import { createUnloadGuard, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
+import { guardSecretFromUnload, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
 import { type Key, useOverviewQuery } from "../data/queries.ts";
 import { session } from "../data/session.ts";
 import { TextField } from "./controls.tsx";
@@ -19,10 +19,11 @@ export const NewKeyDialogs = (): JSX.Element => (
 function NewKeyDialog(): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
   const close = (): void => void setNewKeyDialog("closed");
+  guardSecretFromUnload();
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
-      persistent={newKeyDialog() === "secret"}
+      persistent={newKeyDialog() !== "form"}
       onClose={close}
     >
       <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={close} />}>
@@ -87,9 +88,9 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 }
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
-  const [copied, setCopied] = createSignal(false);
+  const copied = (): boolean => newKeyDialog() === "saved";
+  const setSaved = (): void => void setNewKeyDialog("saved");
   const overview = useOverviewQuery(() => session() !== undefined);
-  createUnloadGuard(() => !copied());
   let lead: HTMLParagraphElement | undefined;
   onMount(() => lead?.focus());
   return (
@@ -97,13 +98,13 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <p ref={lead} tabindex="-1" class="lead">
         Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
       </p>
-      <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
+      <CopyLine text={props.key.key} what="the key" primary onCopied={setSaved} />
       <details>
         <summary>Try it</summary>
         <CopyLine
           text={curlCommand(props.key.key, overview.data?.separate_ports)}
           what="the command"
-          onCopied={() => setCopied(true)}
+          onCopied={setSaved}
         />
       </details>
       <div class="dialog-actions">
