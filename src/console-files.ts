@@ -38,7 +38,7 @@ const securityHeaders: Readonly<Record<string, string>> = {
   // The console's addresses hold key ids and filters.
   "referrer-policy": "no-referrer",
   "cross-origin-resource-policy": "same-origin",
-  // A page that opens the console, or is opened by it, gets no handle on its window.
+  // A page that opens the console, or is opened by it, gets no handle on its window. Over plain HTTP, browsers ignore it.
   "cross-origin-opener-policy": "same-origin",
   // The console copies keys to the clipboard and needs nothing else.
   "permissions-policy":

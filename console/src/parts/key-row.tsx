@@ -47,28 +47,12 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
         <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
       <TotalCells key={props.key} />
-      <td class="row-actions">
-        <button
-          class="icon-button"
-          type="button"
-          ref={renameButton}
-          aria-label={`Rename ${props.key.name}`}
-          title="Rename"
-          onClick={() => setRenaming(true)}
-        >
-          <Icon name="pencil" />
-        </button>
-        <button
-          class="icon-button danger"
-          type="button"
-          aria-label={`Delete ${props.key.name}`}
-          title="Delete"
-          data-action="delete"
-          onClick={() => props.onDelete()}
-        >
-          <Icon name="trash" />
-        </button>
-      </td>
+      <RowActions
+        key={props.key}
+        setRenameButton={(button) => (renameButton = button)}
+        onRename={() => setRenaming(true)}
+        onDelete={props.onDelete}
+      />
     </tr>
   );
 }
@@ -78,6 +62,38 @@ const KeyName = (props: { key: Key }): JSX.Element => (
     {props.key.name}
   </A>
 );
+
+function RowActions(props: {
+  key: Key;
+  setRenameButton: (button: HTMLButtonElement) => void;
+  onRename: () => void;
+  onDelete: () => void;
+}): JSX.Element {
+  return (
+    <td class="row-actions">
+      <button
+        class="icon-button"
+        type="button"
+        ref={(button) => props.setRenameButton(button)}
+        aria-label={`Rename ${props.key.name}`}
+        title="Rename"
+        onClick={() => props.onRename()}
+      >
+        <Icon name="pencil" />
+      </button>
+      <button
+        class="icon-button danger"
+        type="button"
+        aria-label={`Delete ${props.key.name}`}
+        title="Delete"
+        data-action="delete"
+        onClick={() => props.onDelete()}
+      >
+        <Icon name="trash" />
+      </button>
+    </td>
+  );
+}
 
 /** Rounded, so that all columns fit; the exact values on hover and in the CSV. */
 function TotalCells(props: { key: Key }): JSX.Element {
