@@ -1,15 +1,14 @@
 import type { Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
+import { constants, createBrotliDecompress, createZstdDecompress } from "node:zlib";
+import { createInflater, deflateFormat, gzipFormat } from "./inflate.ts";
 
-type CreateDecoder = (firstByte: number) => Transform;
-
-const decoders: Readonly<Record<string, CreateDecoder>> = {
-  gzip: () => createGunzip(),
-  "x-gzip": () => createGunzip(),
-  // RFC 9110 section 8.4.1.2: deflate means zlib's format, but some send the raw one. Zlib's first byte ends in 8.
-  deflate: (firstByte) => ((firstByte & 0x0f) === 8 ? createInflate() : createInflateRaw()),
-  br: () => createBrotliDecompress(),
-  zstd: () => createZstdDecompress(),
+/** Each one passes on what is flushed, even if the end is missing. */
+const decoders: Readonly<Record<string, () => Transform>> = {
+  gzip: () => createInflater(gzipFormat),
+  "x-gzip": () => createInflater(gzipFormat),
+  deflate: () => createInflater(deflateFormat),
+  br: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+  zstd: () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
 };
 
 /** A small response can unpack to terabytes; no real response is larger than this, in bytes. */
@@ -53,9 +52,8 @@ export function createDecompressor(
 
   return {
     push(chunk) {
-      const firstByte = chunk[0];
-      if (firstByte === undefined) return undefined;
-      decoder ??= start(createDecoder(firstByte));
+      if (chunk.length === 0) return undefined;
+      decoder ??= start(createDecoder());
       if (decoder.destroyed || decoder.write(chunk)) return undefined;
       return new Promise((resolve) => {
         resume = resolve;

@@ -1,5 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  createBrotliCompress,
+  createDeflate,
+  createDeflateRaw,
+  createGzip,
+  createZstdCompress,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
 import { readEventUsage } from "../../../src/proxy/usage/token-counts.ts";
@@ -118,6 +129,38 @@ describe("usage reader of a compressed response", () => {
     expect(usage).toEqual({ inputTokens: 25, outputTokens: 1 });
   });
 
+  test.each(encodings)("reads %s that is flushed but not finished", async (contentEncoding, compress) => {
+    const flushed = await flushedStart(compress, chat);
+    for (const pieces of cutAtEveryByte(flushed)) {
+      expect(await usageOf({ ...json, contentEncoding }, pieces)).toEqual(five);
+    }
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+  ] as const)("reads %s with bytes after its end, or with a wrong checksum", async (contentEncoding, compress) => {
+    const headers = { ...json, contentEncoding };
+    const bytes = compress(chat);
+    const wrong = compress(chat);
+    wrong.subarray(-4).fill(0xff);
+    const trailed = [utf8.encode("rest"), new Uint8Array(9), bytes.subarray(0, 5)];
+    for (const rest of trailed) {
+      for (const pieces of cutAtEveryByte(Buffer.concat([bytes, rest]))) {
+        expect(await usageOf(headers, pieces)).toEqual(five);
+      }
+    }
+    for (const pieces of cutAtEveryByte(wrong)) expect(await usageOf(headers, pieces)).toEqual(five);
+  });
+
+  test("reads gzip in several members, with every optional field in their headers", async () => {
+    const extra = Uint8Array.of(0x1f, 0x8b, 8, 0x1e, 0, 0, 0, 0, 0, 3, 2, 0, 0x61, 0x62, 0x6e, 0, 0x63, 0, 7, 7);
+    const members = [gzipSync(chat.subarray(0, 20)), Buffer.concat([extra, gzipSync(chat.subarray(20)).subarray(10)])];
+    for (const pieces of cutAtEveryByte(Buffer.concat(members))) {
+      expect(await usageOf({ ...json, contentEncoding: "gzip" }, pieces)).toEqual(five);
+    }
+  });
+
   test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, 0x20));
     const reader = createUsageReader({ ...json, contentEncoding: "gzip" });
@@ -135,6 +178,24 @@ describe("usage reader of a compressed response", () => {
     expect(peak).toBeLessThan(150 << 20);
   });
 });
+
+/** Compressed bytes of everything that was written, as far as a flush goes: the end is missing. */
+async function flushedStart(compress: (bytes: Uint8Array) => Uint8Array, bytes: Uint8Array): Promise<Uint8Array> {
+  const stream = compressorOf(compress);
+  const pieces: Uint8Array[] = [];
+  stream.on("data", (piece: Uint8Array) => pieces.push(piece));
+  stream.write(bytes);
+  await new Promise<void>((resolve) => stream.flush(resolve));
+  stream.destroy();
+  return Buffer.concat(pieces);
+}
+
+function compressorOf(compress: unknown) {
+  if (compress === gzipSync) return createGzip();
+  if (compress === deflateSync) return createDeflate();
+  if (compress === deflateRawSync) return createDeflateRaw();
+  return compress === brotliCompressSync ? createBrotliCompress() : createZstdCompress();
+}
 
 describe("isPlainEventStream", () => {
   test.each([
