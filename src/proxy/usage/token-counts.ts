@@ -9,6 +9,9 @@ export const tokenCountNames = {
   outputTokens: ["completion_tokens", "output_tokens"],
 } as const;
 
+/** A larger count in one response is impossible: added up, such counts would overflow the totals. */
+const maxCount = 1_000_000_000;
+
 /**
  * Adds the counts of one parsed response or event to those seen before. A positive count replaces an earlier one; null,
  * zero and impossible values never do: servers send them before the real value and, on errors, after it.
@@ -56,7 +59,7 @@ function readCounts(counts: unknown, seen: Usage): Usage {
 function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
   for (const name of names) {
     const count = counts[name];
-    if (typeof count === "number" && Number.isSafeInteger(count) && count > 0) return count;
+    if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;
   }
   return undefined;
 }
