@@ -13,7 +13,7 @@ import {
 } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
-import { readEventUsage } from "../../../src/proxy/usage/token-counts.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/token-counts.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
@@ -47,7 +47,9 @@ describe("usage reader", () => {
     ["application/json; charset=utf-8", five],
     ["Application/Vnd.API+JSON", five],
     ["text/plain", five],
-    ["text/event-stream", noUsage],
+    ["text/event-stream", five],
+    ["text/json", five],
+    ["application/x-ndjson", five],
     ["application/octet-stream", noUsage],
     ["audio/mpeg", noUsage],
     ["text/html", noUsage],
@@ -66,6 +68,14 @@ describe("usage reader", () => {
     },
   );
 
+  test("reads the lines of application/x-ndjson as the events of a stream", async () => {
+    const lines =
+      '{"message":{"usage":{"input_tokens":5,"output_tokens":1}}}\n\n{"a":"b"}\r\n{"usage":{"output_tokens":2}}';
+    for (const pieces of cutAtEveryByte(utf8.encode(lines))) {
+      expect(await usageOf({ contentType: "application/x-ndjson", contentEncoding: null }, pieces)).toEqual(five);
+    }
+  });
+
   test("reads an event whose data is in several lines", async () => {
     const stream = utf8.encode('data: {"usage"\ndata: :\ndata: {"prompt_tokens":5,\ndata: "completion_tokens":2}}\n\n');
     for (const pieces of cutAtEveryByte(stream)) expect(await usageOf(eventStream, pieces)).toEqual(five);
@@ -75,11 +85,9 @@ describe("usage reader", () => {
     for (let round = 0; round < 20_000; round++) {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
-      const { inputTokens, outputTokens } = eventDataOf(stream).reduce(
-        (usage, data) => readEventUsage(findJson(data), usage),
-        { ...noUsage, outputIsOpening: false },
+      const expected = usageOfStream(
+        eventDataOf(stream).reduce((usage, data) => readEventUsage(findJson(data), usage), noStreamUsage),
       );
-      const expected = { inputTokens, outputTokens };
       expect({ round, ...(await usageOf(eventStream, cutAtRandom(stream, random))) }).toEqual({ round, ...expected });
     }
   });
@@ -102,6 +110,16 @@ describe("usage reader of a compressed response", () => {
     }
   });
 
+  test.each(["gzip, gzip", "gzip,identity, GZIP", "br, gzip"])(
+    "reads a body that is encoded as %s",
+    async (encoding) => {
+      const inner = encoding.startsWith("br") ? brotliCompressSync(chat) : gzipSync(chat);
+      for (const pieces of cutAtEveryByte(gzipSync(inner))) {
+        expect(await usageOf({ ...json, contentEncoding: encoding }, pieces)).toEqual(five);
+      }
+    },
+  );
+
   test("reads an event stream in gzip", async () => {
     for (const { contentType, body, usage } of recordedResponses) {
       expect(await usageOf({ contentType, contentEncoding: "gzip" }, [gzipSync(body)])).toEqual(usage);
@@ -117,6 +135,8 @@ describe("usage reader of a compressed response", () => {
 
   test("finds no usage in an unknown encoding", async () => {
     expect(await usageOf({ ...json, contentEncoding: "compress" }, [chat])).toEqual(noUsage);
+    expect(await usageOf({ ...json, contentEncoding: "constructor" }, [chat])).toEqual(noUsage);
+    expect(await usageOf({ ...json, contentEncoding: "gzip, gzip, gzip, gzip" }, [gzipSync(chat)])).toEqual(noUsage);
     expect(await usageOf({ ...json, contentEncoding: "identity" }, [chat])).toEqual(five);
     expect(await usageOf({ ...json, contentEncoding: "" }, [chat])).toEqual(five);
   });
