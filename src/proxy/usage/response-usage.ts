@@ -1,7 +1,11 @@
 import { noUsage, type Usage } from "../../domain.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createDecompressor } from "./decompress.ts";
-import { createEventStreamUsageParser } from "./event-stream-usage.ts";
+import {
+  createEventStreamUsageParser,
+  createLinesUsageParser,
+  type EventStreamUsageParser,
+} from "./event-stream-usage.ts";
 import { createJsonUsageParser } from "./json-usage.ts";
 import { findResponseId } from "./response-id.ts";
 import { readUsage } from "./token-counts.ts";
@@ -29,19 +33,19 @@ export interface BodyHeaders {
 
 /** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
 export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "text/event-stream" && encodingName(contentEncoding) === "identity";
+  return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
 export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
   const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
-  const encoding = encodingName(headers.contentEncoding);
-  if (reader === undefined || encoding === "identity") return reader ?? noUsageReader;
-  return findDecompressingReader(encoding, reader) ?? noUsageReader;
+  const encodings = encodingsOf(headers.contentEncoding);
+  if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
+  return findDecompressingReader(encodings, reader) ?? noUsageReader;
 }
 
-function findDecompressingReader(encoding: string, reader: UsageReader): UsageReader | undefined {
-  const decompressor = createDecompressor(encoding, (chunk) => void reader.push(chunk));
+function findDecompressingReader(encodings: readonly string[], reader: UsageReader): UsageReader | undefined {
+  const decompressor = createDecompressor(encodings, (chunk) => void reader.push(chunk));
   if (decompressor === undefined) return undefined;
   const end = async (): Promise<Usage> => {
     await decompressor.end();
@@ -69,7 +73,7 @@ export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, on
 const maxParsedLength = 64 * 1024;
 
 function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "application/json" && encodingName(contentEncoding) === "identity";
+  return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
 }
 
 /** Undefined if it is not JSON: a truncated text may still hold its usage. */
@@ -84,12 +88,12 @@ function findJson(bytes: Uint8Array): unknown {
 /** For responses without usage, or whose tokens do not count. */
 export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
+/** What holds usage: JSON and event streams, and what small servers send if they set no type. */
+const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
+
 function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
-  if (type === "text/event-stream") return createEventStreamReader(onResponseId);
-  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader(onResponseId);
-  // What small servers send if they set no type.
-  if (type === "" || type === "text/plain") return createSniffingReader(onResponseId);
-  return undefined;
+  if (type === "application/x-ndjson") return readerOf(createLinesUsageParser(onResponseId));
+  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onResponseId) : undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
@@ -98,10 +102,13 @@ function createSniffingReader(onResponseId: OnResponseId): UsageReader {
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
-      const first = chunk[skipLeading(chunk, 0)];
-      if (first === undefined) return undefined;
-      reader = first === openBrace ? createJsonReader(onResponseId) : createEventStreamReader(onResponseId);
-      return reader.push(chunk);
+      const start = skipLeading(chunk, 0);
+      if (start === chunk.length) return undefined;
+      reader =
+        chunk[start] === openBrace
+          ? createJsonReader(onResponseId)
+          : readerOf(createEventStreamUsageParser(onResponseId));
+      return reader.push(chunk.subarray(start));
     },
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
@@ -125,8 +132,7 @@ function createJsonReader(onResponseId: OnResponseId): UsageReader {
   };
 }
 
-function createEventStreamReader(onResponseId: OnResponseId): UsageReader {
-  const parser = createEventStreamUsageParser(onResponseId);
+function readerOf(parser: EventStreamUsageParser): UsageReader {
   return {
     push(chunk) {
       parser.push(chunk);
@@ -141,7 +147,8 @@ function mediaType(contentType: string | null): string {
   return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-function encodingName(contentEncoding: string | null): string {
-  const name = (contentEncoding ?? "").trim().toLowerCase();
-  return name === "" ? "identity" : name;
+/** In lower case, in the order in which they were applied. */
+function encodingsOf(contentEncoding: string | null): string[] {
+  const names = (contentEncoding ?? "").split(",").map((name) => name.trim().toLowerCase());
+  return names.filter((name) => name !== "" && name !== "identity");
 }
