@@ -60,7 +60,7 @@ const builtConsole = Bun.isStandaloneExecutable
 export function consoleRoutes(folder: string = builtConsole): Elysia {
   const files = readFiles(folder);
   const app = new Elysia();
-  app.all("/*", ({ request }) => consoleResponse(files, request), { parse: "none" });
+  app.all("/*", ({ request }) => consoleResponse(files, request), { parse: "none", detail: { hide: true } });
   // The plain type keeps this route out of the console's client.
   return app;
 }

@@ -114,8 +114,8 @@ export interface KeyStore {
   create(row: { name: string; key: string; createdAt: number }): Promise<Key | "collision">;
   /** @returns the key after the change; undefined if there is none */
   update(id: KeyId, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;
-  /** Its usage rows remain and keep its last name. @returns false if there is no such key */
-  delete(id: KeyId): Promise<boolean>;
+  /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
+  delete(id: KeyId): Promise<string | undefined>;
   countActive(): Promise<number>;
 }
 
