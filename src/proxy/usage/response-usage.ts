@@ -1,6 +1,6 @@
 import { noUsage, type Usage } from "../../domain.ts";
 import { skipLeading } from "../json/bytes.ts";
-import { createDecompressor } from "./decompress.ts";
+import { createDecodedStream, createDecompressor } from "./decompress.ts";
 import {
   createEventStreamUsageParser,
   createLinesUsageParser,
@@ -28,6 +28,16 @@ export interface BodyHeaders {
 /** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
 export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
   return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
+}
+
+/** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
+export function decompressEventStream(
+  body: ReadableStream<Uint8Array>,
+  { contentType, contentEncoding }: BodyHeaders,
+): ReadableStream<Uint8Array> | undefined {
+  const encodings = encodingsOf(contentEncoding);
+  if (mediaType(contentType) !== "text/event-stream" || encodings.length === 0) return undefined;
+  return createDecodedStream(body, encodings);
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
