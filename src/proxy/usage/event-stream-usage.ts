@@ -1,6 +1,12 @@
 import type { Usage } from "../../domain.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
-import { createJsonUsageParser, type JsonUsageParser, mayHoldUsage, mentionsUsage } from "./json-usage.ts";
+import {
+  createJsonUsageParser,
+  findShortJson,
+  type JsonUsageParser,
+  mayHoldUsage,
+  mentionsUsage,
+} from "./json-usage.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "./token-counts.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
@@ -56,7 +62,7 @@ function createDocumentsUsage() {
   let usage = noStreamUsage;
   /** The current text as long as it is a single piece, as nearly all are. Most are never parsed. */
   let onlyPiece: Uint8Array | undefined;
-  /** Has all of the current text; set once that is several pieces, or may hold usage. */
+  /** Has all of the current text; set once that is several pieces. */
   let json: JsonUsageParser | undefined;
   return {
     data(piece: Uint8Array): void {
@@ -68,8 +74,8 @@ function createDocumentsUsage() {
       json.push(piece);
     },
     dispatch(): void {
-      if (json === undefined && onlyPiece !== undefined && mayHoldUsage(onlyPiece)) json = parserOf(onlyPiece);
-      if (json !== undefined) usage = readEventUsage(json.document(), usage);
+      const holdsUsage = json !== undefined || (onlyPiece !== undefined && mayHoldUsage(onlyPiece));
+      if (holdsUsage) usage = readEventUsage(documentOf(onlyPiece, json), usage);
       onlyPiece = undefined;
       json = undefined;
     },
@@ -79,6 +85,12 @@ function createDocumentsUsage() {
 
 function endsEvent(chunk: Uint8Array): boolean {
   return chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
+}
+
+/** @param parser has all of the text; undefined if that is one piece */
+function documentOf(onlyPiece: Uint8Array | undefined, parser: JsonUsageParser | undefined): unknown {
+  const parsed = parser === undefined && onlyPiece !== undefined ? findShortJson(onlyPiece) : undefined;
+  return parsed ?? (parser ?? parserOf(onlyPiece)).document();
 }
 
 function parserOf(piece: Uint8Array | undefined): JsonUsageParser {

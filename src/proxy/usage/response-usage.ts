@@ -6,7 +6,7 @@ import {
   createLinesUsageParser,
   type EventStreamUsageParser,
 } from "./event-stream-usage.ts";
-import { createJsonUsageParser } from "./json-usage.ts";
+import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
 import { readUsage } from "./token-counts.ts";
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
@@ -58,32 +58,17 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
   return { push: decompressor.push, seen: reader.seen, end };
 }
 
-/**
- * The usage of a whole response. The runtime parses a short JSON text in a tenth of the time that our own parser takes,
- * which is for what is long, arrives in pieces or is compressed.
- */
+/** The usage of a whole response. */
 export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders): Promise<Usage> {
-  const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
-  const document = isShortJson ? findJson(bytes) : undefined;
+  const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
   if (document !== undefined) return readUsage(document, noUsage);
   const reader = createUsageReader(headers);
   void reader.push(bytes);
   return reader.end();
 }
 
-const maxParsedLength = 64 * 1024;
-
 function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
   return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
-}
-
-/** Undefined if it is not JSON: a truncated text may still hold its usage. */
-function findJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    return undefined;
-  }
 }
 
 const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
