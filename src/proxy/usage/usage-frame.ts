@@ -67,6 +67,8 @@ const envelope = new Set([
   // OpenAI.
   "service_tier",
   "obfuscation",
+  // Azure.
+  "latency_checkpoint",
   // OpenRouter.
   "provider",
   // Mistral.
@@ -92,9 +94,9 @@ export function holdsMore(chunk: CompletionChunk, before: CompletionChunk | unde
 
 const chunkStart = "data: {";
 
-/** Whether a stream's last bytes, which no empty line ends, are the beginning of a chunk. */
+/** Whether a stream's last bytes, which no empty line ends, are the beginning of a chunk that is not an error. */
 export function isTornChunk(rest: Uint8Array): boolean {
   const text = latin1(rest);
   const isStart = chunkStart.startsWith(text) || text.startsWith(chunkStart) || text.startsWith("data:{");
-  return isStart && parseObject(rest.subarray("data:".length)) === undefined;
+  return isStart && !text.includes('"error"') && parseObject(rest.subarray("data:".length)) === undefined;
 }

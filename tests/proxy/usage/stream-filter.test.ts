@@ -133,7 +133,12 @@ describe("stream usage filter", () => {
 
   test("keeps the beginning of any other event at the end of a stream", () => {
     const running = ended.replace('"stop"', "null");
-    for (const stream of [`${ended}data: [DO`, `${running}data: {"choices":[`, `${ended}data: [DONE]\n\ndata: {"a`]) {
+    for (const stream of [
+      `${ended}data: [DO`,
+      `${ended}data: {"error":{`,
+      `${running}data: {"choices":[`,
+      `${ended}data: [DONE]\n\ndata: {"a`,
+    ]) {
       expect(filtered(both, [Buffer.from(stream)])).toBe(stream);
     }
   });
