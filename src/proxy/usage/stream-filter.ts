@@ -29,8 +29,8 @@ const choicesName = Buffer.from('choices"');
  *   (see `CompletionChunk`).
  * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
  *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
- * - A server that reports usage unasked keeps all of it. It shows by usage in the middle that nobody requested, or that
- *   has other members than vLLM's and SGLang's, such as Perplexity's costs.
+ * - A server that reports usage unasked keeps all of it. It is recognised by usage in the middle that was not
+ *   requested, or that has other members than vLLM's and SGLang's, such as Perplexity's costs.
  *
  * Known differences: with several choices at a time, vLLM's fingerprint in the chunks that end all but the last choice;
  * and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested). It
