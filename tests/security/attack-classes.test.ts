@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { startGateProgram } from "../support/gate-program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -205,7 +205,7 @@ describe("bodies:", () => {
     const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024, "["));
     expect(bomb.length).toBeLessThan(300_000);
     // A process of its own: in this one, whose heap is large after many tests, the collector lets as much garbage gather.
-    const program = await startGateProgram(backend.url);
+    const program = await startProgramWithKey(backend.url);
     const headers = { "x-api-key": program.key };
     const before = program.rssBytes();
     let peak = before;

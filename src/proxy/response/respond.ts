@@ -6,7 +6,7 @@ import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { type BodyHeaders, isPlainEventStream } from "../usage/response-usage.ts";
+import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { type Count, type CountDeps, createCount } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
@@ -55,10 +55,26 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   const edit = response.status === 200 ? responding.edit : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
+  const plain = decompressForFilter(responding, head);
+  if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
   if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
     return respondWhole(responding, deps, head, edit);
   }
   return respondStreaming(responding, deps, head);
+}
+
+/**
+ * A backend that compresses although the proxy requests no encoding. A stream is sent plain if something is to be removed
+ * from it.
+ */
+function decompressForFilter({ upstream, usageAdded }: Responding, head: Head): UpstreamResponse | undefined {
+  const { body } = upstream.response;
+  if (body === null || !(usageAdded.includeUsage || usageAdded.continuousUsage)) return undefined;
+  const plain = decompressEventStream(body, head.kind);
+  if (plain === undefined) return undefined;
+  head.headers.delete("content-encoding");
+  head.kind.contentEncoding = null;
+  return { ...upstream, response: new Response(plain, upstream.response) };
 }
 
 function clientHead(response: Response): Head {
@@ -116,7 +132,7 @@ async function respondStreaming(
   { init, headers, kind }: Head,
 ): Promise<Response> {
   const { upstream, tracker, path, usageAdded } = responding;
-  // Nothing can be put into a compressed event stream, so it passes like any other body.
+  // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
   const isEventStream = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");

@@ -1,4 +1,5 @@
-import type { Transform } from "node:stream";
+import { pipeline, Readable, type Transform } from "node:stream";
+import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import { constants, createBrotliDecompress, createZstdDecompress } from "node:zlib";
 import { createInflater, deflateFormat, gzipFormat } from "./inflate.ts";
 
@@ -33,7 +34,7 @@ export function createDecompressor(
   encodings: readonly string[],
   onDecoded: (chunk: Uint8Array) => void,
 ): Decompressor | undefined {
-  if (encodings.length > maxEncodings || !encodings.every((name) => decoders.has(name))) return undefined;
+  if (!areKnown(encodings)) return undefined;
   let chain: DecoderChain | undefined;
   let closed = Promise.resolve();
   /** Resolves the promise of the last push, which found the decoder's buffer full. */
@@ -59,7 +60,7 @@ export function createDecompressor(
   return {
     push(chunk) {
       if (chunk.length === 0) return undefined;
-      if (chain === undefined) start((chain = createDecoders(encodings)));
+      if (chain === undefined) start((chain = linkDecoders(createDecoders(encodings))));
       if (chain.first.destroyed || chain.first.write(chunk)) return undefined;
       return new Promise((resolve) => {
         resume = resolve;
@@ -72,14 +73,38 @@ export function createDecompressor(
   };
 }
 
+/** Nothing is decoded ahead of the consumer. @returns undefined if an encoding is unknown */
+export function createDecodedStream(
+  body: ReadableStream<Uint8Array>,
+  encodings: readonly string[],
+): ReadableStream<Uint8Array> | undefined {
+  if (!areKnown(encodings)) return undefined;
+  const chain = createDecoders(encodings);
+  const last = chain.at(-1);
+  if (last === undefined) return body;
+  // Node's types of web streams are not the global ones.
+  const source = Readable.fromWeb(body as unknown as NodeReadableStream<Uint8Array>);
+  // A failure on either side shows as a failure of the stream.
+  pipeline([source, ...chain], () => {});
+  return Readable.toWeb(last) as unknown as ReadableStream<Uint8Array>;
+}
+
+function areKnown(encodings: readonly string[]): boolean {
+  return encodings.length <= maxEncodings && encodings.every((name) => decoders.has(name));
+}
+
+/** The encoding that was applied last is decoded first. */
+function createDecoders(encodings: readonly string[]): Transform[] {
+  return encodings.toReversed().flatMap((name) => decoders.get(name)?.() ?? []);
+}
+
 interface DecoderChain {
   first: Transform;
   last: Transform;
 }
 
-/** The encoding that was applied last is decoded first. An error ends what follows after all that was decoded before it. */
-function createDecoders(encodings: readonly string[]): DecoderChain {
-  const chain = encodings.toReversed().flatMap((name) => decoders.get(name)?.() ?? []);
+/** After an error, what was decoded before it is still decoded further. */
+function linkDecoders(chain: readonly Transform[]): DecoderChain {
   for (const [index, decoder] of chain.entries()) {
     const next = chain[index + 1];
     decoder.on("error", () => next?.end());

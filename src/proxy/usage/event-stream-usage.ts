@@ -1,6 +1,12 @@
 import type { Usage } from "../../domain.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
-import { createJsonUsageParser, type JsonUsageParser, mayHoldUsage, mentionsUsage } from "./json-usage.ts";
+import {
+  createJsonUsageParser,
+  findShortJson,
+  type JsonUsageParser,
+  mayHoldUsage,
+  mentionsUsage,
+} from "./json-usage.ts";
 import { findResponseId } from "./response-id.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "./token-counts.ts";
 
@@ -60,7 +66,7 @@ function createDocumentsUsage(onResponseId: OnResponseId) {
   let usage = noStreamUsage;
   /** The current text as long as it is a single piece, as nearly all are. Most are never parsed. */
   let onlyPiece: Uint8Array | undefined;
-  /** Has all of the current text; set once that is several pieces, or may hold usage. */
+  /** Has all of the current text; set once that is several pieces. */
   let json: JsonUsageParser | undefined;
   return {
     data(piece: Uint8Array): void {
@@ -72,10 +78,10 @@ function createDocumentsUsage(onResponseId: OnResponseId) {
       json.push(piece);
     },
     dispatch(): void {
-      if (json === undefined && onlyPiece !== undefined && mayHoldUsage(onlyPiece)) json = parserOf(onlyPiece);
-      if (json !== undefined) {
-        usage = readEventUsage(json.document(), usage);
-        onResponseId(findResponseId(json.document()));
+      if (json !== undefined || (onlyPiece !== undefined && mayHoldUsage(onlyPiece))) {
+        const document = documentOf(onlyPiece, json);
+        usage = readEventUsage(document, usage);
+        onResponseId(findResponseId(document));
       }
       onlyPiece = undefined;
       json = undefined;
@@ -86,6 +92,12 @@ function createDocumentsUsage(onResponseId: OnResponseId) {
 
 function endsEvent(chunk: Uint8Array): boolean {
   return chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
+}
+
+/** @param parser has all of the text; undefined if that is one piece */
+function documentOf(onlyPiece: Uint8Array | undefined, parser: JsonUsageParser | undefined): unknown {
+  const parsed = parser === undefined && onlyPiece !== undefined ? findShortJson(onlyPiece) : undefined;
+  return parsed ?? (parser ?? parserOf(onlyPiece)).document();
 }
 
 function parserOf(piece: Uint8Array | undefined): JsonUsageParser {

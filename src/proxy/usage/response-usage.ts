@@ -1,12 +1,12 @@
 import { noUsage, type Usage } from "../../domain.ts";
 import { skipLeading } from "../json/bytes.ts";
-import { createDecompressor } from "./decompress.ts";
+import { createDecodedStream, createDecompressor } from "./decompress.ts";
 import {
   createEventStreamUsageParser,
   createLinesUsageParser,
   type EventStreamUsageParser,
 } from "./event-stream-usage.ts";
-import { createJsonUsageParser } from "./json-usage.ts";
+import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
 import { findResponseId } from "./response-id.ts";
 import { readUsage } from "./token-counts.ts";
 
@@ -36,6 +36,16 @@ export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders
   return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
 }
 
+/** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
+export function decompressEventStream(
+  body: ReadableStream<Uint8Array>,
+  { contentType, contentEncoding }: BodyHeaders,
+): ReadableStream<Uint8Array> | undefined {
+  const encodings = encodingsOf(contentEncoding);
+  if (mediaType(contentType) !== "text/event-stream" || encodings.length === 0) return undefined;
+  return createDecodedStream(body, encodings);
+}
+
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
 export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
   const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
@@ -54,13 +64,9 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
   return { push: decompressor.push, seen: reader.seen, end };
 }
 
-/**
- * The usage of a whole response. The runtime parses a short JSON text in a tenth of the time that our own parser takes,
- * which is for what is long, arrives in pieces or is compressed.
- */
+/** The usage of a whole response. */
 export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
-  const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
-  const document = isShortJson ? findJson(bytes) : undefined;
+  const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
   if (document !== undefined) {
     onResponseId(findResponseId(document));
     return readUsage(document, noUsage);
@@ -70,19 +76,8 @@ export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, on
   return reader.end();
 }
 
-const maxParsedLength = 64 * 1024;
-
 function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
   return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
-}
-
-/** Undefined if it is not JSON: a truncated text may still hold its usage. */
-function findJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    return undefined;
-  }
 }
 
 /** For responses without usage, or whose tokens do not count. */

@@ -106,6 +106,6 @@ function findCount(counts: Record<string, unknown>, names: readonly string[]): n
   return undefined;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
