@@ -195,6 +195,18 @@ test("a flush that fails lets the responses of the next one go too", async () =>
   await Promise.all([first, second]);
 });
 
+test("a store whose reply waits in a stalled event loop is not unavailable", async () => {
+  const { ledger, entries, flushAt } = startLedger();
+  const recorded = ledger.record(usageEvent(1));
+  const flush = await flushAt(0);
+  // Bun runs timers that are due before it takes in messages of other threads (1.4.5).
+  jest.advanceTimersByTime(waitLimitMs + 500);
+  flush.commit();
+  await recorded;
+  await runTicks();
+  expect(entries).toEqual([]);
+});
+
 test("an outage is logged once when it starts and once when it ends, however many flushes fail", async () => {
   const { ledger, entries, flushAt } = startLedger();
   const duringOutage = ledger.record(usageEvent(1));
