@@ -112,7 +112,12 @@ export function createLedger(options: LedgerOptions): Ledger {
   /** @returns why it failed; undefined if it is committed */
   async function tryToWrite(part: FlushedUsage, flush: FlushId, batch: Batch): Promise<Error | undefined> {
     const startedAt = performance.now();
-    flushTimer = setTimeout(() => enterDegraded("no response in time"), waitLimitMs);
+    let isLate = true;
+    const enterIfLate = (): void => {
+      if (isLate && !aborted.signal.aborted) enterDegraded("no response in time");
+    };
+    // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
+    flushTimer = setTimeout(() => setImmediate(enterIfLate), waitLimitMs);
     try {
       const added = await store.add(part.increments, flush, part.responses);
       for (const [index, { responseId }] of part.responses.entries()) {
@@ -127,6 +132,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       observer?.commitFailed();
       return error instanceof Error ? error : new Error(String(error));
     } finally {
+      isLate = false;
       clearTimeout(flushTimer);
     }
   }

@@ -102,15 +102,14 @@ test("events that arrive during a flush go into the next one, summed by key and 
   const { ledger, flushes, flushAt } = startLedger();
   const first = ledger.record(usageEvent(1));
   await flushAt(0);
-  const later = [usageEvent(1), usageEvent(2), usageEvent(1, 121_000), usageEvent(1, 180_000)].map((one) =>
-    ledger.record(one),
-  );
+  const events = [usageEvent(1), usageEvent(2), usageEvent(1, 121_000), usageEvent(1, 120_500), usageEvent(1, 180_000)];
+  const later = events.map((one) => ledger.record(one));
   flushes[0]?.commit();
   await first;
   expect(await isSettled(Promise.race(later))).toBe(false);
   const second = await flushAt(1);
   expect(second.increments).toEqual([
-    { keyId: 1, minute: 2, requestCount: 2, inputTokens: 20, outputTokens: 4, lastClosedAt: 121_000 },
+    { keyId: 1, minute: 2, requestCount: 3, inputTokens: 30, outputTokens: 6, lastClosedAt: 121_000 },
     { keyId: 2, minute: 2, requestCount: 1, inputTokens: 10, outputTokens: 2, lastClosedAt: 120_000 },
     { keyId: 1, minute: 3, requestCount: 1, inputTokens: 10, outputTokens: 2, lastClosedAt: 180_000 },
   ]);
@@ -121,7 +120,11 @@ test("events that arrive during a flush go into the next one, summed by key and 
 
 test("events of one tick share a flush", async () => {
   const { ledger, flushes, flushAt } = startLedger();
-  const recorded = Array.from({ length: 50 }, () => ledger.record(usageEvent(1)));
+  const recorded: Promise<unknown>[] = [];
+  for (let n = 0; n < 50; n++) {
+    recorded.push(ledger.record(usageEvent(1)));
+    await Promise.resolve();
+  }
   (await flushAt(0)).commit();
   await Promise.all(recorded);
   expect(flushes.map(({ increments }) => increments[0]?.requestCount)).toEqual([50]);
@@ -179,6 +182,28 @@ test("a response waits no longer than the limit for two flushes, and storage tha
   flushes[1]?.commit();
   (await flushAt(2)).commit();
   await third;
+  expect(entries).toEqual([]);
+});
+
+test("a flush that fails lets the responses of the next one go too", async () => {
+  const { ledger, flushAt } = startLedger();
+  const first = ledger.record(usageEvent(1));
+  const flush = await flushAt(0);
+  const second = ledger.record(usageEvent(1));
+  expect(await isSettled(Promise.race([first, second]))).toBe(false);
+  flush.fail("locked");
+  await Promise.all([first, second]);
+});
+
+test("a store whose reply waits in a stalled event loop is not unavailable", async () => {
+  const { ledger, entries, flushAt } = startLedger();
+  const recorded = ledger.record(usageEvent(1));
+  const flush = await flushAt(0);
+  // Bun runs timers that are due before it takes in messages of other threads (1.4.5).
+  jest.advanceTimersByTime(waitLimitMs + 500);
+  flush.commit();
+  await recorded;
+  await runTicks();
   expect(entries).toEqual([]);
 });
 
@@ -315,6 +340,16 @@ test("close during an outage stops after its timeout, releases every response an
   await pass(1);
   await Promise.all([closed, ...recorded]);
   expect(entries).toEqual([expect.objectContaining({ level: "error", requests: 2, keys: 2 })]);
+});
+
+test("tokens that are lost without a request of their own are logged too", async () => {
+  const { ledger, entries, flushAt } = startLedger();
+  void ledger.record({ ...usageEvent(1), requestCount: 0 });
+  await flushAt(0);
+  const closed = ledger.close(closeTimeoutMs);
+  await pass(closeTimeoutMs);
+  expect(await closed).toBe(false);
+  expect(entries.filter(({ level }) => level === "error")).toEqual([expect.objectContaining({ requests: 0, keys: 1 })]);
 });
 
 test("during an outage, memory grows with keys and minutes, not with requests", async () => {

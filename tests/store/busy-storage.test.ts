@@ -41,6 +41,9 @@ onEachEngine(({ openTestStore }) => {
     expect(outcomes.refused.every((error) => error instanceof StorageError)).toBeTrue();
     expect(String(outcomes.refused[0])).toContain("too many calls wait for the database");
     expect(await opened.store.usage.sumOfMinutes(0, 100_000_000)).toMatchObject({ requestCount: 1000 });
+    const { outcomes: later, ended: laterEnded } = flood(opened.store, 100);
+    await laterEnded;
+    expect(later).toEqual({ done: 100, refused: [] });
   }, 60_000);
 });
 
