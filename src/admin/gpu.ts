@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../credentials.ts";
-import type { GpuReading, GpuSample, Store } from "../store/store.ts";
+import type { GpuReading } from "../domain.ts";
+import type { GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";

@@ -6,6 +6,8 @@ import type { ErrorCode } from "./errors.ts";
 export interface RequestTracker {
   readonly requestId: string;
   keyId: KeyId | undefined;
+  /** The model names asked for by the client and sent to the backend. */
+  model: { asked: string; sent: string } | undefined;
   streamed: boolean;
   /** Of the client's response; set before `finish`. */
   status: number;
@@ -48,6 +50,7 @@ export function trackRequest(
   const tracker: RequestTracker = {
     requestId: id,
     keyId: undefined,
+    model: undefined,
     streamed: false,
     status: 0,
     upstreamRequestSent() {
@@ -76,6 +79,8 @@ export function trackRequest(
         status: tracker.status,
         outcome,
         keyId: tracker.keyId,
+        modelAsked: tracker.model?.asked,
+        modelSent: tracker.model?.sent,
         code: details?.code,
         cause: details?.cause,
         receivedBytes,

@@ -12,13 +12,14 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { requestIdOf } from "./request/request-id.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
-import { takesJson } from "./rewrite/endpoint.ts";
+import { getEndpoint } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { resolveModelList } from "./response/model-list.ts";
 import { type RecordUsage, respond } from "./response/respond.ts";
 import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
+import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
 import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
@@ -81,8 +82,13 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
-  const read = await readBody(request, takesJson(path), { startReadTimeout, held, maxBytes: config.maxBodyBytes });
-  const { body, stream, usageAdded } = rewriteBody(path, read, config.rewrite);
+  const received = await readBody(request, getEndpoint(path).takesJson, {
+    startReadTimeout,
+    held,
+    maxBytes: config.maxBodyBytes,
+  });
+  const { body, length, stream, usageAdded, model } = await rewriteBody(path, received, config.rewrite);
+  tracker.model = model;
   const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
   tracker.upstreamRequestSent();
@@ -90,7 +96,7 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     method: request.method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
-      keepLength: body === null || body instanceof ReadableStream,
+      contentLength: length,
       peerAddress,
       upstreamApiKey: config.upstream.apiKey,
       requestId: tracker.requestId,
@@ -109,14 +115,20 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
   );
 }
 
-interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model"> {
   body: UpstreamRequest["body"];
+  /** Undefined for a body that is not held: its length is the client's. */
+  length: number | undefined;
 }
 
-function rewriteBody(path: string, { body, text }: ReadBody, rules: RewriteRules): OutgoingBody {
-  if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
-  const rewritten = rewriteRequest(path, text, rules);
-  return { ...rewritten, body: rewritten.body ?? body };
+async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
+  if (!(body instanceof Uint8Array)) {
+    return { body, length: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+  }
+  const rewritten = await rewriteRequest(path, body, rules);
+  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  const { pieces = [body], ...rest } = rewritten;
+  return { ...outgoingBodyOf(pieces), ...rest };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

@@ -1,4 +1,4 @@
-import type { KeyId, Usage } from "../domain.ts";
+import type { GpuReading, KeyId, Usage } from "../domain.ts";
 
 /** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -37,20 +37,6 @@ export interface FlushId {
   ledger: string;
   /** Increases with each flush of that ledger. */
   number: number;
-}
-
-/** One GPU at one moment. Null: the tool did not report the value. */
-export interface GpuReading {
-  /** 0 to 255, unique over all hosts. */
-  gpuId: number;
-  name: string;
-  /** Watts. */
-  powerDrawW: number | null;
-  /** Degrees Celsius. */
-  tempC: number | null;
-  memoryUsedMb: number | null;
-  memoryTotalMb: number | null;
-  utilizationPct: number | null;
 }
 
 export interface GpuSample extends GpuReading {

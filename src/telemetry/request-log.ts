@@ -14,6 +14,8 @@ export function createRequestLog(log: Log): RequestObserver {
         status: record.status,
         outcome: record.outcome,
         keyId: record.keyId,
+        modelAsked: record.modelAsked,
+        modelSent: record.modelSent,
         code: record.code,
         cause: record.cause,
         receivedBytes: record.cause === undefined ? undefined : record.receivedBytes,

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
-import { createKeys, type TestEngine, onEachEngine } from "./test-store.ts";
+import type { GpuReading } from "../../src/domain.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, type TestEngine } from "./test-store.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();
 const dayMs = 86_400_000;

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { dlopen, ptr } from "bun:ffi";
 
 export interface Blackhole extends Disposable {
-  /** An origin at which connects are neither accepted nor refused. */
+  /** An origin that neither accepts nor refuses connections. */
   url: string;
   port: number;
 }
@@ -58,7 +58,7 @@ export function startBusyBackend(at = anyPort): BusyBackend {
   const descriptor = socket(afInet, sockStream | sockCloexec, 0);
   const failures = bind(descriptor, ptr(address), addressBytes) + listen(descriptor, 0);
   if (descriptor < 0 || failures + getsockname(descriptor, ptr(address), ptr(length)) !== 0) {
-    throw new Error("No blackhole: the socket could not be opened");
+    throw new Error("The blackhole's socket could not be opened");
   }
   const port = address.readUInt16BE(2);
   return {

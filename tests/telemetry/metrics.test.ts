@@ -8,7 +8,7 @@ import {
 } from "../../src/telemetry/metrics.ts";
 import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import type { RequestRecord } from "../../src/domain.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const opened: Metrics[] = [];
 
@@ -32,6 +32,8 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
   cause: undefined,
   receivedBytes: 5_000,
@@ -215,10 +217,10 @@ test("describes the build and the process with real values", async () => {
 test("reports the delay of a blocked event loop once", async () => {
   const metrics = open();
   const readDelay = async () => valueOf(await metrics.text(), "tollgate_event_loop_delay_max_seconds") ?? 0;
-  await until(async () => (await readDelay()) > 0);
+  await pollUntil(async () => (await readDelay()) > 0);
   const blockedUntil = performance.now() + 300;
   while (performance.now() < blockedUntil);
-  await until(async () => (await readDelay()) > 0.2);
+  await pollUntil(async () => (await readDelay()) > 0.2);
   expect(await readDelay()).toBeLessThan(0.2);
 });
 

@@ -10,6 +10,8 @@ const record: RequestRecord = {
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
   cause: undefined,
   receivedBytes: 5_000,

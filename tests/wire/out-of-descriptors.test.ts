@@ -6,7 +6,7 @@ import { commandLine, type Program, startProgram } from "../support/program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let program: Program;
@@ -27,7 +27,7 @@ afterAll(async () => {
 const prlimit = Bun.which("prlimit");
 
 test.skipIf(prlimit === null)(
-  "a program that may open no more files refuses what it cannot hold, and afterwards serves and counts as before",
+  "a program at its limit of open files refuses some requests, and afterwards serves and counts normally",
   async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { key } = await admin.createKey("test");
@@ -38,8 +38,8 @@ test.skipIf(prlimit === null)(
       messages: [{ role: "user", content: "Hi" }],
     });
     const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "usage=3,4; gap=300ms@2" };
-    /** The status of a whole answer; 0 where there was none. */
-    const ask = async (): Promise<number> => {
+    /** The status of a complete response, else 0. */
+    const post = async (): Promise<number> => {
       const client = await connectRaw(program.url);
       client.request("POST", "/v1/messages", headers, body);
       const isWhole = (await client.ended()) === "complete";
@@ -49,9 +49,10 @@ test.skipIf(prlimit === null)(
     const open = readdirSync(`/proc/${program.pid}/fd`).length;
     Bun.spawnSync([String(prlimit), "--pid", String(program.pid), `--nofile=${open + 21}:`]);
 
-    const statuses = await Promise.all(Array.from({ length: 40 }, ask));
+    const statuses = await Promise.all(Array.from({ length: 40 }, post));
     const served = statuses.filter((status) => status === 200).length;
-    // Who cannot be accepted waits in the kernel's queue; who is accepted may find no descriptor left for the backend.
+    // A connection that cannot be accepted waits in the kernel's queue. After an accept, no descriptor may be left for
+    // the connection to the backend.
     expect(statuses).toContain(502);
     expect(statuses.filter((status) => status !== 200 && status !== 502)).toEqual([]);
 
@@ -62,11 +63,11 @@ test.skipIf(prlimit === null)(
         .stdout()
         .split("\n")
         .filter((line) => line.includes('"cause":"EMFILE"'));
-    await until(() => lines().length > failed);
+    await pollUntil(() => lines().length > failed);
     expect(lines().filter((line) => line.includes("Request ended"))).toHaveLength(failed);
     expect(lines().filter((line) => line.includes("Out of file descriptors"))).toHaveLength(1);
 
-    expect(await ask()).toBe(200);
+    expect(await post()).toBe(200);
     const scraper = { authorization: "Bearer scraper" };
     const metrics = await (await fetch(`${program.adminUrl}/metrics`, { headers: scraper })).text();
     expect(metrics).toContain(`tollgate_upstream_errors_total{code="upstream_unreachable",cause="EMFILE"} ${failed}\n`);

@@ -36,7 +36,7 @@ test.each([
   ["reset-before-head", "not answering"],
   ["garbage", "not answering"],
 ])("a backend with %s counts as %s in /readyz", async (script, upstream) => {
-  backend.next(script);
+  backend.scriptNext(script);
   expect(await readUpstream()).toBe(upstream);
 });
 

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { runProgram, startProgram } from "../support/program.ts";
 
 describe("the program", () => {
-  test("lists everything that is wrong with its environment, and exits with 2", async () => {
+  test("lists every error in its environment and exits with 2", async () => {
     const { status, stdout, stderr } = await runProgram(["serve"], {
       PORT: "http",
       TRUST_PROXY: "-1",
@@ -18,7 +18,7 @@ describe("the program", () => {
     ]);
   });
 
-  test("says in one line that its port is in use", async () => {
+  test("reports in one line that its port is in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
@@ -47,19 +47,19 @@ describe("the program", () => {
   ] as [string[], number][])("called with %p exits with %i", async (args, status) => {
     const result = await runProgram(args);
     expect(result.status).toBe(status);
-    const told = status === 0 ? result.stdout : result.stderr;
-    expect(told).not.toBe("");
-    expect(told).not.toContain("    at ");
+    const output = status === 0 ? result.stdout : result.stderr;
+    expect(output).not.toBe("");
+    expect(output).not.toContain("    at ");
     if (status === 2) expect(result.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  test("serves by default, reads .env, and lets the real environment win", async () => {
+  test("serves by default and uses the environment's settings", async () => {
     const program = await startProgram({ ADMIN_USERNAME: "root" }, []);
     expect((await fetch(`${program.url}/v1/models`)).status).toBe(401);
     expect(await program.stop()).toBe(0);
   });
 
-  test("answers each side on its own port alone where ADMIN_PORT is set", async () => {
+  test("serves each side only on its own port if ADMIN_PORT is set", async () => {
     const admin = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => admin.once("listening", resolve));
     const { port } = admin.address() as { port: number };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
@@ -51,13 +51,13 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
     folder.remove();
   });
 
-  const listModels = ({ url, key }: GateProgram): Promise<Response> =>
+  const listModels = ({ url, key }: ProgramWithKey): Promise<Response> =>
     fetch(`${url}/v1/models`, { headers: { "x-api-key": key } });
 
   const withCa = (): ProgramEnvironment => ({ NODE_EXTRA_CA_CERTS: folder.file("ca.pem") });
 
   test("is trusted if NODE_EXTRA_CA_CERTS names the authority that signed its certificate", async () => {
-    const program = await startGateProgram(serve("private"), { ...withCa(), LOG_LEVEL: "info" });
+    const program = await startProgramWithKey(serve("private"), { ...withCa(), LOG_LEVEL: "info" });
     expect((await listModels(program)).status).toBe(200);
     await program.stop();
     expect(program.stdout()).not.toContain("Backend does not respond");
@@ -70,7 +70,7 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
   ])(
     "with the certificate %s.pem gives 502; the log and the metrics name the cause",
     async (certificate, ca, cause) => {
-      const program = await startGateProgram(serve(certificate), {
+      const program = await startProgramWithKey(serve(certificate), {
         ...ca?.(),
         LOG_LEVEL: "info",
         LOG_FORMAT: "json",

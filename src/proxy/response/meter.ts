@@ -1,5 +1,5 @@
 import type { Usage } from "../../domain.ts";
-import type { UsageReader } from "../usage/reader.ts";
+import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
 import { startKeepaliveTimer } from "./keepalive-timer.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { countConnecting } from "../../../src/proxy/upstream/connecting-sockets.ts";
 import { startBlackhole } from "../../support/blackhole.ts";
-import { until } from "../../support/until.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 
 test("the sockets of this process that connect to a port are counted, while they do", async () => {
   using blackhole = await startBlackhole();
@@ -10,10 +10,10 @@ test("the sockets of this process that connect to a port are counted, while they
   // The blackhole's filler is connected.
   expect(await countConnecting(port)).toBe(0);
   const sockets = Array.from({ length: 3 }, () => connect(port, "127.0.0.1"));
-  await until(async () => (await countConnecting(port)) === 3);
+  await pollUntil(async () => (await countConnecting(port)) === 3);
   expect(await countConnecting(port + 1)).toBe(0);
   for (const socket of sockets) socket.destroy();
-  await until(async () => (await countConnecting(port)) === 0);
+  await pollUntil(async () => (await countConnecting(port)) === 0);
 });
 
 test("sockets of other processes do not count", async () => {
@@ -23,7 +23,7 @@ test("sockets of other processes do not count", async () => {
   const other = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
   await other.stdout.getReader().read();
   const own = connect(port, "127.0.0.1");
-  expect(await until(async () => (await countConnecting(port)) || undefined)).toBe(1);
+  expect(await pollUntil(async () => (await countConnecting(port)) || undefined)).toBe(1);
   own.destroy();
   other.kill();
 });
@@ -34,7 +34,7 @@ test("a request that connects to several addresses of the backend counts once", 
   using second = await startBlackhole({ host: "127.0.0.2", port });
   expect(second.port).toBe(port);
   const sockets = ["127.0.0.1", "127.0.0.2", "127.0.0.2"].map((host) => connect(port, host));
-  await until(async () => (await countConnecting(port)) === 2);
+  await pollUntil(async () => (await countConnecting(port)) === 2);
   expect(await countConnecting(port)).toBe(2);
   for (const socket of sockets) socket.destroy();
 });
