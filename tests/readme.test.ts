@@ -44,6 +44,7 @@ const withoutDefault = [
   "PROXY_FAMILY_MODEL",
   "PROXY_CORS_ORIGINS",
   "ADMIN_PORT",
+  "ADMIN_HOST",
   "DATABASE_URL",
   "ADMIN_PASSWORD",
   "SECRET_KEY",

@@ -6,6 +6,7 @@ import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
+import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer, warnAtStart } from "../server.ts";
@@ -35,12 +36,12 @@ immediately.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
   const config = settingsOf(io);
+  warnOfMisspeltSettings(config, io);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startServing(config, io);
   await untilStopped(io.signal);
-  await server.stop();
-  return 0;
+  return (await server.stop()) ? 0 : 1;
 }
 
 function rejectArguments(args: string[]): void {
@@ -48,6 +49,13 @@ function rejectArguments(args: string[]): void {
     parseArgs({ args, options: {}, strict: true });
   } catch {
     throw new CommandError("serve takes no arguments; settings are environment variables", 2);
+  }
+}
+
+function warnOfMisspeltSettings(config: Config, io: CommandIo): void {
+  const log = createLog(logOptions(config, io));
+  for (const { given, meant } of findMisspeltSettings(io.env)) {
+    log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
   }
 }
 

@@ -31,6 +31,14 @@ export interface UsageIncrement extends UsageSum {
   lastClosedAt: number;
 }
 
+/** Usage of a response that the backend stores and may report again under the same id. */
+export interface ResponseUsage extends Usage {
+  responseId: string;
+  keyId: KeyId;
+  /** Epoch milliseconds. */
+  closedAt: number;
+}
+
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
   /** A random id of the ledger that sends it. */
@@ -55,18 +63,24 @@ export interface GpuPush {
   readings: readonly GpuReading[];
 }
 
-export interface PowerPoint {
-  /** Start of the bucket, epoch milliseconds. */
-  bucketStart: number;
-  /** The highest total of all GPUs of one push within the bucket, watts. */
-  powerDrawW: number;
-}
-
 export interface Session {
   csrfToken: string;
   username: string;
   /** Epoch milliseconds. */
   expiresAt: number;
+}
+
+export interface AttemptLimit {
+  /** An address or a network. */
+  scope: string;
+  /** Login attempts a minute. */
+  attempts: number;
+}
+
+export interface RefusedAttempt {
+  scope: string;
+  /** Until an attempt may proceed. */
+  waitMs: number;
 }
 
 export interface BucketRange {
@@ -108,9 +122,16 @@ export interface KeyStore {
 export interface UsageStore {
   /**
    * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
-   * A flush that was committed before changes nothing.
+   * A flush that was committed before changes nothing. Of a response only the tokens above those that were counted for its
+   * id before are added.
+   * @param responses have different ids
+   * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
    */
-  add(increments: readonly UsageIncrement[], flush?: FlushId): Promise<void>;
+  add(
+    increments: readonly UsageIncrement[],
+    flush?: FlushId,
+    responses?: readonly ResponseUsage[],
+  ): Promise<readonly Usage[] | undefined>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
@@ -131,8 +152,11 @@ export interface GpuStore {
   add(push: GpuPush): Promise<void>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
-  /** Oldest bucket first; buckets without a push are left out. */
-  powerHistory(range: BucketRange): Promise<PowerPoint[]>;
+  /**
+   * The highest total of all GPUs of one push in each bucket, oldest first; buckets without a push are left out. Chunks like
+   * those of `UsageStore.daily`.
+   */
+  powerHistory(range: BucketRange): AsyncIterable<Uint8Array>;
 }
 
 /** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */
@@ -145,10 +169,10 @@ export interface SessionStore {
   delete(idHash: string): Promise<void>;
   deleteAll(): Promise<void>;
   /**
-   * Counts a login attempt of an address, for all processes on this database.
-   * @returns 0 if it may proceed; else the milliseconds to wait, and the attempt is not counted
+   * Counts a login attempt for each of its scopes, for all processes on this database.
+   * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
    */
-  countLoginAttempt(address: string, now: number): Promise<number>;
+  countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
 }
 
 export interface SettingsStore {
@@ -158,7 +182,18 @@ export interface SettingsStore {
   setIfAbsent(name: string, value: string): Promise<string>;
 }
 
-/** The database is full, locked, damaged, unreachable or too slow. The message is meant for the operator. */
+export interface StorageErrorOptions extends ErrorOptions {
+  /** The database works but refuses these values, so the same write fails again. */
+  isRefusal?: boolean;
+}
+
+/** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
+  readonly isRefusal: boolean;
+
+  constructor(message: string, { isRefusal = false, ...options }: StorageErrorOptions = {}) {
+    super(message, options);
+    this.isRefusal = isRefusal;
+  }
 }

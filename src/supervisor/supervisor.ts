@@ -28,12 +28,15 @@ const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6
 const [firstRestartMs, slowestRestartMs] = [400, 10_000];
 /** A process that ran this long did not fail at startup. */
 const stableMs = 10_000;
-/** Time for the cleanup after the grace period, before a process is killed. */
-const cleanupMs = 5000;
+/** Time after the grace period to write counts and clean up, before a process is killed. */
+const cleanupMs = 15_000;
+/** The exit statuses of a process that may have lost counts: its own, and that of SIGKILL. */
+const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
 
 /**
  * Runs processes that share the ports, and replaces those that exit, until the signal aborts.
- * @returns the exit status: 0, or that of the first process if it fails to start; it has then reported the reason
+ * @returns the exit status: 0, 1 if a process lost counts when it stopped, or that of the first process if it fails to
+ * start; it has then reported the reason
  * @throws ListenError if a port is in use
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
@@ -63,14 +66,15 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
   await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
-  await children.allExited();
+  const statuses = await children.allExited();
   log.info("All worker processes exited");
-  return 0;
+  return statuses.some((status) => lossStatuses.has(status)) ? 1 : 0;
 }
 
-function claimPorts({ host, port, adminPort = 0 }: Config, claims: DisposableStack): void {
+function claimPorts({ host, port, adminHost, adminPort = 0 }: Config, claims: DisposableStack): void {
   // Port 0 needs no claim: the kernel assigns a free port to the first process.
-  for (const each of [port, adminPort]) if (each !== 0) claims.use(claimPort(host, each));
+  if (port !== 0) claims.use(claimPort(host, port));
+  if (adminPort !== 0) claims.use(claimPort(adminHost, adminPort));
 }
 
 /** If the kernel chose a port for the first process, the other processes share that port. */
@@ -85,7 +89,8 @@ interface Children extends Disposable {
   start(env: Environment): Child;
   /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
   stop(limitMs: number): void;
-  allExited(): Promise<unknown>;
+  /** @returns the exit statuses of those that ran when the stop was requested */
+  allExited(): Promise<number[]>;
 }
 
 /**
@@ -94,6 +99,7 @@ interface Children extends Disposable {
  */
 function createChildren(startOne: (env: Environment) => Child): Children {
   const running = new Set<Child>();
+  let stopped: Child[] = [];
   let limit: Timer | undefined;
   const killAll = (): void => {
     for (const child of running) child.kill();
@@ -107,10 +113,11 @@ function createChildren(startOne: (env: Environment) => Child): Children {
       return child;
     },
     stop(limitMs) {
+      stopped = [...running];
       for (const child of running) child.stop();
       limit = setTimeout(killAll, limitMs);
     },
-    allExited: () => Promise.all([...running].map((child) => child.exited)),
+    allExited: () => Promise.all(stopped.map((child) => child.exited)),
     [Symbol.dispose]() {
       clearTimeout(limit);
       killAll();

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { GpuReading } from "../../src/domain.ts";
-import { openTestEngine } from "../store/test-store.ts";
+import { openTestEngine, readReport } from "../store/test-store.ts";
 
 /**
  * Ingest and queries on a database file with days of samples at 1 Hz: `bun tests/bench/gpu-store.ts [days]`. The default
@@ -45,8 +45,12 @@ const readings = Array.from({ length: gpuCount }, (_, gpuId): GpuReading => ({
 await measure("ingest", () => store.gpu.add({ keyId: 1, recordedAt: (recordedAt += 1000), readings }));
 await measure("latest", () => store.gpu.latest());
 const since = (windowDays: number) => recordedAt - windowDays * 86_400_000;
-await measure("power, 7 days by 5 minutes", () => store.gpu.powerHistory({ since: since(7), bucketMinutes: 5 }));
-await measure("power, 30 days by 60 minutes", () => store.gpu.powerHistory({ since: since(30), bucketMinutes: 60 }));
+await measure("power, 7 days by 5 minutes", () =>
+  readReport(store.gpu.powerHistory({ since: since(7), bucketMinutes: 5 })),
+);
+await measure("power, 30 days by 60 minutes", () =>
+  readReport(store.gpu.powerHistory({ since: since(30), bucketMinutes: 60 })),
+);
 
 async function measure(name: string, work: () => Promise<unknown>): Promise<void> {
   const tookMs: number[] = [];

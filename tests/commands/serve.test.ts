@@ -28,7 +28,7 @@ describe("the first start", () => {
   });
 
   test("logs its addresses and the backend in one entry", async () => {
-    const program = await startProgram({ ADMIN_PASSWORD: "x", PROXY_UPSTREAM_URL: "http://127.0.0.1:9/v1/" });
+    const program = await startProgram({ ADMIN_PASSWORD: "password", PROXY_UPSTREAM_URL: "http://127.0.0.1:9/v1/" });
     const { message, proxy, console, backend } = JSON.parse(program.stdout().split("\n")[0] ?? "");
     expect({ message, proxy, console, backend }).toEqual({
       message: "Listening",

@@ -88,7 +88,7 @@ describe("the openai package", () => {
   });
 
   test.each(["die@2", "reset@2", "die-mid-frame@3"])("throws if a stream breaks: %s", async (script) => {
-    const stream = await clientWith({ "x-simulate": `${script}; rate=100` }).chat.completions.create({
+    const stream = await clientWith({ "x-simulate": `gap=300ms@1; ${script}` }).chat.completions.create({
       ...request,
       stream: true,
     });

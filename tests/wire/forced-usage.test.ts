@@ -104,7 +104,7 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
     const gate = gateOf(mode);
     const client = await connectRaw(gate.url);
     // Paced: Bun drops bytes that arrive together with the break (1.4.5).
-    const script = "gap=30ms@3; reset-mid-frame@4";
+    const script = "gap=300ms@3; reset-mid-frame@4";
     const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
     client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
     expect(await client.ended()).not.toBe("complete");

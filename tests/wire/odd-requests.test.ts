@@ -54,7 +54,7 @@ describe("an HTTP/1.0 client", () => {
   });
 
   test("sees a stream that the backend broke end with a reset, the only sign that HTTP/1.0 has", async () => {
-    const headers = [`Content-Length: ${chat.length}`, "x-simulate: gap=30ms@1; die@2"];
+    const headers = [`Content-Length: ${chat.length}`, "x-simulate: gap=300ms@1; die@2"];
     const client = await send(request("POST /v1/chat/completions HTTP/1.0", headers, chat));
     expect(await client.ended()).toBe("reset");
     expect(await client.text()).toContain('"code":"upstream_unreachable"');

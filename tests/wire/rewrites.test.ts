@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { SimulatedRequest } from "../../src/simulator/request.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -185,7 +186,7 @@ describe("a cap", () => {
     expect(await cap(300, padding)).toBe(1000 - Math.floor(length / 3) - 512);
     expect(await cap(300, "x".repeat(3000))).toBe(1);
     expect(await cap("5000")).toBe("300");
-    for (const value of ["299", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
+    for (const value of ["299", "5e3", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
   });
 });
 
@@ -223,6 +224,64 @@ describe("every other byte", () => {
   test("stays unchanged if no rule applies", async () => {
     const text = `\n{"model":"m","model2":"claude-x","messages":[],"n":1e0}\n`;
     expect(await received("live alias set", "/v1/chat/completions", text)).toBe(text);
+  });
+});
+
+describe("a long body", () => {
+  const padding = "漢😀 ".repeat(100_000);
+  const send = async (setting: string, text: string): Promise<[response: Response, sent: SimulatedRequest]> => {
+    const gate = gateOf(setting);
+    backend.clear();
+    const response = await fetch(`${gate.url}/v1/completions`, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json" },
+      body: text,
+    });
+    await response.text();
+    return [response, await backend.nextRequest()];
+  };
+
+  test.each(["small caps", "live alias unset"])("is rewritten and has its own length (%s)", async (setting) => {
+    const text = `{"model":"${live}","prompt":"${padding}","max_tokens":99999}`;
+    const [response, request] = await send(setting, text);
+    expect(response.status).toBe(200);
+    const sent = Buffer.from(request.body());
+    expect(sent.toString() === text.replace("99999", setting === "small caps" ? "1" : "16384")).toBe(true);
+    expect(request.header("content-length")).toBe(String(sent.length));
+    expect(request.header("transfer-encoding")).toBeUndefined();
+  });
+
+  test("that needs no rewrite arrives as it is", async () => {
+    const text = `{"model":"${live}","prompt":"${padding}"}`;
+    const [response, request] = await send("rewrite-all", text);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(request.body()).toString() === text).toBe(true);
+  });
+});
+
+describe("a body that is refused", () => {
+  const refused = async (body: string | Uint8Array<ArrayBuffer>, path = "/v1/chat/completions") => {
+    const gate = gateOf("rewrite-all");
+    backend.clear();
+    const response = await fetch(gate.url + path, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json" },
+      body,
+    });
+    const { error } = (await response.json()) as { error?: { type: string; code: string } };
+    return [response.status, error?.type, error?.code, backend.requests().length];
+  };
+  const answer = [400, "invalid_request_error", "invalid_json", 0];
+
+  test("repeats a member more than 64 times", async () => {
+    for (const name of ["model", "max_tokens"]) {
+      expect(await refused(`{${`"${name}":1,`.repeat(65)}"x":1}`)).toEqual(answer);
+      expect(await refused(`{${`"${name}":1,`.repeat(500_000)}"x":1}`)).toEqual(answer);
+    }
+  });
+
+  test("is UTF-16", async () => {
+    expect(await refused(Buffer.from('{"model":"m"}', "utf16le"))).toEqual(answer);
   });
 });
 

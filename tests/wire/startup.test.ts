@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
+import { findFreePort } from "../support/free-port.ts";
+import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 
 describe("the program", () => {
   test("lists every error in its environment and exits with 2", async () => {
@@ -13,7 +16,7 @@ describe("the program", () => {
     expect(stdout).toBe("");
     expect(stderr.trimEnd().split("\n").toSorted()).toEqual([
       'tollgate: PORT: "http" is not allowed; use a whole number from 0 to 65535',
-      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters",
+      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters, 8 of them different",
       'tollgate: TRUST_PROXY: "-1" is not allowed; use a whole number from 0 to 100',
     ]);
   });
@@ -27,6 +30,22 @@ describe("the program", () => {
     expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
     other.close();
   });
+
+  test("creates one database if six processes start on a new folder at one moment", async () => {
+    using folder = createTempFolder();
+    const environment = { DATA_DIR: folder.file("new"), SECRET_KEY: "0123456789abcdef", ADMIN_PASSWORD: "password" };
+    const programs = await Promise.all(Array.from({ length: 6 }, () => startProgram(environment)));
+    const names = await Promise.all(
+      programs.map(async ({ adminUrl }, n) => {
+        const admin = await logIn(adminUrl, "admin", "password");
+        return (await admin.createKey(`key ${n}`)).name;
+      }),
+    );
+    const [first] = programs;
+    const admin = await logIn(first?.adminUrl ?? "", "admin", "password");
+    expect((await admin.listKeys()).map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+    expect(await Promise.all(programs.map((program) => program.stop()))).toEqual([0, 0, 0, 0, 0, 0]);
+  }, 120_000);
 
   test("refuses to start twice on one port", async () => {
     const first = await startProgram();
@@ -76,5 +95,36 @@ describe("the program", () => {
       expect([path, await status(program.adminUrl + path)]).toEqual([path, 404]);
     }
     await program.stop();
+  });
+
+  test("with ADMIN_PORT, serves the console on loopback only, unless ADMIN_HOST is set", async () => {
+    const reaches = (url: string): Promise<boolean> =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      );
+    for (const [adminHost, elsewhere] of [
+      ["", false],
+      ["0.0.0.0", true],
+    ] as const) {
+      const port = String(findFreePort());
+      const program = await startProgram({ HOST: "0.0.0.0", ADMIN_PORT: port, ADMIN_HOST: adminHost });
+      // Another address of this machine.
+      expect(await reaches(`${program.url.replace("127.0.0.1", "127.0.0.2")}/v1/models`)).toBe(true);
+      expect(await reaches(`http://127.0.0.2:${port}/healthz`)).toBe(elsewhere);
+      await program.stop();
+    }
+  });
+
+  test("warns in a line about a variable that looks like a misspelt setting", async () => {
+    const program = await startProgram({ PROXY_UPSTRAEM_URL: "http://127.0.0.1:1", HTTPS_PROXY: "http://p" });
+    await program.stop();
+    const warnings = program
+      .stdout()
+      .split("\n")
+      .filter((line) => line.includes('"warn"'));
+    expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { variable: "PROXY_UPSTRAEM_URL", setting: "PROXY_UPSTREAM_URL" },
+    ]);
   });
 });

@@ -44,7 +44,7 @@ describe("before its response", () => {
     ["close-before-head", { cause: "ECONNRESET" }],
     ["garbage", { cause: "not_http" }],
     ["reset-after-head; body=1000", { cause: "ECONNRESET", receivedBytes: 0 }],
-    ["wrong-length=100; body=1000; gap=30ms@1", { cause: "ECONNRESET", receivedBytes: 1000 }],
+    ["wrong-length=100; body=1000; gap=300ms@1", { cause: "ECONNRESET", receivedBytes: 1000 }],
     ["status=999", { cause: "not_http" }],
     ["status=99", { cause: "not_http" }],
     ["half-head; close-before-head", { cause: "ECONNRESET" }],
@@ -134,7 +134,7 @@ describe("inside its response", () => {
       async (script) => {
         const before = await gate.readKey();
         // Paced: Bun drops bytes that arrive together with the break (1.4.5).
-        const client = await post(path, `gap=30ms@1; ${script}`, bodies[path]);
+        const client = await post(path, `gap=300ms@1; ${script}`, bodies[path]);
         expect((await client.head()).status).toBe(200);
         expect(await client.ended()).not.toBe("complete");
         const events = (await client.text()).split("\n\n").filter((event) => event.trim() !== "");
@@ -181,7 +181,7 @@ describe("inside its response", () => {
   });
 
   test("a failure is logged with the key's id and never the key", async () => {
-    const client = await post("/v1/chat/completions?secret=1", "gap=30ms@1; die@2", bodies["/v1/chat/completions"]);
+    const client = await post("/v1/chat/completions?secret=1", "gap=300ms@1; die@2", bodies["/v1/chat/completions"]);
     await client.ended();
     const entry = await gate.waitForLog(
       ({ path, outcome }) => path === "/v1/chat/completions" && outcome === "upstream_failed",

@@ -1,3 +1,4 @@
+import { createNesting, enter, isInObject, type Nesting } from "./nesting.ts";
 import { createSlot, type JsonSlot } from "./slots.ts";
 import {
   braceClose,
@@ -29,10 +30,8 @@ export interface JsonScan {
   at: number;
   /** What the next byte has to be part of. */
   expected: Expected;
-  /** How many containers are open, watched or not. */
-  depth: number;
-  /** One bit for each open container: set for an object. */
-  objects: Uint32Array;
+  /** The open containers, watched or not. */
+  readonly nesting: Nesting;
   /** The document and the open containers that are watched, which are the outermost ones. */
   readonly watched: JsonSlot[];
   /** Where the last name started. */
@@ -41,6 +40,7 @@ export interface JsonScan {
   numberState: number;
 }
 
+/** The values of `expected`. The last three continue a token that was interrupted. */
 const value = 0;
 const valueOrEnd = 1;
 const name = 2;
@@ -63,8 +63,7 @@ export function startScan(bytes: Uint8Array, root: JsonSlot): JsonScan {
     // llama.cpp and Python skip a byte order mark.
     at: startsWith(bytes, 0, "\u00ef\u00bb\u00bf") ? 3 : 0,
     expected: value,
-    depth: 0,
-    objects: new Uint32Array(4),
+    nesting: createNesting(),
     watched: [document],
     nameStart: 0,
     numberState: 0,
@@ -80,7 +79,8 @@ export function continueScan(scan: JsonScan, limit: number): void {
 
 /** Whether what was read is a JSON text. To be called once all of it was. */
 export function isComplete(scan: JsonScan): boolean {
-  if (scan.expected === restOfNumber && scan.depth === 0 && isCompleteNumber(scan.numberState)) endValue(scan, scan.at);
+  if (scan.expected === restOfNumber && scan.nesting.depth === 0 && isCompleteNumber(scan.numberState))
+    endValue(scan, scan.at);
   return scan.at === scan.bytes.length && scan.expected === nothing;
 }
 
@@ -121,7 +121,7 @@ function readRest(scan: JsonScan, at: number, limit: number): number {
 }
 
 function readSeparator(scan: JsonScan, at: number, byte: number): number {
-  const inObject = isInObject(scan);
+  const inObject = isInObject(scan.nesting);
   if (byte === comma) {
     scan.expected = inObject ? name : value;
     return at + 1;
@@ -182,8 +182,7 @@ function beginValue(scan: JsonScan, at: number): JsonSlot | undefined {
 
 function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undefined, kind: "object" | "array"): number {
   const isObject = kind === "object";
-  scan.depth += 1;
-  setInObject(scan, isObject);
+  enter(scan.nesting, isObject);
   if (slot !== undefined) {
     slot.kind = kind;
     slot.current = isObject ? undefined : slot.element;
@@ -195,7 +194,7 @@ function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undefined, k
 
 function closeContainer(scan: JsonScan, at: number): number {
   if (findWatched(scan) !== undefined) scan.watched.pop();
-  scan.depth -= 1;
+  scan.nesting.depth -= 1;
   return endValue(scan, at + 1);
 }
 
@@ -235,7 +234,7 @@ function readString(scan: JsonScan, from: number, limit: number): number {
 
 /** @param end after the value */
 function endValue(scan: JsonScan, end: number): number {
-  scan.expected = scan.depth === 0 ? nothing : commaOrEnd;
+  scan.expected = scan.nesting.depth === 0 ? nothing : commaOrEnd;
   const parent = findWatched(scan);
   if (parent === undefined) return end;
   parent.tail = end;
@@ -248,23 +247,6 @@ function endValue(scan: JsonScan, end: number): number {
 }
 
 /** The innermost open container, if it is watched. */
-function findWatched({ watched, depth }: JsonScan): JsonSlot | undefined {
+function findWatched({ watched, nesting: { depth } }: JsonScan): JsonSlot | undefined {
   return depth === watched.length - 1 ? watched[depth] : undefined;
-}
-
-function isInObject({ objects, depth }: JsonScan): boolean {
-  return (((objects[depth >>> 5] ?? 0) >>> (depth & 31)) & 1) === 1;
-}
-
-function setInObject(scan: JsonScan, isObject: boolean): void {
-  const { depth } = scan;
-  const word = depth >>> 5;
-  if (word === scan.objects.length) {
-    const larger = new Uint32Array(word * 2);
-    larger.set(scan.objects);
-    scan.objects = larger;
-  }
-  const bit = 1 << (depth & 31);
-  const others = (scan.objects[word] ?? 0) & ~bit;
-  scan.objects[word] = isObject ? others | bit : others;
 }

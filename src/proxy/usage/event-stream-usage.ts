@@ -1,6 +1,7 @@
 import { noUsage, type Usage } from "../../domain.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import { createJsonUsageParser, type JsonUsageParser, mayHoldUsage, mentionsUsage } from "./json-usage.ts";
+import { findResponseId } from "./response-id.ts";
 import { readEventUsage, type StreamUsage } from "./token-counts.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
@@ -14,7 +15,8 @@ export interface EventStreamUsageParser {
 
 const lineFeed = 0x0a;
 
-export function createEventStreamUsageParser(): EventStreamUsageParser {
+/** @param onResponseId called with the id of the response that an event with usage names */
+export function createEventStreamUsageParser(onResponseId: (id: string | undefined) => void): EventStreamUsageParser {
   let usage: StreamUsage = { ...noUsage, outputIsOpening: false };
   /** The current event's data as long as it is a single piece, as nearly all are. Most are never parsed. */
   let onlyPiece: Uint8Array | undefined;
@@ -31,7 +33,10 @@ export function createEventStreamUsageParser(): EventStreamUsageParser {
     },
     dispatch() {
       if (json === undefined && onlyPiece !== undefined && mayHoldUsage(onlyPiece)) json = parserOf(onlyPiece);
-      if (json !== undefined) usage = readEventUsage(json.document(), usage);
+      if (json !== undefined) {
+        usage = readEventUsage(json.document(), usage);
+        onResponseId(findResponseId(json.document()));
+      }
       onlyPiece = undefined;
       json = undefined;
     },

@@ -12,18 +12,21 @@ export interface JsonUsageParser {
   document(): unknown;
 }
 
-/** The members of an object that are followed; a count is a number at the end of the path. */
-type Shape = ReadonlyMap<string, Shape | "count">;
+/** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
+type Shape = ReadonlyMap<string, Shape | "count" | "id">;
 
 const countNames = [...tokenCountNames.inputTokens, ...tokenCountNames.outputTokens];
 const usageShape: Shape = new Map(countNames.map((name) => [name, "count"]));
-const documentShape: Shape = new Map([
+const holderShape: Shape = new Map<string, Shape | "id">([
+  ["id", "id"],
   ["usage", usageShape],
-  ...usageHolders.map((holder) => [holder, new Map([["usage", usageShape]])] as const),
 ]);
+const documentShape: Shape = new Map([...holderShape, ...usageHolders.map((holder) => [holder, holderShape] as const)]);
 
 /** The longest name that is followed, with every letter written as `\u0070`. */
 const maxNameLength = 6 * Math.max(...countNames.map((name) => name.length));
+/** The longest id that is kept, with escapes. */
+const maxIdLength = 6 * 512;
 /** No valid count is longer. */
 const maxNumberLength = 64;
 
@@ -39,8 +42,9 @@ export function createJsonUsageParser(): JsonUsageParser {
   const document = createFollowedDocument();
   const skipper = createJsonSkipper();
   const nameEnd = createStringEnd();
-  /** The letters of a name or number whose end has not arrived. */
+  /** The letters of a name, id or number whose end has not arrived. */
   let partial = "";
+  const idEnd = createStringEnd();
   /** Reads the next token and sets the step after it. @returns where the next step starts */
   let step = readValue;
 
@@ -53,7 +57,12 @@ export function createJsonUsageParser(): JsonUsageParser {
       step = readMember;
       return at + 1;
     }
-    document.setCount(null);
+    document.setValue(null);
+    if (byte === quote && document.isAtId()) {
+      partial = "";
+      step = readId;
+      return at + 1;
+    }
     if (skipper.open(byte)) return endValue(at + 1);
     partial = "";
     step = readNumber;
@@ -86,6 +95,14 @@ export function createJsonUsageParser(): JsonUsageParser {
     return end + 1;
   }
 
+  function readId(bytes: Uint8Array, at: number): number {
+    const end = idEnd.find(bytes, at);
+    if (partial.length <= maxIdLength) partial += latin1(bytes, at, end);
+    if (end === bytes.length) return end;
+    if (partial.length <= maxIdLength) document.setValue(parse(`"${partial}"`));
+    return endValue(end + 1);
+  }
+
   /** Also reads true, false and null, which are not counts. */
   function readNumber(bytes: Uint8Array, from: number): number {
     const isCount = document.isAtCount();
@@ -93,7 +110,7 @@ export function createJsonUsageParser(): JsonUsageParser {
     while (end < bytes.length && !endsNumber(bytes[end])) end++;
     if (isCount && partial.length <= maxNumberLength) partial += latin1(bytes, from, end);
     if (end === bytes.length) return end;
-    if (isCount) document.setCount(parseNumber(partial));
+    if (isCount) document.setValue(parseNumber(partial));
     return endValue(end);
   }
 
@@ -116,8 +133,9 @@ interface FollowedDocument {
   /** Whether an object is open that is followed. */
   isOpen(): boolean;
   isAtCount(): boolean;
+  isAtId(): boolean;
   /** The value of the current member, if that is followed. */
-  setCount(count: unknown): void;
+  setValue(value: unknown): void;
   value(): unknown;
 }
 
@@ -139,7 +157,7 @@ function createFollowedDocument(): FollowedDocument {
     },
     openObject() {
       const shape = parent.shape.get(name);
-      if (shape === undefined || shape === "count") return false;
+      if (typeof shape !== "object") return false;
       const object: FollowedObject = { shape, members: {} };
       parent.members[name] = object.members;
       outer.push(parent);
@@ -151,9 +169,10 @@ function createFollowedDocument(): FollowedDocument {
     },
     isOpen: () => parent !== root,
     isAtCount: () => parent.shape.get(name) === "count",
-    setCount(count) {
+    isAtId: () => parent.shape.get(name) === "id",
+    setValue(value) {
       // If a name comes twice, the last one counts, whatever its value.
-      if (parent.shape.has(name)) parent.members[name] = count;
+      if (parent.shape.has(name)) parent.members[name] = value;
     },
     value: () => root.members.document,
   };

@@ -3,7 +3,13 @@ import { skipLeading } from "../json/bytes.ts";
 import { createDecompressor } from "./decompress.ts";
 import { createEventStreamUsageParser } from "./event-stream-usage.ts";
 import { createJsonUsageParser } from "./json-usage.ts";
+import { findResponseId } from "./response-id.ts";
 import { readUsage } from "./token-counts.ts";
+
+/** Called with the id under which the backend stores the response, as soon as it is known; may be called again. */
+export type OnResponseId = (id: string | undefined) => void;
+
+const ignoreId: OnResponseId = () => undefined;
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
 export interface UsageReader {
@@ -27,8 +33,8 @@ export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
-export function createUsageReader(headers: BodyHeaders): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType));
+export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
   const encoding = encodingName(headers.contentEncoding);
   if (reader === undefined || encoding === "identity") return reader ?? noUsageReader;
   return findDecompressingReader(encoding, reader) ?? noUsageReader;
@@ -48,11 +54,14 @@ function findDecompressingReader(encoding: string, reader: UsageReader): UsageRe
  * The usage of a whole response. The runtime parses a short JSON text in a tenth of the time that our own parser takes,
  * which is for what is long, arrives in pieces or is compressed.
  */
-export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders): Promise<Usage> {
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
   const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
   const document = isShortJson ? findJson(bytes) : undefined;
-  if (document !== undefined) return readUsage(document, noUsage);
-  const reader = createUsageReader(headers);
+  if (document !== undefined) {
+    onResponseId(findResponseId(document));
+    return readUsage(document, noUsage);
+  }
+  const reader = createUsageReader(headers, onResponseId);
   void reader.push(bytes);
   return reader.end();
 }
@@ -72,25 +81,26 @@ function findJson(bytes: Uint8Array): unknown {
   }
 }
 
-const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
+/** For responses without usage, or whose tokens do not count. */
+export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
-function createPlainReader(type: string): UsageReader | undefined {
-  if (type === "text/event-stream") return createEventStreamReader();
-  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader();
+function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
+  if (type === "text/event-stream") return createEventStreamReader(onResponseId);
+  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader(onResponseId);
   // What small servers send if they set no type.
-  if (type === "" || type === "text/plain") return createSniffingReader();
+  if (type === "" || type === "text/plain") return createSniffingReader(onResponseId);
   return undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
-function createSniffingReader(): UsageReader {
+function createSniffingReader(onResponseId: OnResponseId): UsageReader {
   let reader: UsageReader | undefined;
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
       const first = chunk[skipLeading(chunk, 0)];
       if (first === undefined) return undefined;
-      reader = first === openBrace ? createJsonReader() : createEventStreamReader();
+      reader = first === openBrace ? createJsonReader(onResponseId) : createEventStreamReader(onResponseId);
       return reader.push(chunk);
     },
     seen: () => reader?.seen() ?? noUsage,
@@ -100,7 +110,7 @@ function createSniffingReader(): UsageReader {
 
 const openBrace = 0x7b;
 
-function createJsonReader(): UsageReader {
+function createJsonReader(onResponseId: OnResponseId): UsageReader {
   const parser = createJsonUsageParser();
   return {
     push(chunk) {
@@ -108,12 +118,15 @@ function createJsonReader(): UsageReader {
       return undefined;
     },
     seen: () => noUsage,
-    end: () => readUsage(parser.document(), noUsage),
+    end() {
+      onResponseId(findResponseId(parser.document()));
+      return readUsage(parser.document(), noUsage);
+    },
   };
 }
 
-function createEventStreamReader(): UsageReader {
-  const parser = createEventStreamUsageParser();
+function createEventStreamReader(onResponseId: OnResponseId): UsageReader {
+  const parser = createEventStreamUsageParser(onResponseId);
   return {
     push(chunk) {
       parser.push(chunk);

@@ -53,10 +53,13 @@ function readCounts(counts: unknown, seen: Usage): Usage {
   };
 }
 
+/** No response has more tokens. */
+const maxCount = 1_000_000_000;
+
 function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
   for (const name of names) {
     const count = counts[name];
-    if (typeof count === "number" && Number.isSafeInteger(count) && count > 0) return count;
+    if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;
   }
   return undefined;
 }

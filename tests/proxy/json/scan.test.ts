@@ -155,8 +155,8 @@ describe("a hundred thousand levels are scanned without recursion", () => {
     const bytes = Buffer.alloc(1_000_000, "[");
     const started = startScan(bytes, createSlot());
     continueScan(started, bytes.length);
-    expect(started.depth).toBe(1_000_000);
-    expect(started.objects.byteLength).toBeLessThan(1_000_000 / 4);
+    expect(started.nesting.depth).toBe(1_000_000);
+    expect(started.nesting.objects.byteLength).toBeLessThan(1_000_000 / 4);
     expect(started.watched.length).toBe(2);
   });
 });
