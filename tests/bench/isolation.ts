@@ -3,9 +3,9 @@
  * slows all of them alike. Usage: `bun tests/bench/isolation.ts [seconds] [rounds] [connections]`
  */
 import { join } from "node:path";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
-import { markdownTable } from "./report.ts";
+import { markdownTable } from "./table.ts";
 
 const [seconds = "5", rounds = "3", connections = "2000"] = process.argv.slice(2);
 const completionsPerSecond = 20;
@@ -13,7 +13,7 @@ const completionsPerSecond = 20;
 const gpus = { gpus: [{ gpu_id: 0, name: "GPU", power_draw_w: 300 }] };
 const chat = { model: "m", max_tokens: 1, messages: [{ role: "user", content: "Hi" }] };
 /** The first one is what the others are compared with. */
-const floods: readonly [name: string, path: string, key: (gate: GateProgram) => string, body: object][] = [
+const floods: readonly [name: string, path: string, key: (gate: ProgramWithKey) => string, body: object][] = [
   ["wrong keys", "/v1/chat/completions", () => "wrong", chat],
   ["refused logins", "/api/login", () => "", { username: "admin", password: "wrong" }],
   ["GPU posts", "/api/gpu-stats", ({ key }) => key, gpus],
@@ -28,7 +28,7 @@ function startLoad(spec: LoadSpec): Promise<LoadResult> {
   return new Response(child.stdout).json() as Promise<LoadResult>;
 }
 
-const specOf = (gate: GateProgram, fields: Partial<LoadSpec>): LoadSpec => ({
+const specOf = (gate: ProgramWithKey, fields: Partial<LoadSpec>): LoadSpec => ({
   port: Number(new URL(gate.url).port),
   path: "/v1/chat/completions",
   headers: [],
@@ -42,7 +42,7 @@ const specOf = (gate: GateProgram, fields: Partial<LoadSpec>): LoadSpec => ({
   ...fields,
 });
 
-async function measure(gate: GateProgram, [, path, key, body]: (typeof floods)[number]) {
+async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods)[number]) {
   const flood = startLoad(
     specOf(gate, {
       path,
@@ -62,7 +62,7 @@ async function measure(gate: GateProgram, [, path, key, body]: (typeof floods)[n
 const backend = Bun.spawn([process.execPath, join(import.meta.dir, "simulator.ts")], { stdout: "pipe" });
 const { value } = await backend.stdout.getReader().read();
 const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string };
-const gate = await startGateProgram(url, { LOG_LEVEL: "warn" });
+const gate = await startProgramWithKey(url, { LOG_LEVEL: "warn" });
 await startLoad(specOf(gate, {}));
 
 const results = floods.map(() => [] as Awaited<ReturnType<typeof measure>>[]);
