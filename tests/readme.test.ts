@@ -4,7 +4,7 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
-import { createGpuHost, csvOfTwo } from "./gpu-agent/gpu-host.ts";
+import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
@@ -91,7 +91,7 @@ describe("the README's command lines", () => {
     "sudo systemctl enable --now tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "sudo journalctl -u tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key": async () => {
-      await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+      await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
       const line = "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key --once";
       const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
       await runs(line, places, host.env);
