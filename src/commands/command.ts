@@ -6,7 +6,7 @@ export interface CommandIo {
   stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream;
-  /** Aborts on the first SIGTERM or SIGINT; a second one exits immediately. */
+  /** Aborts on the first SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT exits immediately. */
   signal: AbortSignal;
 }
 

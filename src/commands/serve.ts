@@ -27,9 +27,9 @@ or lines of a .env file in the working folder. The most important:
                        SECRET_KEY, with the same value for all instances
   ADMIN_PASSWORD       password of the console; by default the first start generates and prints one
 
-The README lists all settings. SIGTERM or SIGINT stops the server after all running responses have
-ended, but no later than SHUTDOWN_GRACE seconds; a second signal, at least one second later, stops it
-immediately.
+The README lists all settings. SIGTERM, SIGINT or SIGHUP stops the server after all running responses
+have ended, but no later than SHUTDOWN_GRACE seconds; a second SIGTERM or SIGINT, at least one second
+later, stops it immediately.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
