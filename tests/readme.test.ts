@@ -135,6 +135,28 @@ describe("the README's deployment", () => {
     expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
     expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
     expect(unit).toContain("StateDirectory=tollgate\n");
+    expect(unit).toContain("Restart=always\n");
+  });
+
+  const analyze = Bun.which("systemd-analyze");
+  test.skipIf(analyze === null)(
+    "has a unit that systemd understands, and whose exposure it rates below 2 of 10",
+    async () => {
+      using folder = createTempFolder();
+      const file = folder.file("tollgate.service");
+      // Its program is not installed on the machine of the tests.
+      await Bun.write(file, unit.replace("/usr/local/bin/tollgate serve", "/bin/true"));
+      const run = (...args: string[]) => Bun.spawnSync([analyze ?? "", ...args, "--no-pager", file]);
+      const verified = run("verify", "--recursive-errors=no");
+      expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
+      const [, level = ""] =
+        /exposure level .*: ([\d.]+)/.exec(run("security", "--offline=true").stdout.toString()) ?? [];
+      expect(Number(level)).toBeWithin(0.1, 2);
+    },
+  );
+
+  test("has a unit that lets the JIT compiler work", () => {
+    expect(unit).not.toContain("MemoryDenyWriteExecute");
   });
 
   test("has settings for several instances that the program accepts", () => {
