@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { AdminSetupError } from "../admin/bootstrap.ts";
@@ -5,7 +6,7 @@ import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
-import { createLog, type LogOptions } from "../log/log.ts";
+import { createLog, type Log, type LogOptions } from "../log/log.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server.ts";
@@ -63,6 +64,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
+  warnOfOpenFolder(config, log);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
@@ -75,10 +77,27 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const always = parent === undefined ? {} : { pid: process.pid };
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
+  // With several processes their parent has warned.
+  if (parent === undefined) warnOfOpenFolder(config, log);
   try {
     return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
   } catch (error) {
     throw toCommandError(error, config);
+  }
+}
+
+/** An existing folder keeps its mode; a new one is only for its owner. */
+function warnOfOpenFolder({ dataDir, databaseUrl }: Config, log: Log): void {
+  if (databaseUrl !== undefined || !isWritableByAll(dataDir)) return;
+  log.warn("Every user of this host can write to DATA_DIR and replace the database", { dataDir });
+}
+
+function isWritableByAll(folder: string): boolean {
+  try {
+    return (statSync(folder).mode & 0o002) !== 0;
+  } catch {
+    // Missing, or opening the database reports the reason.
+    return false;
   }
 }
 

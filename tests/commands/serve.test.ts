@@ -11,6 +11,12 @@ function expectOneLine({ status, stderr }: FinishedProgram, line: string): void 
   expect(status).toBe(1);
 }
 
+const linesOf = (text: string): Record<string, unknown>[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
 describe("the first start", () => {
   test.each(["json", "pretty"])("prints the generated password once, with a log in %s format", async (format) => {
     using folder = createTempFolder();
@@ -48,6 +54,27 @@ describe("the first start", () => {
     for (const name of ["secret_key", "tollgate.db"]) {
       expect(statSync(folder.file(`a/b/${name}`)).mode & 0o777).toBe(0o600);
     }
+  });
+});
+
+describe("a data folder that every user can write to", () => {
+  test.each(["1", "2"])("is logged once as a warning with PROCESSES=%s", async (processes) => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o777);
+    const program = await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password", PROCESSES: processes });
+    await program.stop();
+    const warnings = linesOf(program.stdout()).filter(({ level }) => level === "warn");
+    expect(warnings).toMatchObject([
+      { message: "Every user of this host can write to DATA_DIR and replace the database", dataDir: folder.path },
+    ]);
+  });
+
+  test("is not logged if only its owner can write", async () => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o755);
+    const program = await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password" });
+    await program.stop();
+    expect(linesOf(program.stdout()).filter(({ level }) => level === "warn")).toEqual([]);
   });
 });
 
