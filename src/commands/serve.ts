@@ -1,3 +1,4 @@
+import { lookup } from "node:dns/promises";
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -68,7 +69,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
-    throw toCommandError(error, config);
+    throw await toCommandError(error, config);
   }
 }
 
@@ -82,7 +83,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   try {
     return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
   } catch (error) {
-    throw toCommandError(error, config);
+    throw await toCommandError(error, config);
   }
 }
 
@@ -106,13 +107,28 @@ function logOptions(config: Config, io: CommandIo): LogOptions {
 }
 
 /** @returns any other error as it is */
-function toCommandError(error: unknown, config: Config): unknown {
-  if (error instanceof ListenError) return new CommandError(error.message, 1, { cause: error });
+async function toCommandError(error: unknown, config: Config): Promise<unknown> {
+  if (error instanceof ListenError) return listenCommandError(error, config);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
     return new CommandError(`${storageName(config)}: ${error.message}`);
   }
   return error;
 }
+
+/** Bun reports a name that does not resolve as a port in use (1.4.5). */
+async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
+  const variable = error.host === config.host ? "HOST" : "ADMIN_HOST";
+  const problem = (await resolves(error.host))
+    ? error.message
+    : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
+  return new CommandError(problem, 1, { cause: error });
+}
+
+const resolves = (host: string): Promise<boolean> =>
+  lookup(host).then(
+    () => true,
+    () => false,
+  );
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));

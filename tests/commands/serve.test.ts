@@ -57,6 +57,15 @@ describe("the first start", () => {
   });
 });
 
+test.each(["1", "2"])("reports a HOST that does not resolve in one line with PROCESSES=%s", async (processes) => {
+  const environment = { HOST: "no-such-host.invalid", PORT: "0", PROCESSES: processes };
+  const finished = await runProgram(["serve"], environment);
+  expectOneLine(
+    finished,
+    'HOST: "no-such-host.invalid" does not resolve; use an address of this machine, or a name of one',
+  );
+});
+
 describe("a data folder that every user can write to", () => {
   test.each(["1", "2"])("is logged once as a warning with PROCESSES=%s", async (processes) => {
     using folder = createTempFolder();
