@@ -67,6 +67,7 @@ describe("the README's command lines", () => {
     line: string,
     replacements: Record<string, string>,
     environment: Record<string, string> = {},
+    stdin = "",
   ): Promise<void> {
     using folder = createTempFolder();
     await Bun.write(folder.file("key"), key);
@@ -75,11 +76,12 @@ describe("the README's command lines", () => {
       expect(command).toContain(name);
       command = command.replace(name, value.replace("FOLDER", folder.path));
     }
-    const { status, stderr } = await runProgram(command.split(" "), { DATA_DIR: program.dataDir, ...environment });
+    const settings = { DATA_DIR: program.dataDir, ...environment };
+    const { status, stderr } = await runProgram(command.split(" "), settings, { stdin });
     expect({ line, status, stderr }).toMatchObject({ line, status: 0 });
   }
 
-  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to postgres://tollgate:password@db.internal/tollgate";
+  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to --url-stdin";
   /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
@@ -106,7 +108,7 @@ describe("the README's command lines", () => {
     [moveTo]: async () => {
       if (whyNoPostgres === undefined) {
         const database = await (await sharedPostgres()).createDatabase();
-        await runs(moveTo, { "postgres://tollgate:password@db.internal/tollgate": database });
+        await runs(moveTo, {}, {}, `${database}\n`);
       }
     },
   };
