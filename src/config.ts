@@ -71,6 +71,19 @@ function isOrigin(given: string): boolean {
 }
 
 const visibleAscii = "^[\\x21-\\x7e]+$";
+const hostPattern = "^[^\\s/]+$";
+
+/** A secret that a person may have chosen. */
+const chosenSecret = (options: { minLength: number; minDifferent: number }, allowed: string) => ({
+  schema: Type.Optional(Type.String()),
+  read: (value: string) => {
+    const characters = Array.from(value);
+    const isEnough = characters.length >= options.minLength && new Set(characters).size >= options.minDifferent;
+    return isEnough ? value : invalid;
+  },
+  allowed,
+  secret: true,
+});
 
 const variables = {
   PROXY_UPSTREAM_URL: {
@@ -104,9 +117,10 @@ const variables = {
   MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
   MAX_BODY_BYTES: integer({ minimum: 1024, maximum: 1024 ** 3, default: 64 * 1024 ** 2 }),
   MAX_HELD_BYTES: integer({ minimum: 4096, maximum: 2 ** 40, default: 1024 ** 3 }),
-  HOST: text(Type.String({ default: "127.0.0.1", pattern: "^[^\\s/]+$" }), "an address or name to listen on"),
+  HOST: text(Type.String({ default: "127.0.0.1", pattern: hostPattern }), "an address or name to listen on"),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
+  ADMIN_HOST: text(Type.Optional(Type.String({ pattern: hostPattern })), "an address or name to listen on"),
   DATA_DIR: text(Type.String({ default: "./data" }), "a folder"),
   DATABASE_URL: {
     ...text(Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })), "a postgres:// address"),
@@ -119,8 +133,8 @@ const variables = {
     allowed: "auto or a whole number from 1 to 256",
   },
   ADMIN_USERNAME: text(Type.String({ default: "admin" }), "a user name"),
-  ADMIN_PASSWORD: { ...text(Type.Optional(Type.String()), "a password"), secret: true },
-  SECRET_KEY: { ...text(Type.Optional(Type.String({ minLength: 16 })), "at least 16 characters"), secret: true },
+  ADMIN_PASSWORD: chosenSecret({ minLength: 8, minDifferent: 1 }, "at least 8 characters"),
+  SECRET_KEY: chosenSecret({ minLength: 16, minDifferent: 8 }, "at least 16 characters, 8 of them different"),
   TRUST_PROXY: integer({ minimum: 0, maximum: 100, default: 0 }),
   METRICS_TOKEN: {
     ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
@@ -184,6 +198,9 @@ function contradictions(settings: Settings): string[] {
   if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0 && settings.ADMIN_PORT === settings.PORT) {
     problems.push(`ADMIN_PORT: "${settings.ADMIN_PORT}" is not allowed; use another port than PORT, or leave it unset`);
   }
+  if (settings.ADMIN_HOST !== undefined && settings.ADMIN_PORT === undefined) {
+    problems.push("ADMIN_HOST: has no effect without ADMIN_PORT; set both or neither");
+  }
   if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
     problems.push(
       "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
@@ -194,6 +211,12 @@ function contradictions(settings: Settings): string[] {
   }
   return problems;
 }
+
+/** An admin side with a port of its own is reachable from other machines only if the operator says so. */
+const defaultAdminHost = ({ HOST, ADMIN_PORT }: Settings): string =>
+  ADMIN_PORT === undefined || isLoopback(HOST) ? HOST : "127.0.0.1";
+
+const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Config is the type of its result
 function configFrom(settings: Settings, terminal: boolean) {
@@ -224,6 +247,8 @@ function configFrom(settings: Settings, terminal: boolean) {
     host: settings.HOST,
     port: settings.PORT,
     adminPort: settings.ADMIN_PORT,
+    /** The same as `host` if both sides share a port. */
+    adminHost: settings.ADMIN_HOST ?? defaultAdminHost(settings),
     dataDir: settings.DATA_DIR,
     databaseUrl: settings.DATABASE_URL,
     processes: settings.PROCESSES,

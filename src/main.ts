@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { raiseFetchLimit } from "./runtime/fetch-limit.ts";
+import { ignoresHangup } from "./commands/hangup.ts";
 
 raiseFetchLimit();
 
@@ -16,15 +16,6 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 }
 // A terminal that closes may send it more than once, so a second one does not end the process.
 if (!ignoresHangup()) process.on("SIGHUP", () => stop.abort());
-
-/** `nohup` starts a process this way; a handler would undo it. proc_pid_status(5): SIGHUP is the lowest bit. */
-function ignoresHangup(): boolean {
-  try {
-    return /^SigIgn:\s.*[13579bdf]$/m.test(readFileSync("/proc/self/status", "utf8"));
-  } catch {
-    return false;
-  }
-}
 
 // Imported here, because code before raiseFetchLimit runs twice.
 const { runCommand } = await import("./commands/commands.ts");

@@ -10,10 +10,14 @@ import { type Connections, createConnections, type Listener, listen } from "./ru
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
-import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
+import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
 import type { RequestObserver } from "./domain.ts";
+import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -103,6 +107,21 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
+/** How long the backend may take to respond before a warning is logged. */
+const firstProbeMs = 10_000;
+
+/** Logs what would otherwise show only with the first requests or under load. */
+export async function warnAtStart(config: Config, log: Log, signal: AbortSignal): Promise<void> {
+  warnOfLowDescriptorLimit(log);
+  const { baseUrl } = config.upstream;
+  try {
+    await probeUpstream(config.upstream, AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]));
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn("Backend does not respond; requests fail until it does", { backend: baseUrl, cause: causeOf(error) });
+  }
+}
+
 interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
@@ -125,8 +144,8 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const shared = { host: config.host, shared: parts.shareStats !== undefined, internalError };
-  const atProxyPort = { ...shared, port: config.port, connections };
+  const shared = { shared: parts.shareStats !== undefined, internalError };
+  const atProxyPort = { ...shared, host: config.host, port: config.port, connections };
   if (config.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
@@ -134,7 +153,8 @@ async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> 
   }
   const adminConnections = createConnections();
   const adminApp = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
-  const admin = listen({ ...shared, port: config.adminPort, connections: adminConnections, fetch: adminApp.fetch });
+  const atAdminPort = { ...shared, host: config.adminHost, port: config.adminPort, connections: adminConnections };
+  const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
     return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
   } catch (error) {
@@ -147,6 +167,7 @@ const internalError = (): Response => errorResponse("internal");
 
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
+  const address = addressOf(baseUrl);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config,
@@ -160,12 +181,20 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     forward: createForward({
       baseUrl,
       fetch,
-      connectTimeout: createConnectTimeout(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      connectTimeout: createConnectTimeout({
+        connect: connectTo(address),
+        countConnecting: () => countConnecting(address.port),
+        limitMs: connectTimeoutMs,
+        monotonic,
+      }),
       startReadTimeout,
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(parts.inFlight, observePerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
+    observer: observeAll(
+      parts.inFlight,
+      observePerTick(observeAll(parts.metrics, createRequestLog(parts.log), createDescriptorLog(parts.log, monotonic))),
+    ),
     peerAddress: connections.peerAddress,
     clientAddress: clientAddressOf(config),
     heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
@@ -198,7 +227,8 @@ async function adminDepsOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
-    probeUpstream: probeOf(config.upstream),
+    // A backend that refuses the request is up.
+    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
   };
 }
 
@@ -209,16 +239,6 @@ function clientAddressOf({ trustProxy }: Config) {
       socketAddress: peerAddress,
       trustedHops: trustProxy,
     });
-}
-
-/** The backend answers when it answers anything at all to the cheapest question there is. */
-function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstream"] {
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return async (signal) => {
-    const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
-    await response.body?.cancel();
-    return { ok: response.status < 500 };
-  };
 }
 
 async function drain(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {

@@ -84,6 +84,7 @@ describe("readConfig", () => {
     ["PROXY_UPSTREAM_URL", "ftp://x"],
     ["PROXY_UPSTREAM_URL", "localhost:8000"],
     ["PROXY_UPSTREAM_URL", "http://x/?a=1"],
+    ["PROXY_UPSTREAM_URL", "http://x/#a"],
     ["PROXY_UPSTREAM_API_KEY", "with space"],
     ["PROXY_ALIAS_REWRITE_ALL", "yes"],
     ["PROXY_HAN_GUARD", "1"],
@@ -109,12 +110,15 @@ describe("readConfig", () => {
     ["DATABASE_URL", "mysql://x"],
     ["PROCESSES", "0"],
     ["SECRET_KEY", "fifteen-letters"],
+    ["SECRET_KEY", "x".repeat(64)],
+    ["ADMIN_PASSWORD", "seven77"],
+    ["ADMIN_HOST", "a/b"],
     ["TRUST_PROXY", "true"],
     ["SHUTDOWN_GRACE", "soon"],
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
   ])("rejects %s=%s in one line with its name and the allowed values", (name, value) => {
-    const problems = problemsOf({ [name]: value, ...(name === "DATABASE_URL" && { SECRET_KEY: "x".repeat(16) }) });
+    const problems = problemsOf({ [name]: value, ...(name === "DATABASE_URL" && { SECRET_KEY: "0123456789abcdef" }) });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(`${name}: `);
     expect(problems[0]).toContain("is not allowed; use ");
@@ -133,6 +137,9 @@ describe("readConfig", () => {
     ["TRUST_PROXY", "100", "101"],
     ["SHUTDOWN_GRACE", "0", "Infinity"],
     ["SECRET_KEY", "sixteen-letters!", "sixteen-letters"],
+    ["SECRET_KEY", "0123456701234567", "0123456001234560"],
+    ["ADMIN_PASSWORD", "12345678", "1234567"],
+    ["ADMIN_PASSWORD", "비밀번호여덟글자", "👍👍👍👍👍👍👍"],
     ["PROXY_ALIAS_REWRITE_ALL", "off", " off"],
   ])("%s: accepts %s and rejects %j", (name, last, tooFar) => {
     expect(problemsOf({ [name]: last })).toEqual([]);
@@ -149,12 +156,12 @@ describe("readConfig", () => {
     expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
   });
 
-  test.each(["SECRET_KEY", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL"])(
+  test.each(["SECRET_KEY", "ADMIN_PASSWORD", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL"])(
     "never shows the value of an invalid %s",
     (name) => {
-      const problems = problemsOf({ [name]: "hush hush" });
+      const problems = problemsOf({ [name]: "hu sh" });
       expect(problems.join()).toContain(name);
-      expect(problems.join()).not.toContain("hush");
+      expect(problems.join()).not.toContain("hu sh");
     },
   );
 
@@ -162,6 +169,28 @@ describe("readConfig", () => {
     const problems = problemsOf({ PROXY_UPSTREAM_URL: "http://user:hush@backend" });
     expect(problems).toHaveLength(1);
     expect(problems.join()).not.toContain("hush");
+  });
+
+  test.each([
+    [{}, "127.0.0.1"],
+    [{ HOST: "0.0.0.0" }, "0.0.0.0"],
+    [{ HOST: "0.0.0.0", ADMIN_PORT: "9000" }, "127.0.0.1"],
+    [{ HOST: "gate.internal", ADMIN_PORT: "9000" }, "127.0.0.1"],
+    [{ HOST: "::", ADMIN_PORT: "9000" }, "127.0.0.1"],
+    [{ HOST: "127.0.0.2", ADMIN_PORT: "9000" }, "127.0.0.2"],
+    [{ HOST: "::1", ADMIN_PORT: "9000" }, "::1"],
+    [{ HOST: "localhost", ADMIN_PORT: "9000" }, "localhost"],
+    [{ HOST: "127.0.0.1.example.com", ADMIN_PORT: "9000" }, "127.0.0.1"],
+    [{ ADMIN_HOST: "10.0.0.7", ADMIN_PORT: "9000" }, "10.0.0.7"],
+    [{ ADMIN_HOST: "", ADMIN_PORT: "9000", HOST: "0.0.0.0" }, "127.0.0.1"],
+  ])("with %j, the admin side listens on %s", (environment, host) => {
+    expect(readConfig(environment, false).adminHost).toBe(host);
+  });
+
+  test("rejects ADMIN_HOST without ADMIN_PORT", () => {
+    expect(problemsOf({ ADMIN_HOST: "10.0.0.7" })).toEqual([
+      "ADMIN_HOST: has no effect without ADMIN_PORT; set both or neither",
+    ]);
   });
 
   test("rejects the same port twice, and DATABASE_URL without SECRET_KEY", () => {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
 import { findFreePort } from "./support/free-port.ts";
-import { type GateProgram, startGateProgram } from "./support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "./support/program-with-key.ts";
 import { commandLine } from "./support/program.ts";
 import { connectRaw, type RawClient } from "./support/raw-client.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "./support/poll-until.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-async function stream(program: GateProgram, script: string): Promise<RawClient> {
+async function stream(program: ProgramWithKey, script: string): Promise<RawClient> {
   const client = await program.postStream(script);
   await client.nextEvent();
   return client;
@@ -21,10 +21,10 @@ async function stream(program: GateProgram, script: string): Promise<RawClient> 
 
 describe("SIGHUP", () => {
   test.each(["1", "2"])("drains like SIGTERM with PROCESSES=%s, also if it arrives twice", async (processes) => {
-    const program = await startGateProgram(backend.url, { PROCESSES: processes });
+    const program = await startProgramWithKey(backend.url, { PROCESSES: processes });
     const client = await stream(program, "gap=1500ms@3");
     void program.stop("SIGHUP");
-    await until(() =>
+    await pollUntil(() =>
       connectRaw(program.url).then(
         (other) => other.close(),
         () => true,
@@ -48,7 +48,7 @@ describe("SIGHUP", () => {
       const headers = { connection: "close" };
       return (await fetch(`http://127.0.0.1:${port}/healthz`, { headers }).catch(() => undefined))?.ok === true;
     };
-    await until(isUp);
+    await pollUntil(isUp);
     child.kill("SIGHUP");
     for (let time = 0; time < 5; time++) expect(await isUp()).toBeTrue();
     child.kill("SIGTERM");

@@ -11,7 +11,7 @@ import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
 import { type Program, runProgram, startProgram } from "./support/program.ts";
 import { readme, readmeBlocks } from "./support/readme.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "./support/poll-until.ts";
 
 /** `NAME=value` lines. */
 const assignments = (text: string): Record<string, string> =>
@@ -44,6 +44,7 @@ const withoutDefault = [
   "PROXY_FAMILY_MODEL",
   "PROXY_CORS_ORIGINS",
   "ADMIN_PORT",
+  "ADMIN_HOST",
   "DATABASE_URL",
   "ADMIN_PASSWORD",
   "SECRET_KEY",
@@ -165,7 +166,7 @@ describe("the README's deployment", () => {
     expect(readConfig(assignments(several), false).databaseUrl).toStartWith("postgres://");
   });
 
-  test.skipIf(nginx.whyNot !== undefined)(
+  test.skipIf(nginx.whyMissing !== undefined)(
     "has an nginx that neither buffers nor hides the client's address",
     async () => {
       using backend = startSimulator();
@@ -188,13 +189,13 @@ describe("the README's deployment", () => {
       // The backend sends no more: an nginx that buffers would still wait.
       expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith("data: {");
       await reader?.cancel();
-      await until(() => backend.stats().open === 0);
+      await pollUntil(() => backend.stats().open === 0);
       await fetch(`${url}/api/login`, {
         method: "POST",
         headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.9" },
         body: JSON.stringify({ username: "admin", password: "wrong" }),
       });
-      await until(() => program.stdout().includes('"address":"127.0.0.1"'));
+      await pollUntil(() => program.stdout().includes('"address":"127.0.0.1"'));
       expect(program.stdout()).not.toContain("203.0.113.9");
       await program.stop();
     },

@@ -1,5 +1,4 @@
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
-import { acceptedBody, readJsonObject } from "./body.ts";
 import { authenticationRequired } from "./errors.ts";
 import type { Login } from "./login.ts";
 import type { AnonymousBody, LoginBody, MeBody, OkBody } from "./schemas.ts";
@@ -24,8 +23,7 @@ export const requireSession =
 export const logIn =
   ({ login, clientAddress }: { login: Login; clientAddress: (request: Request) => string }) =>
   async ({ request, cookie: { session: cookie } }: CookieContext): Promise<LoginBody> => {
-    const body = acceptedBody(await readJsonObject(request));
-    const session = await login(body, clientAddress(request));
+    const session = await login(request, clientAddress(request));
     cookie?.set(sessionCookie(session.cookieValue));
     return { ok: true, username: session.username, csrf_token: session.csrfToken };
   };

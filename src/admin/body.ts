@@ -1,6 +1,15 @@
 import { ApiError } from "./errors.ts";
 
-const maxBodyBytes = 1024 * 1024;
+export interface BodyLimits {
+  maxKib: number;
+  /** For the whole body. */
+  timeoutMs: number;
+}
+
+const defaultLimits: BodyLimits = { maxKib: 1024, timeoutMs: 30_000 };
+
+/** Anyone may send a login. */
+export const loginBodyLimits: BodyLimits = { maxKib: 8, timeoutMs: 5000 };
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -8,15 +17,21 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * Reads the JSON object in a request's body. Returns a failure instead of throwing it, because the CSRF check looks for
  * its token in the body and comes before any complaint about the body.
  */
-export async function readJsonObject(request: Request): Promise<JsonObject | ApiError> {
-  const contentType = request.headers.get("content-type");
-  if (request.body === null && contentType === null) return invalidJson();
+export async function readJsonObject(request: Request, limits = defaultLimits): Promise<JsonObject | ApiError> {
+  const problem = findHeadProblem(request, limits);
+  if (problem !== undefined) return problem;
+  // The read fails if the client leaves while it sends. That is not our failure, and no response can reach it.
+  const bytes = await readAtMost(request, limits).catch(() => new Uint8Array());
+  return bytes instanceof ApiError ? bytes : parseObject(bytes);
+}
+
+/** What is wrong with a body as its headers describe it. */
+export function findHeadProblem({ headers, body }: Request, limits: BodyLimits): ApiError | undefined {
+  const contentType = headers.get("content-type");
+  if (body === null && contentType === null) return invalidJson();
   if (contentType === null || !/^\s*application\/json\s*(;|$)/i.test(contentType))
     return new ApiError(415, "Content-Type must be application/json");
-  // The read fails if the client leaves while it sends. That is not our failure, and no response can reach it.
-  const bytes = await readAtMost(request, maxBodyBytes).catch(() => new Uint8Array());
-  if (bytes === undefined) return new ApiError(413, "Body must be at most 1 MiB");
-  return parseObject(bytes);
+  return Number(headers.get("content-length") ?? 0) > limits.maxKib * 1024 ? tooLarge(limits) : undefined;
 }
 
 /** @throws ApiError if reading the body failed */
@@ -25,17 +40,30 @@ export function acceptedBody(body: JsonObject | ApiError): JsonObject {
   return body;
 }
 
-/** @returns undefined if there are more than `limit` bytes; the rest is not read */
-async function readAtMost(request: Request, limit: number): Promise<Uint8Array | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > limit) return undefined;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > limit) return undefined;
-    chunks.push(chunk);
+/** A stream that is cancelled costs nothing more, while Bun would buffer without limit what nothing reads. */
+async function readAtMost({ body }: Request, limits: BodyLimits): Promise<Uint8Array | ApiError> {
+  const reader = (body ?? new Blob().stream()).getReader();
+  let isTimedOut = false;
+  const cancel = (): void => void reader.cancel().catch(() => {});
+  const timer = setTimeout(() => {
+    isTimedOut = true;
+    cancel();
+  }, limits.timeoutMs);
+  try {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for (;;) {
+      const { value } = await reader.read();
+      if (isTimedOut) return new ApiError(408, `Body must arrive within ${limits.timeoutMs / 1000} seconds`);
+      if (value === undefined) return Buffer.concat(chunks);
+      size += value.length;
+      if (size > limits.maxKib * 1024) return tooLarge(limits);
+      chunks.push(value);
+    }
+  } finally {
+    clearTimeout(timer);
+    cancel();
   }
-  return Buffer.concat(chunks);
 }
 
 function parseObject(bytes: Uint8Array): JsonObject | ApiError {
@@ -46,5 +74,8 @@ function parseObject(bytes: Uint8Array): JsonObject | ApiError {
     return invalidJson();
   }
 }
+
+const tooLarge = ({ maxKib }: BodyLimits): ApiError =>
+  new ApiError(413, `Body must be at most ${maxKib < 1024 ? `${maxKib} KiB` : `${maxKib / 1024} MiB`}`);
 
 const invalidJson = () => new ApiError(400, "Invalid JSON body");

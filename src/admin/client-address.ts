@@ -26,17 +26,25 @@ export function clientAddress({ forwardedFor, socketAddress, trustedHops }: Hops
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it
  * and can use another address for each attempt.
  */
-export function attemptScope(address: string): string {
-  if (isIP(address) !== 6) return address;
+export function addressScope(address: string): string {
+  return findNetwork(address, 4) ?? address;
+}
+
+/** The /48 of an IPv6 address: 65,536 networks that may have one owner. */
+export function findWideScope(address: string): string | undefined {
+  return findNetwork(address, 3);
+}
+
+/** The network of an IPv6 address that its first groups of 16 bits make. */
+function findNetwork(address: string, groupCount: number): string | undefined {
+  if (isIP(address) !== 6) return undefined;
   const [head = "", tail] = address.split("%", 1)[0]?.split("::") ?? [];
   const groups = head === "" ? [] : head.split(":");
   const lastGroups = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - lastGroups.length);
   const all = [...groups, ...Array<string>(zeros).fill("0"), ...lastGroups];
-  return `${all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}::/64`;
+  const network = all.slice(0, groupCount).map((group) => Number.parseInt(group, 16).toString(16));
+  return `${network.join(":")}::/${groupCount * 16}`;
 }
 
 /** Without the port that some proxies append; IPv4 as such, which dual-stack sockets show as IPv6. */

@@ -1,20 +1,29 @@
-/** @returns the result of `work`, or undefined if too many callers wait already; `work` has then not run */
-export type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T | undefined>;
+export interface ConcurrencyLimits {
+  running: number;
+  waiting: number;
+  /** Of all these places, how many are left to known clients. */
+  reserved: number;
+}
 
-/** Lets at most `running` calls run at once; at most `waiting` more wait in a queue. */
-export function createConcurrencyLimit({ running, waiting }: { running: number; waiting: number }): ConcurrencyLimit {
+/** @returns the result of `work`, or undefined if there is no place for it; `work` has then not run */
+export type ConcurrencyLimit = <T>(isKnown: boolean, work: () => Promise<T>) => Promise<T | undefined>;
+
+/** Lets at most `running` calls run at once; at most `waiting` more wait in a queue, known clients ahead of the others. */
+export function createConcurrencyLimit({ running, waiting, reserved }: ConcurrencyLimits): ConcurrencyLimit {
   let free = running;
+  const knownQueue: Array<() => void> = [];
   const queue: Array<() => void> = [];
 
-  return async (work) => {
-    if (free === 0 && queue.length >= waiting) return undefined;
+  return async (isKnown, work) => {
+    const places = free + waiting - knownQueue.length - queue.length;
+    if (places <= (isKnown ? 0 : reserved)) return undefined;
     if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => queue.push(resolve));
+    else await new Promise<void>((resolve) => (isKnown ? knownQueue : queue).push(resolve));
     try {
       return await work();
     } finally {
       // The next in the queue takes this place over, so that no newcomer can take it first.
-      const next = queue.shift();
+      const next = knownQueue.shift() ?? queue.shift();
       if (next === undefined) free += 1;
       else next();
     }

@@ -29,7 +29,7 @@ export const getReadiness = {
 export const logIn = {
   parse: byHandler,
   body: schemas.loginRequest,
-  response: { 200: schemas.loginBody, ...errors(400, 401, 413, 415, 429) },
+  response: { 200: schemas.loginBody, ...errors(400, 401, 408, 413, 415, 429) },
   detail: { summary: "Start a session", ...open },
 };
 
@@ -46,7 +46,7 @@ export const getMetrics = {
 export const addGpuSamples = {
   parse: byHandler,
   body: schemas.gpuSamplesRequest,
-  response: { 200: schemas.okBody, ...errors(400, 401, 413, 415) },
+  response: { 200: schemas.okBody, ...errors(400, 401, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
@@ -106,14 +106,14 @@ export const logOut = {
 export const createKey = {
   parse: byHandler,
   body: schemas.newKeyRequest,
-  response: { 201: schemas.keyBody, ...errors(400, 401, 403, 409, 413, 415) },
+  response: { 201: schemas.keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
   detail: { summary: "Create a key; only this response shows it in full", ...sessionAndCsrf },
 };
 
 export const updateKey = {
   parse: byHandler,
   body: schemas.keyChangeRequest,
-  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 413, 415) },
+  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
   detail: { summary: "Rename, activate or deactivate a key", ...sessionAndCsrf },
 };
 

@@ -5,7 +5,7 @@ import { StorageError } from "../store/store.ts";
 export class ApiError extends Error {
   override name = "ApiError";
   constructor(
-    readonly status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 429 | 500 | 503,
+    readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 429 | 500 | 503,
     message: string,
     readonly headers: Readonly<Record<string, string>> = {},
   ) {

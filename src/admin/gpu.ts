@@ -1,12 +1,19 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../credentials.ts";
-import type { GpuReading, GpuSample, Store } from "../store/store.ts";
+import type { GpuReading, KeyId } from "../domain.ts";
+import type { Log } from "../log/log.ts";
+import type { GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
+import { streamJson } from "./json-stream.ts";
+import { createPostLimit } from "./post-limit.ts";
 import { bucketRange } from "./query.ts";
-import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody, type PowerHistory } from "./schemas.ts";
+import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
+
+/** A host sends one a second. */
+const postLimits = { perSecond: 10, unfinished: 10 };
 
 const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
@@ -17,7 +24,7 @@ const entryCheck = TypeCompiler.Compile(gpuEntry);
  */
 export const requireApiKey =
   ({ store }: { store: Pick<Store, "keys"> }) =>
-  async ({ request }: { request: Request }): Promise<{ keyId: number }> => {
+  async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
     const key = await store.keys.findActive(findCredential(request.headers) ?? "");
     if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
     return { keyId: key.id };
@@ -29,14 +36,17 @@ export interface GpuSamplesDeps {
   gpuSamplesReceived: (stored: number, skipped: number) => void;
 }
 
-export const addGpuSamples =
-  ({ store, clock, gpuSamplesReceived }: GpuSamplesDeps) =>
-  async ({ request, keyId }: { request: Request; keyId: number }): Promise<OkBody> => {
+export function addGpuSamples({ store, clock, gpuSamplesReceived }: GpuSamplesDeps) {
+  const startPost = createPostLimit(postLimits, clock);
+
+  return async ({ request, keyId }: { request: Request; keyId: KeyId }): Promise<OkBody> => {
+    using _ = startPost(keyId);
     const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
     await store.gpu.add({ keyId, recordedAt: clock(), readings });
     gpuSamplesReceived(readings.length, skipped);
     return { ok: true };
   };
+}
 
 export const listGpuSamples =
   ({ store }: { store: Pick<Store, "gpu"> }) =>
@@ -44,16 +54,10 @@ export const listGpuSamples =
     (await store.gpu.latest()).map(gpuSampleBody);
 
 export const listPowerHistory =
-  ({ store, clock }: { store: Pick<Store, "gpu">; clock: WallClock }) =>
-  async ({ query }: { query: HistoryQuery }): Promise<PowerHistory> => {
-    const points = await store.gpu.powerHistory(bucketRange(clock(), query));
-    return {
-      ...query,
-      points: points.map((point) => ({
-        recorded_at: timestampOf(point.bucketStart),
-        power_draw_w: point.powerDrawW,
-      })),
-    };
+  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
+    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
+    return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
   };
 
 /**

@@ -120,7 +120,6 @@ export const powerHistory = t.Object({
   bucket_minutes: t.Integer(),
   points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
 });
-export type PowerHistory = Static<typeof powerHistory>;
 
 export const overviewBody = t.Object({
   now: timestamp,

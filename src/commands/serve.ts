@@ -1,4 +1,3 @@
-import { lookup } from "node:dns/promises";
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -7,10 +6,11 @@ import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
-import { createLog, type Log, type LogOptions } from "../log/log.ts";
+import { createLog, type LogOptions } from "../log/log.ts";
+import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer } from "../server.ts";
+import { type Server, startServer, warnAtStart } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
@@ -37,6 +37,7 @@ later, stops it immediately.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
   const config = settingsOf(io);
+  warnOfSettings(config, io);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startServing(config, io);
@@ -53,6 +54,27 @@ function rejectArguments(args: string[]): void {
   }
 }
 
+function warnOfSettings(config: Config, io: CommandIo): void {
+  const log = createLog(logOptions(config, io));
+  for (const { given, meant } of findMisspeltSettings(io.env)) {
+    log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
+  }
+  const { dataDir, databaseUrl } = config;
+  if (databaseUrl === undefined && isWritableByAll(dataDir)) {
+    log.warn("Every user of this host can write to DATA_DIR and replace the database", { dataDir });
+  }
+}
+
+/** An existing folder keeps its mode; a new one is only for its owner. */
+function isWritableByAll(folder: string): boolean {
+  try {
+    return (statSync(folder).mode & 0o002) !== 0;
+  } catch {
+    // Missing, or opening the database reports the reason.
+    return false;
+  }
+}
+
 /** Only Linux balances connections between processes that listen on the same port. */
 function countProcesses(processes: Config["processes"]): number {
   const isSupported = process.platform === "linux";
@@ -65,7 +87,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
-  warnOfOpenFolder(config, log);
+  void warnAtStart(config, log, signal);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
@@ -78,27 +100,14 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const always = parent === undefined ? {} : { pid: process.pid };
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
-  // With several processes their parent has warned.
-  if (parent === undefined) warnOfOpenFolder(config, log);
   try {
-    return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
+    const { shareStats } = parent ?? {};
+    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    // Of several processes, the parent warns.
+    if (parent === undefined) void warnAtStart(config, log, io.signal);
+    return server;
   } catch (error) {
     throw await toCommandError(error, config);
-  }
-}
-
-/** An existing folder keeps its mode; a new one is only for its owner. */
-function warnOfOpenFolder({ dataDir, databaseUrl }: Config, log: Log): void {
-  if (databaseUrl !== undefined || !isWritableByAll(dataDir)) return;
-  log.warn("Every user of this host can write to DATA_DIR and replace the database", { dataDir });
-}
-
-function isWritableByAll(folder: string): boolean {
-  try {
-    return (statSync(folder).mode & 0o002) !== 0;
-  } catch {
-    // Missing, or opening the database reports the reason.
-    return false;
   }
 }
 
@@ -125,7 +134,7 @@ async function listenCommandError(error: ListenError, config: Config): Promise<C
 }
 
 const resolves = (host: string): Promise<boolean> =>
-  lookup(host).then(
+  Bun.dns.lookup(host).then(
     () => true,
     () => false,
   );

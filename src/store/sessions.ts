@@ -3,7 +3,6 @@ import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
 import type { SessionStore } from "./store.ts";
 
-const attemptsPerWindow = 10;
 const windowMs = 60_000;
 
 /** Prepared once, since it runs for each request of the console. */
@@ -38,20 +37,22 @@ export function createSessionStore(engine: Engine, clock: WallClock): SessionSto
       await db.delete(sessions);
     },
     // A refused attempt does not count, so a client that waits for the returned time may proceed.
-    countLoginAttempt: (address, now) =>
+    countLoginAttempt: (limits, now) =>
       transaction(async () => {
         await lock("login_attempts");
         await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
-        const [recent] = await db
-          .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
-          .from(loginAttempts)
-          // Ignores attempts in the future: a clock that was set back must not lock an address out.
-          .where(and(eq(loginAttempts.address, address), lt(loginAttempts.attemptedAt, now + windowMs)));
-        if (recent !== undefined && recent.first !== null && recent.attempts >= attemptsPerWindow) {
-          return recent.first + windowMs - now;
+        for (const { scope, attempts } of limits) {
+          const [recent] = await db
+            .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
+            .from(loginAttempts)
+            // Ignores attempts in the future: a clock that was set back must not lock an address out.
+            .where(and(eq(loginAttempts.address, scope), lt(loginAttempts.attemptedAt, now + windowMs)));
+          if (recent !== undefined && recent.first !== null && recent.attempts >= attempts) {
+            return { scope, waitMs: recent.first + windowMs - now };
+          }
         }
-        await db.insert(loginAttempts).values({ address, attemptedAt: now });
-        return 0;
+        await db.insert(loginAttempts).values(limits.map(({ scope }) => ({ address: scope, attemptedAt: now })));
+        return undefined;
       }),
   };
 }

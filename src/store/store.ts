@@ -1,4 +1,4 @@
-import type { KeyId, Usage } from "../domain.ts";
+import type { GpuReading, KeyId, Usage } from "../domain.ts";
 
 /** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -39,20 +39,6 @@ export interface FlushId {
   number: number;
 }
 
-/** One GPU at one moment. Null: the tool did not report the value. */
-export interface GpuReading {
-  /** 0 to 255, unique over all hosts. */
-  gpuId: number;
-  name: string;
-  /** Watts. */
-  powerDrawW: number | null;
-  /** Degrees Celsius. */
-  tempC: number | null;
-  memoryUsedMb: number | null;
-  memoryTotalMb: number | null;
-  utilizationPct: number | null;
-}
-
 export interface GpuSample extends GpuReading {
   /** Unique. */
   id: number;
@@ -69,18 +55,24 @@ export interface GpuPush {
   readings: readonly GpuReading[];
 }
 
-export interface PowerPoint {
-  /** Start of the bucket, epoch milliseconds. */
-  bucketStart: number;
-  /** The highest total of all GPUs of one push within the bucket, watts. */
-  powerDrawW: number;
-}
-
 export interface Session {
   csrfToken: string;
   username: string;
   /** Epoch milliseconds. */
   expiresAt: number;
+}
+
+export interface AttemptLimit {
+  /** An address or a network. */
+  scope: string;
+  /** Login attempts a minute. */
+  attempts: number;
+}
+
+export interface RefusedAttempt {
+  scope: string;
+  /** Until an attempt may proceed. */
+  waitMs: number;
 }
 
 export interface BucketRange {
@@ -145,8 +137,11 @@ export interface GpuStore {
   add(push: GpuPush): Promise<void>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
-  /** Oldest bucket first; buckets without a push are left out. */
-  powerHistory(range: BucketRange): Promise<PowerPoint[]>;
+  /**
+   * The highest total of all GPUs of one push in each bucket, oldest first; buckets without a push are left out. Chunks like
+   * those of `UsageStore.daily`.
+   */
+  powerHistory(range: BucketRange): AsyncIterable<Uint8Array>;
 }
 
 /** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */
@@ -159,10 +154,10 @@ export interface SessionStore {
   delete(idHash: string): Promise<void>;
   deleteAll(): Promise<void>;
   /**
-   * Counts a login attempt of an address, for all processes on this database.
-   * @returns 0 if it may proceed; else the milliseconds to wait, and the attempt is not counted
+   * Counts a login attempt for each of its scopes, for all processes on this database.
+   * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
    */
-  countLoginAttempt(address: string, now: number): Promise<number>;
+  countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
 }
 
 export interface SettingsStore {

@@ -11,10 +11,8 @@ import {
 } from "../time/seoul.ts";
 import type { KeyId } from "../domain.ts";
 import type { Engine } from "./engine.ts";
+import { joinSlices, rowsPerSlice } from "./json-slices.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
-
-/** Up to five milliseconds of work: flushes run between two slices. */
-const rowsPerSlice = 1000;
 
 interface Row extends UsageSum {
   /** A day number, or the first minute of a bucket. */
@@ -31,17 +29,6 @@ export function createUsageReports(engine: Engine): Pick<UsageStore, "daily" | "
     daily: (sinceDay) => joinSlices(daily(engine, dayNumberFrom(sinceDay))),
     history: (range) => joinSlices(history(engine, range)),
   };
-}
-
-const encoder = new TextEncoder();
-
-async function* joinSlices(slices: AsyncIterable<string[]>): AsyncGenerator<Uint8Array> {
-  let separator = "";
-  for await (const slice of slices) {
-    if (slice.length === 0) continue;
-    yield encoder.encode(separator + slice.join(","));
-    separator = ",";
-  }
 }
 
 async function* daily(engine: Engine, sinceDay: number): AsyncGenerator<string[]> {

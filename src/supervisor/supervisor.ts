@@ -68,9 +68,10 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   return 0;
 }
 
-function claimPorts({ host, port, adminPort = 0 }: Config, claims: DisposableStack): void {
+function claimPorts({ host, port, adminHost, adminPort = 0 }: Config, claims: DisposableStack): void {
   // Port 0 needs no claim: the kernel assigns a free port to the first process.
-  for (const each of [port, adminPort]) if (each !== 0) claims.use(claimPort(host, each));
+  if (port !== 0) claims.use(claimPort(host, port));
+  if (adminPort !== 0) claims.use(claimPort(adminHost, adminPort));
 }
 
 /** If the kernel chose a port for the first process, the other processes share that port. */

@@ -1,25 +1,36 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "bun:test";
+import { readJsonObject } from "../../src/admin/body.ts";
 import { type Admin, type Sent, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 let admin: Admin;
 let owner: Required<Visitor>;
 let key: { id: number; key: string };
 beforeAll(async () => {
-  admin = await startAdmin();
+  admin = await startAdmin({ trustedHops: 1 });
   owner = await admin.login();
   key = await admin.createKey("host");
 });
 afterAll(() => admin.stop());
 
-const mebibyte = 1024 * 1024;
+const kibibyte = 1024;
+const mebibyte = 1024 * kibibyte;
+/** A second passes between two POSTs of the key, since it has ten a second. */
+function nextKey(): string {
+  admin.time.now += 1000;
+  return key.key;
+}
+let addresses = 0;
+/** Each login comes from another address, since an address has ten a minute. */
+const nextAddress = () => `198.51.100.${addresses++}`;
+const sizes: Record<number, string> = { [8 * kibibyte]: "8 KiB", [mebibyte]: "1 MiB" };
 const padded = (size: number) => `{"name":"a","username":"a","password":"b","gpus":[],"x":"${"x".repeat(size)}"}`;
 
 describe.each([
-  ["POST", "/api/login", () => ({})],
-  ["POST", "/api/keys", () => ({ as: owner })],
-  ["PATCH", "/api/keys/1", () => ({ as: owner })],
-  ["POST", "/api/gpu-stats", () => ({ headers: { "x-api-key": key.key } })],
-])("the body of %s %s", (method, path, from: () => Sent) => {
+  ["POST", "/api/login", 8 * kibibyte, () => ({ headers: { "x-forwarded-for": nextAddress() } })],
+  ["POST", "/api/keys", mebibyte, () => ({ as: owner })],
+  ["PATCH", "/api/keys/1", mebibyte, () => ({ as: owner })],
+  ["POST", "/api/gpu-stats", mebibyte, () => ({ headers: { "x-api-key": nextKey() } })],
+])("the body of %s %s", (method, path, maxBytes, from: () => Sent) => {
   const send = (raw: Sent["raw"], type: string | undefined = "application/json") => {
     const { headers, ...rest } = from();
     const all = { ...headers, ...(type !== undefined && { "content-type": type }) };
@@ -37,8 +48,8 @@ describe.each([
     '{"a":NaN}',
     '{"a":1}x',
     '{"name":"\n"}',
-    "[".repeat(200_000),
-    `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}x`,
+    "[".repeat(maxBytes),
+    `${'{"a":'.repeat(maxBytes / 8)}1${"}".repeat(maxBytes / 8)}x`,
   ])("is refused if it is not a JSON object", async (raw) => {
     const response = await send(raw);
     expect([response.status, response.text]).toEqual([400, '{"error":"Invalid JSON body"}']);
@@ -76,8 +87,8 @@ describe.each([
     expect([response.status, response.text]).toEqual([400, '{"error":"Invalid JSON body"}']);
   });
 
-  test("may be at most 1 MiB, with Content-Length or chunked", async () => {
-    const room = mebibyte - padded(0).length;
+  test("may have the limit's size and no more, with Content-Length or chunked", async () => {
+    const room = maxBytes - padded(0).length;
     const chunked = (text: string) =>
       new ReadableStream({
         start(controller) {
@@ -88,7 +99,7 @@ describe.each([
     for (const body of [padded(room), chunked(padded(room))]) expect((await send(body)).status).not.toBe(413);
     for (const body of [padded(room + 1), chunked(padded(room + 1))]) {
       const response = await send(body);
-      expect([response.status, response.text]).toEqual([413, '{"error":"Body must be at most 1 MiB"}']);
+      expect([response.status, response.text]).toEqual([413, `{"error":"Body must be at most ${sizes[maxBytes]}"}`]);
     }
   });
 });
@@ -99,6 +110,41 @@ test("a request without a session or key gets 401 whatever its body is", async (
       expect((await admin.send("POST", path, sent)).status).toBe(401);
     }
   }
+});
+
+describe("a body that does not end", () => {
+  afterEach(() => void jest.useRealTimers());
+
+  /** @returns the request, and whether its body has been cancelled */
+  function unending(): { request: Request; isCancelled: () => boolean } {
+    let cancelled = false;
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(Buffer.from('{"name":')),
+      cancel: () => void (cancelled = true),
+    });
+    const headers = { "content-type": "application/json" };
+    return { request: new Request("http://h/", { method: "POST", body, headers }), isCancelled: () => cancelled };
+  }
+
+  test.each([
+    [undefined, 30_000, "Body must arrive within 30 seconds"],
+    [{ maxKib: 8, timeoutMs: 5000 }, 5000, "Body must arrive within 5 seconds"],
+  ])("is given up in time with the limits %j", async (limits, timeoutMs, message) => {
+    jest.useFakeTimers();
+    const { request, isCancelled } = unending();
+    const reading = readJsonObject(request, limits);
+    jest.advanceTimersByTime(timeoutMs - 1);
+    expect([isCancelled(), jest.getTimerCount()]).toEqual([false, 1]);
+    jest.advanceTimersByTime(1);
+    expect(await reading).toMatchObject({ status: 408, message });
+    expect([isCancelled(), jest.getTimerCount()]).toEqual([true, 0]);
+  });
+
+  test("is given up as soon as it is too large", async () => {
+    const { request, isCancelled } = unending();
+    expect(await readJsonObject(request, { maxKib: 0, timeoutMs: 60_000 })).toMatchObject({ status: 413 });
+    expect(isCancelled()).toBe(true);
+  });
 });
 
 test("a client that disconnects while it sends is not logged as a failure", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { attemptScope, clientAddress } from "../../src/admin/client-address.ts";
+import { addressScope, clientAddress, findWideScope } from "../../src/admin/client-address.ts";
 
 test.each([
   [0, null, "192.0.2.1", "192.0.2.1"],
@@ -36,5 +36,14 @@ test.each([
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["not an address", "not an address"],
 ])("login attempts from %s count for %s", (address, scope) => {
-  expect(attemptScope(address)).toBe(scope);
+  expect(addressScope(address)).toBe(scope);
+});
+
+test.each([
+  ["203.0.113.7", undefined],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"],
+  ["2001:db8::1", "2001:db8:0::/48"],
+  ["::1", "0:0:0::/48"],
+])("login attempts from %s also count for the wide scope %p", (address, scope) => {
+  expect(findWideScope(address)).toBe(scope);
 });

@@ -6,11 +6,11 @@ const settle = async (steps = 10) => {
 };
 
 test("runs so many calls at once, queues so many more in order, and refuses the rest", async () => {
-  const limit = createConcurrencyLimit({ running: 2, waiting: 2 });
+  const limit = createConcurrencyLimit({ running: 2, waiting: 2, reserved: 0 });
   const started: number[] = [];
   const ends: Array<() => void> = [];
   const work = (id: number) =>
-    limit(() => {
+    limit(false, () => {
       started.push(id);
       return new Promise<number>((resolve) => ends.push(() => resolve(id)));
     });
@@ -33,9 +33,41 @@ test("runs so many calls at once, queues so many more in order, and refuses the 
 });
 
 test("a call that fails frees its place and rejects", async () => {
-  const limit = createConcurrencyLimit({ running: 1, waiting: 1 });
-  const failing = limit(() => Promise.reject(new Error("no")));
-  const next = limit(async () => "next");
+  const limit = createConcurrencyLimit({ running: 1, waiting: 1, reserved: 0 });
+  const failing = limit(false, () => Promise.reject(new Error("no")));
+  const next = limit(false, async () => "next");
   await expect(failing).rejects.toThrow("no");
   expect(await next).toBe("next");
+});
+
+test("known clients have places of their own, running and in the queue", async () => {
+  for (const places of [
+    { running: 1, waiting: 2, reserved: 2 },
+    { running: 3, waiting: 0, reserved: 2 },
+  ]) {
+    const released = Promise.withResolvers<string>();
+    const work = () => released.promise;
+    const limit = createConcurrencyLimit(places);
+    const first = limit(false, work);
+    expect(await limit(false, work)).toBeUndefined();
+    const known = [limit(true, work), limit(true, work)];
+    expect(await limit(true, work)).toBeUndefined();
+    released.resolve("done");
+    expect(await Promise.all([first, ...known])).toEqual(["done", "done", "done"]);
+    expect(await limit(false, work)).toBe("done");
+  }
+});
+
+test("known clients go ahead of the others in the queue, in their order", async () => {
+  const limit = createConcurrencyLimit({ running: 1, waiting: 4, reserved: 0 });
+  const order: string[] = [];
+  const enter = (name: string, isKnown: boolean) => limit(isKnown, async () => void order.push(name));
+  await Promise.all([
+    enter("first", false),
+    enter("stranger", false),
+    enter("another stranger", false),
+    enter("known", true),
+    enter("also known", true),
+  ]);
+  expect(order).toEqual(["first", "known", "also known", "stranger", "another stranger"]);
 });

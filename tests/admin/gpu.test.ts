@@ -28,6 +28,17 @@ const full = {
 };
 
 describe("POST /api/gpu-stats", () => {
+  test("refuses the eleventh POST of a key within a second before it reads the body, and stores nothing", async () => {
+    for (let sent = 0; sent < 10; sent += 1) expect((await push({ gpus: [full] })).status).toBe(200);
+    const before = received.length;
+    const refused = await admin.send("POST", "/api/gpu-stats", { headers: { "x-api-key": key.key }, raw: "{" });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect(refused.json).toEqual({ error: "Too many POSTs with this key, at most 10 a second" });
+    expect(received.length).toBe(before);
+    admin.time.now += 1000;
+    expect((await push({ gpus: [full] })).status).toBe(200);
+  });
+
   test.each([
     ["x-api-key", () => ({ "x-api-key": key.key })],
     ["a bearer token", () => ({ authorization: `Bearer ${key.key}` })],

@@ -35,7 +35,7 @@ async function fill(store: Store): Promise<void> {
     await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, readings });
   }
   await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });
-  await store.sessions.countLoginAttempt("::1", clock());
+  await store.sessions.countLoginAttempt([{ scope: "::1", attempts: 10 }], clock());
   await store.settings.set("password_hash", "secret");
 }
 
@@ -45,7 +45,7 @@ const contentOf = async (store: Store) => ({
   days: await readReport<DailyRow>(store.usage.daily("2000-01-01")),
   points: await readReport(store.usage.history({ since: 0, bucketMinutes: 5 })),
   gpus: await store.gpu.latest(),
-  power: await store.gpu.powerHistory({ since: 0, bucketMinutes: 1 }),
+  power: await readReport(store.gpu.powerHistory({ since: 0, bucketMinutes: 1 })),
   session: await store.sessions.find("hash", clock()),
   password: await store.settings.find("password_hash"),
 });

@@ -4,7 +4,7 @@ import { createBackoff } from "../../src/time/backoff.ts";
 import type { SampleSet } from "../../src/gpu-agent/gpu-entry.ts";
 import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, prints } from "./gpu-host.ts";
 
 interface ReadOptions {
@@ -158,7 +158,7 @@ test("a stop while the tool runs is not a failure of the tool", async () => {
     onToolMessage: () => undefined,
     onSamples: () => undefined,
   });
-  await until(async () => (await host.pids()).length > 0);
+  await pollUntil(async () => (await host.pids()).length > 0);
   stop.abort();
   await reading;
   expect(logged).toEqual([]);

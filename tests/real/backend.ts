@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 /** A real backend on loopback, in its own process. */
 export interface RealBackend extends AsyncDisposable {
@@ -57,7 +57,7 @@ const startDeadlineMs = 600_000;
 
 /** @throws Error with what the backend printed, if it does not become ready */
 export async function untilReady<T>({ output }: RealBackend, condition: () => T | Promise<T>) {
-  return until(condition, startDeadlineMs).catch((error: unknown) => {
+  return pollUntil(condition, startDeadlineMs).catch((error: unknown) => {
     throw new Error(`The backend did not start:\n${output()}`, { cause: error });
   });
 }

@@ -1,5 +1,5 @@
 import type { Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 export interface Tokens {
   input: number;
@@ -73,10 +73,10 @@ export function reportedIn(text: string): Tokens {
 
 /** @returns what Tollgate counted for one request that `act` makes */
 export async function countedFor(gate: Tollgate, act: () => Promise<unknown>): Promise<Tokens> {
-  const before = await gate.counted();
+  const before = await gate.readKey();
   await act();
-  const after = await until(async () => {
-    const now = await gate.counted();
+  const after = await pollUntil(async () => {
+    const now = await gate.readKey();
     return now.total_request_count > before.total_request_count && now;
   });
   if (after.total_request_count > before.total_request_count + 1) throw new Error("More than one request was counted");

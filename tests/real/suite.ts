@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { type BackendName, findWhyNot, type RealBackend } from "./backend.ts";
 import {
   type Call,
@@ -137,7 +137,7 @@ export function describeBackend(suite: Suite): void {
         await response.body?.getReader().read();
         leaving.abort();
         const left = performance.now();
-        await until(async () => (await running?.(backend.url)) === 0);
+        await pollUntil(async () => (await running?.(backend.url)) === 0);
         expect(performance.now() - left).toBeLessThan(2000);
       });
       expect(output).toBeLessThan(endlessTokens);

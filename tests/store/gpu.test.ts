@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
-import { createKeys, type TestEngine, onEachEngine } from "./test-store.ts";
+import type { GpuReading } from "../../src/domain.ts";
+import { bucketFloor, minuteOf, timestampOf } from "../../src/time/seoul.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, type TestEngine, readReport } from "./test-store.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();
 const dayMs = 86_400_000;
@@ -19,8 +21,16 @@ const reading = (gpuId: number, powerDrawW: number | null): GpuReading => ({
 const add = ({ store }: TestEngine, recordedAt: number, readings: GpuReading[]) =>
   store.gpu.add({ keyId: 1, recordedAt, readings });
 
-const powers = async ({ store }: TestEngine, bucketMinutes = 5, since = now - dayMs) =>
-  (await store.gpu.powerHistory({ since, bucketMinutes })).map(({ powerDrawW }) => powerDrawW);
+interface PowerPoint {
+  recorded_at: string;
+  power_draw_w: number;
+}
+
+const powerPoints = ({ store }: TestEngine, bucketMinutes = 5, since = now - dayMs) =>
+  readReport<PowerPoint>(store.gpu.powerHistory({ since, bucketMinutes }));
+
+const powers = async (...args: Parameters<typeof powerPoints>) =>
+  (await powerPoints(...args)).map(({ power_draw_w }) => power_draw_w);
 
 const sampleCount = async ({ engine }: TestEngine) =>
   (await engine.rows<{ samples: number }>(sql`select count(*) as samples from gpu_samples`))[0]?.samples;
@@ -78,9 +88,45 @@ onEachEngine(({ openTestEngine }) => {
     await add(opened, now - 2 * 3_600_000, [reading(0, 900)]);
     await add(opened, now, [reading(0, 100)]);
     await add(opened, now + 60_000, [reading(0, 200)]);
-    const points = await opened.store.gpu.powerHistory({ since: now, bucketMinutes: 1440 });
-    expect(points).toEqual([{ bucketStart: new Date("2026-05-01T00:00:00+09:00").valueOf(), powerDrawW: 200 }]);
+    expect(await powerPoints(opened, 1440, now)).toEqual([
+      { recorded_at: "2026-05-01T00:00:00.000+09:00", power_draw_w: 200 },
+    ]);
     expect(await powers(opened, 1)).toEqual([900, 100, 200]);
+  });
+
+  test("a long power history comes in slices, for any bucket and window without losses or repetitions", async () => {
+    await using opened = await openTestEngine();
+    const first = minuteOf(now);
+    // Every third minute has no push.
+    const watts = (minute: number) => (minute % 3 === 0 ? undefined : 1000.5 + (minute % 97));
+    const minutes = Array.from({ length: 9000 }, (_, n) => first + n).filter((minute) => watts(minute) !== undefined);
+    await opened.engine.db
+      .insert(opened.engine.tables.gpuPowerMinute)
+      .values(minutes.map((minute) => ({ minute, powerDrawW: watts(minute) ?? 0 })));
+    for (const bucketMinutes of [1, 7, 60, 999, 1001, 1440]) {
+      for (const skipped of [-5000, 0, 1, 4321]) {
+        const buckets = Map.groupBy(
+          minutes.filter((minute) => minute >= first + skipped),
+          (minute) => bucketFloor(minute, bucketMinutes),
+        );
+        const expected = [...buckets].map(([bucket, within]) => ({
+          recorded_at: timestampOf(bucket * 60_000),
+          power_draw_w: Math.max(...within.map((minute) => watts(minute) ?? 0)),
+        }));
+        const slices: Uint8Array[] = [];
+        const since = (first + skipped) * 60_000 + 30_000;
+        for await (const slice of opened.store.gpu.powerHistory({ since, bucketMinutes })) slices.push(slice);
+        expect(JSON.parse(`[${Buffer.concat(slices).toString()}]`)).toEqual(expected);
+        // No slice takes long to read and to format.
+        for (const slice of slices) expect(slice.length).toBeLessThan(1100 * 80);
+      }
+    }
+  });
+
+  test("no power history is an empty list", async () => {
+    await using opened = await openTestEngine();
+    await add(opened, now, [reading(0, 500)]);
+    expect(await powers(opened, 5, now + 60_000)).toEqual([]);
   });
 
   test("a push deletes samples older than seven days; their power is kept for thirty days", async () => {

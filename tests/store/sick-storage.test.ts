@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 import { createLedger, type Ledger } from "../../src/ledger.ts";
 import { toStorageError } from "../../src/store/storage-error.ts";
 import { StorageError } from "../../src/store/store.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { createKeys, memoryLog, openTestEngine, openTestStore } from "./test-store.ts";
 
 const record = (ledger: Ledger, n = 0) =>
@@ -28,7 +28,7 @@ test("while another program locks the database, keys are found and usage is buff
   await expect(store.checkWritable()).rejects.toThrow("another program has locked the database");
 
   other.run("ROLLBACK");
-  await until(() => ledger.waiting().requests === 0);
+  await pollUntil(() => ledger.waiting().requests === 0);
   expect(await store.usage.sumOfKeys()).toEqual({ requestCount: 101, inputTokens: 303, outputTokens: 202 });
   await store.checkWritable();
   await ledger.close();
@@ -57,7 +57,7 @@ test("while the disk is full, reads succeed and usage is buffered, then written"
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
 
   await engine.rows(sql`pragma max_page_count = 1000000`);
-  await until(() => ledger.waiting().requests === 0);
+  await pollUntil(() => ledger.waiting().requests === 0);
   await ledger.close();
   expect(await store.usage.sumOfKeys()).toEqual({ requestCount: 5000, inputTokens: 15_000, outputTokens: 10_000 });
   expect(await store.usage.sumOfMinutes(0, 100_000_000)).toMatchObject({ requestCount: 5000 });
@@ -98,7 +98,7 @@ test("a storage thread that stops is restarted: pending calls fail, keys are fou
     await expect(store.keys.list()).rejects.toThrow("the storage thread is not running");
     expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
     await Promise.all(recording);
-    await until(() => ledger.waiting().requests === 0);
+    await pollUntil(() => ledger.waiting().requests === 0);
   }
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: recorded });
   expect(workers.started).toHaveLength(4);

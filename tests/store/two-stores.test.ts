@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLedger } from "../../src/ledger.ts";
-import { createKeys, readReport, type DailyRow, onEachEngine } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, readReport, type DailyRow } from "./test-store.ts";
 
 onEachEngine(({ openTestStore }) => {
   test("two stores on one database count every event once", async () => {

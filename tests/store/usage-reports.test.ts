@@ -3,14 +3,8 @@ import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../src/time/seoul.ts";
 import type { UsageIncrement } from "../../src/store/store.ts";
 import { listSegments } from "../../src/store/usage-reports.ts";
-import {
-  createKeys,
-  type DailyRow,
-  type HistoryPoint,
-  readReport,
-  usageIncrement,
-  onEachEngine,
-} from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "./test-store.ts";
 
 const start = minuteOf(new Date("2026-05-01T00:00:00+09:00").valueOf());
 const clock = () => (start + 5 * 1440) * 60_000;

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
-import { createKeys, type DailyRow, readReport, usageIncrement, onEachEngine } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, type DailyRow, readReport, usageIncrement } from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;

@@ -6,7 +6,7 @@ import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { commandLine } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -48,7 +48,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       signal: ending.signal,
       heartbeatLimits: { intervalMs: 50, maxMissed: 60 },
     });
-    await until(() => listenersOn(port) === count);
+    await pollUntil(() => listenersOn(port) === count);
   };
 
   beforeEach(() => {
@@ -67,8 +67,8 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     await supervise();
     const [unresponsive = 0, healthy] = own();
     process.kill(unresponsive, "SIGSTOP");
-    await until(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
-    await until(() => own().length === count && listenersOn(port) === count);
+    await pollUntil(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
+    await pollUntil(() => own().length === count && listenersOn(port) === count);
     expect(lines.filter(({ level }) => level === "error")).toMatchObject([
       { message: "Worker process unresponsive; killing it", child: unresponsive },
     ]);

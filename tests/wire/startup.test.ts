@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
+import { findFreePort } from "../support/free-port.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 
 describe("the program", () => {
-  test("lists everything that is wrong with its environment, and exits with 2", async () => {
+  test("lists every error in its environment and exits with 2", async () => {
     const { status, stdout, stderr } = await runProgram(["serve"], {
       PORT: "http",
       TRUST_PROXY: "-1",
@@ -13,12 +14,12 @@ describe("the program", () => {
     expect(stdout).toBe("");
     expect(stderr.trimEnd().split("\n").toSorted()).toEqual([
       'tollgate: PORT: "http" is not allowed; use a whole number from 0 to 65535',
-      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters",
+      "tollgate: SECRET_KEY: its value is not allowed; use at least 16 characters, 8 of them different",
       'tollgate: TRUST_PROXY: "-1" is not allowed; use a whole number from 0 to 100',
     ]);
   });
 
-  test("says in one line that its port is in use", async () => {
+  test("reports in one line that its port is in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
@@ -47,19 +48,19 @@ describe("the program", () => {
   ] as [string[], number][])("called with %p exits with %i", async (args, status) => {
     const result = await runProgram(args);
     expect(result.status).toBe(status);
-    const told = status === 0 ? result.stdout : result.stderr;
-    expect(told).not.toBe("");
-    expect(told).not.toContain("    at ");
+    const output = status === 0 ? result.stdout : result.stderr;
+    expect(output).not.toBe("");
+    expect(output).not.toContain("    at ");
     if (status === 2) expect(result.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  test("serves by default, reads .env, and lets the real environment win", async () => {
+  test("serves by default and uses the environment's settings", async () => {
     const program = await startProgram({ ADMIN_USERNAME: "root" }, []);
     expect((await fetch(`${program.url}/v1/models`)).status).toBe(401);
     expect(await program.stop()).toBe(0);
   });
 
-  test("answers each side on its own port alone where ADMIN_PORT is set", async () => {
+  test("serves each side only on its own port if ADMIN_PORT is set", async () => {
     const admin = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => admin.once("listening", resolve));
     const { port } = admin.address() as { port: number };
@@ -76,5 +77,36 @@ describe("the program", () => {
       expect([path, await status(program.adminUrl + path)]).toEqual([path, 404]);
     }
     await program.stop();
+  });
+
+  test("with ADMIN_PORT, serves the console on loopback only, unless ADMIN_HOST is set", async () => {
+    const reaches = (url: string): Promise<boolean> =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      );
+    for (const [adminHost, elsewhere] of [
+      ["", false],
+      ["0.0.0.0", true],
+    ] as const) {
+      const port = String(findFreePort());
+      const program = await startProgram({ HOST: "0.0.0.0", ADMIN_PORT: port, ADMIN_HOST: adminHost });
+      // Another address of this machine.
+      expect(await reaches(`${program.url.replace("127.0.0.1", "127.0.0.2")}/v1/models`)).toBe(true);
+      expect(await reaches(`http://127.0.0.2:${port}/healthz`)).toBe(elsewhere);
+      await program.stop();
+    }
+  });
+
+  test("warns in a line about a variable that looks like a misspelt setting", async () => {
+    const program = await startProgram({ PROXY_UPSTRAEM_URL: "http://127.0.0.1:1", HTTPS_PROXY: "http://p" });
+    await program.stop();
+    const warnings = program
+      .stdout()
+      .split("\n")
+      .filter((line) => line.includes('"warn"'));
+    expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { variable: "PROXY_UPSTRAEM_URL", setting: "PROXY_UPSTREAM_URL" },
+    ]);
   });
 });

@@ -1,17 +1,17 @@
 import { ceilToStep, clockLabel, dayLabel, dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
-/** Narrower bars are a blur, and slow: neighbours are added up instead. */
+/** Narrower bars blur and are slow to draw, so neighbours are merged. */
 const minBarPx = 3;
 
-/** A bar's width in time: as many whole buckets as it takes to be wide enough to see. */
-export function barStep(span: Span, bucketMs: number, widthPx: number): number {
+/** The width of a bar in milliseconds: the fewest whole buckets that are at least `minBarPx` wide. */
+export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
   const buckets = (span.to - span.from) / bucketMs;
-  const most = Math.max(1, Math.floor(widthPx / minBarPx));
-  return Math.max(1, Math.ceil(buckets / most)) * bucketMs;
+  const maxBars = Math.max(1, Math.floor(widthPx / minBarPx));
+  return Math.max(1, Math.ceil(buckets / maxBars)) * bucketMs;
 }
 
-/** Round values from 0 to at least `max`, up to six of them. */
+/** At most six round values from 0 to at least `max`. */
 export function valueTicks(max: number, whole: boolean): number[] {
   if (!(max > 0)) return whole ? [0, 1] : [0];
   const rough = max / 5;
@@ -32,8 +32,8 @@ export interface TimeTick {
   label: string;
 }
 
-/** Round times of Seoul, no closer than `gapPx`. Midnight is labelled with its day. */
-export function timeTicks(span: Span, widthPx: number, gapPx = 80): TimeTick[] {
+/** Round Seoul times at least `gapPx` apart. The label of midnight is its day. */
+export function timeTicks(span: TimeSpan, widthPx: number, gapPx = 80): TimeTick[] {
   const least = ((span.to - span.from) * gapPx) / Math.max(1, widthPx);
   const step = tickSteps.find((candidate) => candidate >= least) ?? 10 * dayMs;
   const ticks: TimeTick[] = [];
@@ -43,5 +43,5 @@ export function timeTicks(span: Span, widthPx: number, gapPx = 80): TimeTick[] {
   return ticks;
 }
 
-export const xOf = (at: number, span: Span, widthPx: number): number =>
+export const xOf = (at: number, span: TimeSpan, widthPx: number): number =>
   ((at - span.from) / (span.to - span.from)) * widthPx;

@@ -1,54 +1,64 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { type Metric, metrics } from "../data/history.ts";
-import { FilterField, Segmented } from "../parts/controls.tsx";
-import { DailyPanel, useDailyView } from "../parts/daily-panel.tsx";
-import { HistoryPanel } from "../parts/history-panel.tsx";
+import { useKeysQuery, useUsageSummaryQuery, useUsageTotalQuery } from "../data/queries.ts";
+import { presetOptions } from "../data/time-range.ts";
+import { type UsageMetric, usageMetrics } from "../data/usage-history.ts";
+import { useDailyUsage } from "../data/use-daily-usage.ts";
+import { type UsageFilters, useUsageFilters } from "../data/use-usage-filters.ts";
+import { type UsageHistoryState, useUsageHistory } from "../data/use-usage-history.ts";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
+import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
+import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Figure, Page } from "../parts/page.tsx";
-import { useKeys, useSummary, useTotal } from "../data/queries.ts";
-import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/usage-view.ts";
-import { rangeOptions } from "../data/time-range.ts";
+import { Page } from "../parts/page.tsx";
+import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
-const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));
+const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
+  value: value as UsageMetric,
+  label: short,
+}));
 
-/** Today and all time, the history by key, and the days: one filter for all of them. */
+/** Usage today and in total, the history by key, and the days. The filters apply to history and days. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const usage = useUsageView(filters);
-  const summary = useSummary();
-  const total = useTotal();
-  const daily = useDailyView();
+  const history = useUsageHistory(filters);
+  const summary = useUsageSummaryQuery();
+  const total = useUsageTotalQuery();
+  const daily = useDailyUsage();
   return (
-    <Page title="Usage" queries={[usage.query, summary, total]} slowQueries={[daily.query]}>
+    <Page title="Usage" queries={[history.query, summary, total]} slowQueries={[daily.query]}>
       <dl class="figures">
-        <SumFigure label="Requests today" today={summary.data?.request_count} all={total.data?.request_count} />
-        <SumFigure label="Input tokens today" today={summary.data?.input_tokens} all={total.data?.input_tokens} />
-        <SumFigure label="Output tokens today" today={summary.data?.output_tokens} all={total.data?.output_tokens} />
-        <SumFigure label="Total tokens today" today={summary.data?.total_tokens} all={total.data?.total_tokens} />
+        <TotalFigure label="Requests today" today={summary.data?.request_count} total={total.data?.request_count} />
+        <TotalFigure label="Input tokens today" today={summary.data?.input_tokens} total={total.data?.input_tokens} />
+        <TotalFigure
+          label="Output tokens today"
+          today={summary.data?.output_tokens}
+          total={total.data?.output_tokens}
+        />
+        <TotalFigure label="Total tokens today" today={summary.data?.total_tokens} total={total.data?.total_tokens} />
       </dl>
-      <Toolbar filters={filters} usage={usage} />
-      <HistoryPanel filters={filters} usage={usage} />
-      <DailyPanel
-        view={daily}
-        isFiltered={filters.isFiltered() || filters.hidden().size > 0}
-        shows={(row) => filters.shows(row.key_id, row.key_name) && !filters.hidden().has(row.key_id)}
+      <Toolbar filters={filters} history={history} />
+      <UsageHistoryPanel filters={filters} history={history} />
+      <DailyUsagePanel
+        state={daily}
+        isFiltered={filters.isFiltered() || filters.hiddenIds().size > 0}
+        matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
     </Page>
   );
 }
 
-function SumFigure(props: { label: string; today: number | undefined; all: number | undefined }): JSX.Element {
+function TotalFigure(props: { label: string; today: number | undefined; total: number | undefined }): JSX.Element {
   return (
     <Figure
       label={props.label}
       value={props.today === undefined ? undefined : compact(props.today)}
       exact={props.today === undefined ? undefined : count(props.today)}
       note={
-        <Show when={props.all !== undefined}>
-          <span title={`${count(props.all ?? 0)} by the keys that exist, since each was created`}>
-            {compact(props.all ?? 0)} all time
+        <Show when={props.total !== undefined}>
+          <span title={`${count(props.total ?? 0)} by all existing keys since their creation`}>
+            {compact(props.total ?? 0)} all time
           </span>
         </Show>
       }
@@ -56,30 +66,30 @@ function SumFigure(props: { label: string; today: number | undefined; all: numbe
   );
 }
 
-function Toolbar(props: { filters: UsageFilters; usage: UsageView }): JSX.Element {
-  const keys = useKeys();
+function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
+  const keys = useKeysQuery();
   const nameOf = (id: number): string =>
-    props.usage.query.data?.history.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
+    props.history.history()?.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
   return (
     <div class="toolbar">
-      <Segmented
+      <SegmentedControl
         label="Range"
-        options={rangeOptions}
-        value={props.usage.view().range}
-        onChange={(range) => props.usage.setRange(range)}
+        options={presetOptions}
+        value={props.history.timeRange().preset}
+        onChange={(preset) => props.history.setPreset(preset)}
       />
-      <Segmented
-        label="What to show"
+      <SegmentedControl
+        label="Metric"
         options={metricOptions}
         value={props.filters.metric()}
         onChange={(metric) => props.filters.setMetric(metric)}
       />
       <FilterField
         label="Filter keys by name"
-        value={props.filters.text()}
-        onInput={(text) => props.filters.setText(text)}
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
       />
-      <Show when={props.filters.onlyKey()}>
+      <Show when={props.filters.keyId()}>
         {(id) => (
           <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
             {nameOf(id())}

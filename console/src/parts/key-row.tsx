@@ -1,36 +1,29 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { count } from "../data/format.ts";
-import { useKeyChange } from "../data/key-changes.ts";
+import { useUpdateKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { dateTimeLabel } from "../data/seoul-time.ts";
-import { Switch } from "./controls.tsx";
+import { ToggleSwitch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
-import { AgoOrNever } from "./time.tsx";
+import { RelativeTimeOrNever } from "./relative-time.tsx";
 
-/** A key with all that can be done to it in place; its name leads to its usage. */
+/** A key that can be renamed, deactivated and deleted in place. Its name links to its usage. */
 export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
-  const change = useKeyChange();
+  const updateKey = useUpdateKey();
   const [renaming, setRenaming] = createSignal(false);
   let renameButton: HTMLButtonElement | undefined;
 
   const rename = (name: string): void => {
     setRenaming(false);
     renameButton?.focus();
-    if (name !== "" && name !== props.key.name) change.mutate({ key: props.key, change: { name } });
+    if (name !== "" && name !== props.key.name) updateKey.mutate({ key: props.key, update: { name } });
   };
 
   return (
     <tr classList={{ inactive: !props.key.is_active }}>
       <th scope="row" class="key-name">
-        <Show
-          when={renaming()}
-          fallback={
-            <A href={`/usage?key=${props.key.id}`} title={`Usage of ${props.key.name}`}>
-              {props.key.name}
-            </A>
-          }
-        >
+        <Show when={renaming()} fallback={<KeyName key={props.key} />}>
           <RenameField name={props.key.name} onDone={rename} />
         </Show>
       </th>
@@ -38,24 +31,16 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
         <code title={`Created ${dateTimeLabel(Date.parse(props.key.created_at))}`}>{props.key.key}</code>
       </td>
       <td class="key-state" data-label="Active">
-        <Switch
+        <ToggleSwitch
           label={`${props.key.name} is active`}
           on={props.key.is_active}
-          onChange={(is_active) => change.mutate({ key: props.key, change: { is_active } })}
+          onChange={(is_active) => updateKey.mutate({ key: props.key, update: { is_active } })}
         />
       </td>
       <td class="key-used" data-label="Last used">
-        <AgoOrNever at={props.key.last_used_at} />
+        <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
-      <td class="number" data-label="Requests">
-        {count(props.key.total_request_count)}
-      </td>
-      <td class="number" data-label="Input tokens">
-        {count(props.key.total_input_tokens)}
-      </td>
-      <td class="number" data-label="Output tokens">
-        {count(props.key.total_output_tokens)}
-      </td>
+      <TotalCells key={props.key} />
       <td class="row-actions">
         <button
           class="icon-button"
@@ -81,7 +66,29 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
   );
 }
 
-/** Enter and leaving the field keep the new name, Escape the old one. */
+const KeyName = (props: { key: Key }): JSX.Element => (
+  <A href={`/usage?key=${props.key.id}`} title={`Usage of ${props.key.name}`}>
+    {props.key.name}
+  </A>
+);
+
+function TotalCells(props: { key: Key }): JSX.Element {
+  return (
+    <>
+      <td class="number" data-label="Requests">
+        {count(props.key.total_request_count)}
+      </td>
+      <td class="number" data-label="Input tokens">
+        {count(props.key.total_input_tokens)}
+      </td>
+      <td class="number" data-label="Output tokens">
+        {count(props.key.total_output_tokens)}
+      </td>
+    </>
+  );
+}
+
+/** Enter or leaving the field saves the new name; Escape restores the old one. */
 function RenameField(props: { name: string; onDone: (name: string) => void }): JSX.Element {
   let input: HTMLInputElement | undefined;
   let done = false;
@@ -101,7 +108,7 @@ function RenameField(props: { name: string; onDone: (name: string) => void }): J
       onBlur={(event) => finish(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key !== "Enter" && event.key !== "Escape") return;
-        // The focus moves to the button during this very key press, which would press it.
+        // The focus moves to the rename button during this key press, which would otherwise click it.
         event.preventDefault();
         finish(event.key === "Enter" ? event.currentTarget.value : props.name);
       }}

@@ -1,18 +1,18 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useKeyCreation } from "../data/key-changes.ts";
-import { curlLine } from "../data/curl-line.ts";
-import { type Key, useOverview } from "../data/queries.ts";
-import { CopyLine } from "./copy.tsx";
-import { Field } from "./controls.tsx";
+import { curlCommand } from "../data/curl-command.ts";
+import { useCreateKey } from "../data/key-mutations.ts";
+import { type Key, useOverviewQuery } from "../data/queries.ts";
+import { TextField } from "./controls.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** First asks for a name, then shows the secret, once. */
+/** A form for the new key, then its secret, which is shown only once. */
 export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
-      mustAnswer={created() !== undefined}
+      persistent={created() !== undefined}
       onClose={() => props.onClose()}
     >
       <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={() => props.onClose()} />}>
@@ -23,34 +23,34 @@ export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
 }
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
-  const creation = useKeyCreation();
+  const createKey = useCreateKey();
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
 
-  const create = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const own = key?.value.trim() ?? "";
-    creation.mutate(
-      { name: name?.value ?? "", ...(own === "" ? {} : { key: own }) },
+    const ownKey = key?.value.trim() ?? "";
+    createKey.mutate(
+      { name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
       { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
     );
   };
 
   return (
-    <form onSubmit={create}>
-      <Field label="Name" hint="Who or what will use it. It can be changed later.">
+    <form onSubmit={submit}>
+      <TextField label="Name" hint="The application or person that uses the key. You can rename it later.">
         {(ids) => (
           <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
         )}
-      </Field>
+      </TextField>
       <details>
-        <summary>Bring your own key</summary>
-        <Field label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+        <summary>Use an existing key</summary>
+        <TextField label="Key" hint="Up to 512 visible ASCII characters. If empty, a random key is generated.">
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
-        </Field>
+        </TextField>
       </details>
-      <Show when={creation.error}>
+      <Show when={createKey.error}>
         {(error) => (
           <p class="form-error" role="alert">
             {error().message}
@@ -61,7 +61,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         <button class="button" type="button" onClick={() => props.onCancel()}>
           Cancel
         </button>
-        <button class="button primary" type="submit" disabled={creation.isPending}>
+        <button class="button primary" type="submit" disabled={createKey.isPending}>
           Create key
         </button>
       </div>
@@ -71,18 +71,18 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   const [copied, setCopied] = createSignal(false);
-  const overview = useOverview();
-  let heading: HTMLParagraphElement | undefined;
-  onMount(() => heading?.focus());
+  const overview = useOverviewQuery();
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
   return (
     <>
-      <p ref={heading} tabindex="-1" class="lead">
-        Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
+      <p ref={lead} tabindex="-1" class="lead">
+        Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
       </p>
       <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
       <details>
         <summary>Try it</summary>
-        <CopyLine text={curlLine(props.key.key, overview.data?.separate_ports)} what="the command" />
+        <CopyLine text={curlCommand(props.key.key, overview.data?.separate_ports)} what="the command" />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>

@@ -1,10 +1,10 @@
-import { createEffect, createUniqueId, type JSX, Show } from "solid-js";
-import { ago } from "../data/format.ts";
-import { now, onServerClock } from "../data/server-clock.ts";
+import { createEffect, type JSX, Show } from "solid-js";
+import { timeAgo } from "../data/format.ts";
+import { now, toServerTime } from "../data/server-clock.ts";
 import { Icon } from "./icon.tsx";
 
-/** What a page needs to know of the queries it shows. */
-export interface Loading {
+/** The part of a query that a page needs. */
+export interface PageQuery {
   readonly dataUpdatedAt: number;
   readonly isFetching: boolean;
   readonly isError: boolean;
@@ -14,19 +14,19 @@ export interface Loading {
 
 interface PageProps {
   title: string;
-  /** The oldest of them is how fresh the page is. */
-  queries: readonly Loading[];
-  /** What else the page loads, and less often: it may fail like the others, but its age says little. */
-  slowQueries?: readonly Loading[];
+  /** The page is as fresh as the oldest of these. */
+  queries: readonly PageQuery[];
+  /** Queries that refresh less often: the page reports their errors, but not their age. */
+  slowQueries?: readonly PageQuery[];
   actions?: JSX.Element;
   children: JSX.Element;
 }
 
-/** A heading that never waits, how fresh the page is, and a bar where something did not load; what had loaded stays. */
+/** A page with its heading, its freshness and, after a failed query, a notice. Data already loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
-  const all = (): readonly Loading[] => [...props.queries, ...(props.slowQueries ?? [])];
-  const failed = (): Loading | undefined => all().find((query) => query.isError);
+  const all = (): readonly PageQuery[] => [...props.queries, ...(props.slowQueries ?? [])];
+  const failed = (): PageQuery | undefined => all().find((query) => query.isError);
   const refetch = (): void => {
     for (const query of all()) query.refetch();
   };
@@ -46,7 +46,7 @@ export function Page(props: PageProps): JSX.Element {
             <p>
               {query().error?.message}.{" "}
               <span aria-live="off">
-                {query().dataUpdatedAt > 0 ? `Showing what was loaded ${sinceLoaded(query())}.` : ""}
+                {query().dataUpdatedAt > 0 ? `Showing data loaded ${sinceLoaded(query())}.` : ""}
               </span>
             </p>
             <button class="button" type="button" onClick={refetch}>
@@ -60,9 +60,8 @@ export function Page(props: PageProps): JSX.Element {
   );
 }
 
-/** As fresh as the oldest of what is shown. */
-function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }): JSX.Element {
-  const oldest = (): Loading | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
+function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void }): JSX.Element {
+  const oldest = (): PageQuery | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
   const fetching = (): boolean => props.queries.some((query) => query.isFetching);
   return (
     <div class="freshness">
@@ -82,75 +81,4 @@ function Freshness(props: { queries: readonly Loading[]; onRefresh: () => void }
   );
 }
 
-const sinceLoaded = ({ dataUpdatedAt }: Loading): string => ago(now() - onServerClock(dataUpdatedAt));
-
-export function Panel(props: {
-  title: string;
-  hint?: JSX.Element;
-  actions?: JSX.Element;
-  children: JSX.Element;
-}): JSX.Element {
-  const id = createUniqueId();
-  return (
-    <section class="panel" aria-labelledby={id}>
-      <header class="panel-head">
-        <h2 id={id}>{props.title}</h2>
-        <Show when={props.hint}>
-          <p class="hint">{props.hint}</p>
-        </Show>
-        <div class="actions">{props.actions}</div>
-      </header>
-      {props.children}
-    </section>
-  );
-}
-
-/** Nothing here yet, and what to do about it. */
-export function Empty(props: { title: string; children?: JSX.Element }): JSX.Element {
-  return (
-    <div class="empty">
-      <p class="empty-title">{props.title}</p>
-      {props.children}
-    </div>
-  );
-}
-
-/** One figure with its name above and its context below. */
-export function Figure(props: {
-  label: string;
-  /** Undefined while it loads: its room is kept. */
-  value: string | undefined;
-  exact?: string | undefined;
-  note?: JSX.Element;
-}): JSX.Element {
-  return (
-    <div class="figure">
-      <dt>{props.label}</dt>
-      <dd class="value" title={props.exact}>
-        <Show when={props.value} fallback={<Skeleton />}>
-          {props.value}
-        </Show>
-      </dd>
-      <dd class="note">{props.note}</dd>
-    </div>
-  );
-}
-
-export const Skeleton = (): JSX.Element => <span class="skeleton" aria-hidden="true" />;
-
-/** Rows that hold a table's room while it loads. */
-export function SkeletonRows(props: { columns: number; rows?: number }): JSX.Element {
-  return (
-    <>
-      {Array.from({ length: props.rows ?? 6 }, () => (
-        <tr class="skeleton-row" aria-hidden="true">
-          {Array.from({ length: props.columns }, () => (
-            <td>
-              <Skeleton />
-            </td>
-          ))}
-        </tr>
-      ))}
-    </>
-  );
-}
+const sinceLoaded = ({ dataUpdatedAt }: PageQuery): string => timeAgo(now() - toServerTime(dataUpdatedAt));

@@ -3,12 +3,11 @@ import { noUsage } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { errorFrame } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
-import { findText } from "../request/body.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { type BodyHeaders, createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/reader.ts";
+import { type BodyHeaders, createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
@@ -38,7 +37,7 @@ export interface Responding {
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
   /** Changes the text of a 200; undefined for responses that pass as they are. */
-  edit: ((text: string) => string | undefined) | undefined;
+  edit: ((body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | undefined) | undefined;
 }
 
 /** The client's response in the making. */
@@ -108,7 +107,7 @@ async function respondWhole(
   const usage = await readWholeUsage(read, kind);
   await settle(responding, createCount(responding, deps), { usage, cause: undefined, hasSent: false });
   headers.delete("content-length");
-  const body = edit?.(findText(read) ?? "") ?? read;
+  const body = edit?.(read) ?? read;
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
 }
 
@@ -204,5 +203,5 @@ async function settle(
   if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
-  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, usage });
+  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage });
 }

@@ -3,20 +3,20 @@ import { createEventSplitter } from "../sse/event-splitter.ts";
 import { hasMember, isWhiteSpace } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 
-/** Takes out of an event stream what was only sent because the proxy asked. */
+/** Removes from an event stream what the backend only sent because the proxy requested it. */
 export interface StreamUsageFilter {
-  /** @returns what the client gets of the bytes up to here; empty where they are still held */
+  /** @returns what the client gets now; empty if the bytes are still held */
   push(chunk: Uint8Array): Uint8Array;
-  /** @returns what was still held */
+  /** @returns what is still held */
   end(): Uint8Array;
 }
 
-/** An event on its way out, and the edits that are due. */
+/** An event that is to be sent, and its edits. */
 interface Outgoing {
   event: Uint8Array;
   chunk: CompletionChunk;
   edits: FrameEdit[];
-  /** Usage in the last chunk of a choice may be the server's habit: what comes next tells. */
+  /** A server may send usage in the last chunk of a choice unasked; the next chunk decides. */
   usageInDoubt: boolean;
 }
 
@@ -33,27 +33,27 @@ const comma = 0x2c;
 const openBracket = 0x5b;
 
 /**
- * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. What that is depends on the
- * server, and the stream itself tells:
+ * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. That depends on the server,
+ * and is read off the stream itself:
  *
- * - The chunk with usage and no choices is dropped. What llama.cpp and vLLM then put into that chunk instead of into the
- *   one before (`lastChunkMembers`) goes back there; so the chunk that ends a choice waits for the event behind it.
- * - `"usage":null` elsewhere stays where the server writes out what is not set, and goes where it was asked for
+ * - The chunk with usage and no choices is dropped. The members that llama.cpp and vLLM move from the chunk before into
+ *   that chunk (`lastChunkMembers`) are moved back; so the chunk that ends a choice waits for the next event.
+ * - `"usage":null` in other chunks stays if the server writes out what is not set, and is removed if it was requested
  *   (see `CompletionChunk`).
- * - Usage beside choices goes, or turns back into null, once a chunk in the middle had some. In a last chunk alone it
- *   was not asked for: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
+ * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
+ *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
  *
- * Known not to come out the same: with several choices at a time, the fingerprint of vLLM in the chunks that end all but
- * the last; and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (asked for usage).
+ * Known differences: with several choices at a time, vLLM's fingerprint in the chunks that end all but the last choice;
+ * and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested).
  *
- * @returns undefined where nothing was added
+ * @returns undefined if nothing was added
  */
 export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | undefined {
   const { includeUsage, continuousUsage } = added;
   if (!includeUsage && !continuousUsage) return undefined;
   const splitter = createEventSplitter();
   const detector = createInjectedUsageDetector(added);
-  /** The chunk that ended a choice. */
+  /** The chunk that ended a choice, until the next event decides on its edits. */
   let held: Outgoing | undefined;
 
   function pass(event: Uint8Array): Uint8Array[] {
@@ -61,19 +61,19 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
     const before = release(chunk);
     if (chunk === undefined) return [...before, event];
     if (isUsageAlone(chunk)) return includeUsage ? before : [...before, event];
-    const outgoing = detector.detector(event, chunk);
+    const outgoing = detector.inspect(event, chunk);
     const waits = chunk.isFinal && (includeUsage || outgoing.usageInDoubt);
     if (!waits) return [...before, edited(outgoing)];
     held = outgoing;
     return before;
   }
 
-  /** @param next the chunk behind the held one, where one follows */
+  /** @param next the chunk after the held one; undefined if the next event is not a chunk */
   function release(next: CompletionChunk | undefined): Uint8Array[] {
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
-    if (next?.usage === "object") detector.resolve(outgoing);
+    if (next?.usage === "object") detector.confirm(outgoing);
     if (includeUsage && next !== undefined && isUsageAlone(next))
       outgoing.edits.push(movedMembers(outgoing.chunk, next));
     return [edited(outgoing)];
@@ -93,26 +93,27 @@ function isUsageAlone(chunk: CompletionChunk): boolean {
 }
 
 interface InjectedUsageDetector {
-  /** Most events have nothing to take out: they are not parsed. */
+  /** False for most events, which then need not be parsed. */
   mayEdit(event: Uint8Array): boolean;
-  detector(event: Uint8Array, chunk: CompletionChunk): Outgoing;
-  /** Usage follows usage: what was in doubt is one of many. */
-  resolve(outgoing: Outgoing): void;
+  inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
+  /** Another chunk with usage follows: the usage in doubt was requested. */
+  confirm(outgoing: Outgoing): void;
 }
 
-/** Learns from a stream's chunks what they would hold had nobody asked. */
+/** Learns from a stream's chunks which usage the backend would not have sent unasked. */
 function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdded): InjectedUsageDetector {
-  /** How this stream shows that usage is not set; undefined as long as every chunk had some. */
+  /** How this stream shows that usage is not set; undefined until a chunk without usage has come. */
   let unset: "null" | "omitted" | undefined;
+  /** A chunk in the middle of a choice had usage. */
   let isContinuous = false;
 
-  function judgeNull({ event, chunk, edits }: Outgoing): void {
+  function inspectNull({ event, chunk, edits }: Outgoing): void {
     const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
     unset ??= stays ? "null" : "omitted";
     if (!stays) edits.push(cutMember(event, chunk));
   }
 
-  function takeUsage({ event, chunk, edits }: Outgoing): void {
+  function removeUsage({ event, chunk, edits }: Outgoing): void {
     isContinuous = true;
     const wasNull = unset === "null" || chunk.nullWasReplaced;
     edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutMember(event, chunk));
@@ -123,16 +124,16 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
       hasMember(event, usageName) ||
       (includeUsage && hasMember(event, finishReasonName, quote)) ||
       (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
-    detector(event, chunk) {
+    inspect(event, chunk) {
       const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
       if (chunk.usage === "absent") unset ??= "omitted";
-      else if (chunk.usage === "null") judgeNull(outgoing);
-      else if (continuousUsage && (isContinuous || !chunk.isFinal)) takeUsage(outgoing);
+      else if (chunk.usage === "null") inspectNull(outgoing);
+      else if (continuousUsage && (isContinuous || !chunk.isFinal)) removeUsage(outgoing);
       else outgoing.usageInDoubt = continuousUsage;
       return outgoing;
     },
-    resolve(outgoing) {
-      if (outgoing.usageInDoubt) takeUsage(outgoing);
+    confirm(outgoing) {
+      if (outgoing.usageInDoubt) removeUsage(outgoing);
     },
   };
 }
@@ -145,16 +146,16 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit 
   return { start: chunk.tail, end: chunk.tail, text: moved.join("") };
 }
 
-/** The usage with its name and the comma that joins it to its neighbours. */
+/** The usage with its name and one comma. */
 function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit {
   const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
   const nameStart = event.lastIndexOf(quote, nameEnd - 1);
   let before = nameStart - 1;
   while (isWhiteSpace(event[before])) before--;
   if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
-  let behind = usageValue.end;
-  while (isWhiteSpace(event[behind])) behind++;
-  return { start: nameStart, end: event[behind] === comma ? behind + 1 : usageValue.end, text: "" };
+  let after = usageValue.end;
+  while (isWhiteSpace(event[after])) after++;
+  return { start: nameStart, end: event[after] === comma ? after + 1 : usageValue.end, text: "" };
 }
 
 function edited({ event, edits }: Outgoing): Uint8Array {

@@ -89,7 +89,10 @@ function createPostgresStore(url: string, clock: WallClock): Store {
       daily: (sinceDay) => slicesWithTimeout(others, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(others, store.usage.history(range)),
     },
-    gpu: withTimeouts(others, store.gpu),
+    gpu: {
+      ...withTimeouts(others, store.gpu),
+      powerHistory: (range) => slicesWithTimeout(others, store.gpu.powerHistory(range)),
+    },
     sessions: {
       ...withTimeouts(others, store.sessions),
       find: (idHash, now) =>

@@ -56,7 +56,10 @@ function createSqliteStore({ file, worker, reader }: SqliteParts): Store {
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
     },
-    gpu: remote("gpu", ["add", "latest", "powerHistory"]),
+    gpu: {
+      ...remote("gpu", ["add", "latest"]),
+      powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
+    },
     sessions: {
       ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
       find: withStorageErrors(prepareFindSession(reader)),

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { hasMember, latin1, skipLeading } from "../../../src/proxy/json/bytes.ts";
+import { findText, hasMember, latin1, skipLeading } from "../../../src/proxy/json/bytes.ts";
 
 const openBrace = 0x7b;
 const usage = Buffer.from('usage"');
 
-describe("a member in JSON's bytes", () => {
+describe("hasMember", () => {
   test.each([
     ['{"usage":{}}', true, true],
     ['{"a":{"usage" : \r\n\t{}}}', true, true],
@@ -21,15 +21,24 @@ describe("a member in JSON's bytes", () => {
   });
 });
 
-describe("JSON's bytes", () => {
-  test("begin behind white space and a byte order mark", () => {
+describe("bytes", () => {
+  test("skipLeading skips white space and byte order marks", () => {
     expect(skipLeading(Buffer.from("\uFEFF \r\n\t{ }"), 0)).toBe(7);
     expect(skipLeading(Buffer.from("{  "), 1)).toBe(3);
     expect(skipLeading(Buffer.from(""), 0)).toBe(0);
   });
 
-  test("become one character each", () => {
+  test("latin1 makes one character of each byte", () => {
     expect(latin1(Buffer.from("aé"))).toBe("a\u00c3\u00a9");
     expect(latin1(Buffer.from("abcd"), 1, 3)).toBe("bc");
   });
+});
+
+describe("findText", () => {
+  test("returns text that encodes to the same bytes, a byte order mark included", () => {
+    const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d, 0xf0, 0x9f, 0x98, 0x80]);
+    expect(new TextEncoder().encode(findText(bytes))).toEqual(bytes);
+  });
+
+  test("finds none in bytes that are not UTF-8", () => expect(findText(new Uint8Array([0x7b, 0xff]))).toBeUndefined());
 });

@@ -10,7 +10,7 @@ const continuousOnly: UsageAdded = { includeUsage: false, continuousUsage: true 
 
 function filtered(added: UsageAdded, pieces: Iterable<Uint8Array>): string {
   const filter = createStreamUsageFilter(added);
-  if (filter === undefined) throw new Error("There is nothing to filter");
+  if (filter === undefined) throw new Error("Nothing to filter");
   const output = Array.from(pieces, (piece) => filter.push(piece));
   return Buffer.concat([...output, filter.end()]).toString();
 }
@@ -27,24 +27,24 @@ function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAd
 }
 
 describe("stream usage filter", () => {
-  test("is none where nothing was added", () => {
+  test("is undefined if nothing was added", () => {
     expect(createStreamUsageFilter({ includeUsage: false, continuousUsage: false })).toBeUndefined();
   });
 
-  test.each(usageServers)("hides that the proxy asked for the final usage from a client of $server", (server) => {
+  test.each(usageServers)("hides from a client of $server that the proxy requested the final usage", (server) => {
     expectInvisible(server, { include: false, continuous: false }, final);
   });
 
   test.each(usageServers.filter(({ continuous }) => continuous))(
-    "hides that the proxy asked for usage in every chunk from a client of $server",
+    "hides from a client of $server that the proxy requested usage in every chunk",
     (server) => {
       expectInvisible(server, { include: false, continuous: false }, both);
-      // A client that asks for the final usage itself keeps it.
+      // A client that requests the final usage itself keeps it.
       expectInvisible(server, { include: true, continuous: false }, continuousOnly);
     },
   );
 
-  test("lets every event go as soon as it is whole, but the last of a choice, which waits for one more", () => {
+  test("passes every event as soon as it is complete, except the last of a choice, which waits for the next", () => {
     const filter = createStreamUsageFilter(both);
     const chunk = (finish: string): Uint8Array =>
       Buffer.from(`data: {"choices":[{"delta":{"content":"a"},"finish_reason":${finish}}]}\n\n`);
@@ -57,7 +57,7 @@ describe("stream usage filter", () => {
     expect(filter?.end()).toBeEmpty();
   });
 
-  test("touches no byte beside the usage: odd numbers, escapes, white space, bytes that are no UTF-8", () => {
+  test("changes no byte beside the usage: odd numbers, escapes, white space, invalid UTF-8", () => {
     const rest = '"seed": 12345678901234567890 ,"x":1.0,"\\u0061":"\\/" , "y" : [ ]';
     const chunk = (usage: string): Buffer =>
       Buffer.concat([
@@ -72,14 +72,14 @@ describe("stream usage filter", () => {
     expect(filter?.push(last)).toBeEmpty();
   });
 
-  test("takes out usage wherever it stands among the members", () => {
+  test("removes usage from any position among the members", () => {
     const cut = (json: string): string => filtered(both, [Buffer.from(`data: ${json}\n\n`)]);
     expect(cut('{"usage":{"a":1},"choices":[{"text":""}]}')).toBe('data: {"choices":[{"text":""}]}\n\n');
     expect(cut('{"choices":[{"text":""}],"usage":{"a":1}}')).toBe('data: {"choices":[{"text":""}]}\n\n');
     expect(cut('{"a":1,"usage":{"a":1},"choices":[{"text":""}]}')).toBe('data: {"a":1,"choices":[{"text":""}]}\n\n');
   });
 
-  test("takes usage out of a chunk with megabytes of white space and quotes in linear time", () => {
+  test("removes usage from a chunk with megabytes of white space and quotes in linear time", () => {
     const filler = `${" ".repeat(2_000_000)}${'\\"'.repeat(1_000_000)}`;
     const json = (usage: string): string => `data: {"choices":[{"text":"${filler}"}]${usage}}\n\n`;
     const before = performance.now();
@@ -87,11 +87,11 @@ describe("stream usage filter", () => {
     expect(performance.now() - before).toBeLessThan(5000);
   });
 
-  test("drops an event with usage alone that nothing ends", () => {
+  test("drops an event with only usage that no empty line ends", () => {
     expect(filtered(final, [Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n')])).toBe("");
   });
 
-  test("leaves alone what is no chunk of a completion", () => {
+  test("does not change events that are not completion chunks", () => {
     const stream = [
       'data: {"usage":{"input_tokens":1}}\n\n',
       'data: [{"choices":[],"usage":{}}]\n\n',

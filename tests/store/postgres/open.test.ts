@@ -69,7 +69,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     const [keyId = 0] = await createKeys(store, ["a"]);
     const ledger = createLedger({ store: store.usage, clock, log: memoryLog().log });
     for (let n = 1; n <= 5; n++) {
-      proxy.loseAnswerTo("COMMIT");
+      proxy.loseResponseTo("COMMIT");
       await ledger.record({ keyId, closedAt: clock(), inputTokens: 3, outputTokens: 2 });
       expect(proxy.lost()).toBe(n);
       expect(await store.usage.sumOfKeys()).toEqual({ requestCount: n, inputTokens: n * 3, outputTokens: n * 2 });

@@ -1,0 +1,66 @@
+import { createMemo } from "solid-js";
+import { type EnergyPerTokens, energyPerTokens, outputByBucket, outputSteps, powerSteps } from "./energy.ts";
+import { usePowerHistoryQuery } from "./queries.ts";
+import { minuteMs } from "./seoul-time.ts";
+import { sameQuery, type TimeSpan } from "./time-range.ts";
+import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
+import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
+
+export interface EnergyState extends TimeRangeState {
+  usage: UsageBuckets;
+  power: {
+    query: ReturnType<typeof usePowerHistoryQuery>;
+    bucketMinutes: () => number;
+    isLoading: () => boolean;
+  };
+  /** Over the whole span; undefined while it loads. */
+  total: () => EnergyPerTokens | undefined;
+  totalIn: (span: TimeSpan) => EnergyPerTokens;
+  /** Watts; 0 without a reading. */
+  peakPower: () => number;
+  powerIn: (stepMs: number) => Float64Array;
+  outputIn: (stepMs: number) => Float64Array;
+}
+
+/** Power and output tokens over the time range in the URL. */
+export function useEnergy(): EnergyState {
+  const timeRangeState = useTimeRange("24h");
+  const { timeRange } = timeRangeState;
+  const usage = useUsageBuckets(timeRange);
+  const { span } = usage;
+  // Each power point counts its bucket at its maximum, so finer buckets give a closer bound.
+  const finestMinutes = (): number => (usage.requested().days <= 7 || timeRange().zoom !== undefined ? 1 : 5);
+  const requested = createMemo(() => ({ days: usage.requested().days, bucketMinutes: finestMinutes() }), undefined, {
+    equals: sameQuery,
+  });
+  const query = usePowerHistoryQuery(requested);
+  const power = {
+    query,
+    bucketMinutes: () => query.data?.bucketMinutes ?? requested().bucketMinutes,
+    isLoading: () => query.isPlaceholderData || query.data === undefined,
+  };
+
+  const output = createMemo(() => outputByBucket(usage.history()));
+  const watts = (): ReadonlyMap<number, number> => query.data?.watts ?? new Map();
+  const totalIn = (within: TimeSpan): EnergyPerTokens =>
+    energyPerTokens(
+      { watts: watts(), bucketMinutes: power.bucketMinutes() },
+      { byBucket: output(), bucketMinutes: usage.bucketMinutes() },
+      within,
+    );
+  const total = createMemo(() =>
+    usage.history() === undefined || query.data === undefined ? undefined : totalIn(span()),
+  );
+  const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
+  return {
+    ...timeRangeState,
+    usage,
+    power,
+    total,
+    totalIn,
+    peakPower: () =>
+      powerIn(power.bucketMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
+    powerIn,
+    outputIn: (stepMs) => outputSteps(output(), span(), stepMs),
+  };
+}

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { logIn } from "../support/admin-client.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { pollUntil } from "../support/poll-until.ts";
+
+const megabyte = 1024 * 1024;
+const password = "correct horse battery staple";
+let program: Program;
+beforeAll(async () => {
+  program = await startProgram({
+    PROXY_UPSTREAM_URL: "http://127.0.0.1:1",
+    ADMIN_PASSWORD: password,
+    TRUST_PROXY: "1",
+    LOG_LEVEL: "error",
+    SHUTDOWN_GRACE: "1",
+  });
+});
+afterAll(() => program.stop());
+
+const randomByte = (): number => 1 + Math.floor(Math.random() * 254);
+const randomAddress = (): string => `198.${randomByte()}.${randomByte()}.${randomByte()}`;
+
+const attempt = (address: string, given: string): Promise<Response> =>
+  fetch(`${program.adminUrl}/api/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-forwarded-for": address },
+    body: JSON.stringify({ username: "admin", password: given }),
+  });
+
+describe("half-sent bodies of strangers", () => {
+  const withLength = (bytes: number): string => `Content-Length: ${bytes}\r\n\r\n${"x".repeat(bytes - 1)}`;
+  const chunked = (bytes: number): string =>
+    `Transfer-Encoding: chunked\r\n\r\n${bytes.toString(16)}\r\n${"x".repeat(bytes - 1)}`;
+
+  async function sendHalf(path: string, framing: string): Promise<RawClient> {
+    const client = await connectRaw(program.adminUrl, { keepBody: false });
+    const headers = ["Host: h", "Content-Type: application/json", `X-Forwarded-For: ${randomAddress()}`];
+    client.send(`POST ${path} HTTP/1.1\r\n${headers.join("\r\n")}\r\n${framing}`);
+    return client;
+  }
+
+  /** The least of a second: what is held, without what the next garbage collection frees. */
+  async function heldBytes(): Promise<number> {
+    let least = Infinity;
+    for (let look = 0; look < 20; look += 1) {
+      least = Math.min(least, program.rssBytes());
+      await Bun.sleep(50);
+    }
+    return least;
+  }
+
+  /** @returns by how much memory has grown while they all are open */
+  async function growthWith(count: number, path: string, framing: string): Promise<number> {
+    const before = await heldBytes();
+    const clients: RawClient[] = [];
+    for (let sent = 0; sent < count; sent += 1) clients.push(await sendHalf(path, framing));
+    const held = await heldBytes();
+    for (const client of clients) client.reset();
+    return held - before;
+  }
+
+  test.each([
+    ["/api/login", "64 KiB", withLength(65_536)],
+    ["/api/login", "8 KiB", withLength(8192)],
+    ["/api/login", "64 KiB in chunks", chunked(65_536)],
+    ["/api/keys", "64 KiB", withLength(65_536)],
+    ["/api/gpu-stats", "64 KiB in chunks", chunked(65_536)],
+  ])(
+    "to %s of %s leave memory flat",
+    async (path, _, framing) => {
+      // The first ones compile code and grow the heap.
+      await growthWith(500, path, framing);
+      expect(await growthWith(2000, path, framing)).toBeLessThan(20 * megabyte);
+    },
+    120_000,
+  );
+
+  test("to /api/login get 408 after 5 seconds", async () => {
+    const startedAt = performance.now();
+    const client = await sendHalf("/api/login", withLength(100));
+    expect((await client.head()).status).toBe(408);
+    expect(performance.now() - startedAt).toBeGreaterThan(4900);
+    client.close();
+  });
+});
+
+describe("a flood of logins from many addresses", () => {
+  const over = new AbortController();
+  let refused = 0;
+  let flood: Promise<void>[] = [];
+
+  const start = (connections: number): void => {
+    flood = Array.from({ length: connections }, async () => {
+      while (!over.signal.aborted) {
+        const response = await attempt(randomAddress(), "wrong");
+        if (response.status === 429) refused += 1;
+        await response.body?.cancel();
+      }
+    });
+  };
+  afterAll(async () => {
+    over.abort();
+    await Promise.all(flood);
+  });
+
+  test("leaves room for an address that logged in before, and for a live session", async () => {
+    expect((await attempt("203.0.113.7", password)).status).toBe(200);
+    const { cookie } = await logIn(program.adminUrl, "admin", password);
+    start(64);
+    await pollUntil(() => refused > 50);
+    for (let round = 0; round < 6; round += 1) expect((await attempt("203.0.113.7", password)).status).toBe(200);
+    const withSession = await fetch(`${program.adminUrl}/api/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.8", cookie },
+      body: JSON.stringify({ username: "admin", password }),
+    });
+    expect(withSession.status).toBe(200);
+    expect(refused).toBeGreaterThan(100);
+  }, 60_000);
+});
