@@ -27,6 +27,7 @@ describeBackend({
     output: await readMetric(url, "vllm:generation_tokens_total"),
   }),
   running: (url) => readMetric(url, "vllm:num_requests_running"),
+  toolFields: { tool_choice: { type: "function", function: { name: "weather" } } },
   isContinuous: true,
   normalize: (text) => text.replaceAll(/"(id|created)":("[^"]*"|\d+)/g, ""),
 });
