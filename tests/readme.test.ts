@@ -4,7 +4,7 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
-import { createGpuHost, csvOfTwo } from "./gpu-agent/gpu-host.ts";
+import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
@@ -68,6 +68,7 @@ describe("the README's command lines", () => {
     line: string,
     replacements: Record<string, string>,
     environment: Record<string, string> = {},
+    stdin = "",
   ): Promise<void> {
     using folder = createTempFolder();
     await Bun.write(folder.file("key"), key);
@@ -76,11 +77,12 @@ describe("the README's command lines", () => {
       expect(command).toContain(name);
       command = command.replace(name, value.replace("FOLDER", folder.path));
     }
-    const { status, stderr } = await runProgram(command.split(" "), { DATA_DIR: program.dataDir, ...environment });
+    const settings = { DATA_DIR: program.dataDir, ...environment };
+    const { status, stderr } = await runProgram(command.split(" "), settings, { stdin });
     expect({ line, status, stderr }).toMatchObject({ line, status: 0 });
   }
 
-  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to postgres://tollgate:password@db.internal/tollgate";
+  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to --url-stdin";
   /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
@@ -92,7 +94,7 @@ describe("the README's command lines", () => {
     "sudo systemctl enable --now tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "sudo journalctl -u tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key": async () => {
-      await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+      await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
       const line = "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key --once";
       const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
       await runs(line, places, host.env);
@@ -107,7 +109,7 @@ describe("the README's command lines", () => {
     [moveTo]: async () => {
       if (whyNoPostgres === undefined) {
         const database = await (await sharedPostgres()).createDatabase();
-        await runs(moveTo, { "postgres://tollgate:password@db.internal/tollgate": database });
+        await runs(moveTo, {}, {}, `${database}\n`);
       }
     },
   };
@@ -136,6 +138,28 @@ describe("the README's deployment", () => {
     expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
     expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
     expect(unit).toContain("StateDirectory=tollgate\n");
+    expect(unit).toContain("Restart=always\n");
+  });
+
+  const analyze = Bun.which("systemd-analyze");
+  test.skipIf(analyze === null)(
+    "has a unit that systemd understands, and whose exposure it rates below 2 of 10",
+    async () => {
+      using folder = createTempFolder();
+      const file = folder.file("tollgate.service");
+      // Its program is not installed on the machine of the tests.
+      await Bun.write(file, unit.replace("/usr/local/bin/tollgate serve", "/bin/true"));
+      const run = (...args: string[]) => Bun.spawnSync([analyze ?? "", ...args, "--no-pager", file]);
+      const verified = run("verify", "--recursive-errors=no");
+      expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
+      const [, level = ""] =
+        /exposure level .*: ([\d.]+)/.exec(run("security", "--offline=true").stdout.toString()) ?? [];
+      expect(Number(level)).toBeWithin(0.1, 2);
+    },
+  );
+
+  test("has a unit that lets the JIT compiler work", () => {
+    expect(unit).not.toContain("MemoryDenyWriteExecute");
   });
 
   test("has settings for several instances that the program accepts", () => {

@@ -1,12 +1,11 @@
 import type { Config, Environment } from "../config.ts";
 import type { Log } from "../log/log.ts";
-import { createBackoff } from "../time/backoff.ts";
-import { wait } from "../time/wait.ts";
 import { build } from "../version.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import { claimPort } from "./claim-port.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
+import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
 
 export interface SuperviseOptions {
@@ -24,10 +23,6 @@ export interface SuperviseOptions {
 
 /** Half a minute: only a fault keeps a process from replying for that long. */
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
-/** Delay before a replacement starts; it doubles while the replacements are short-lived. */
-const [firstRestartMs, slowestRestartMs] = [400, 10_000];
-/** A process that ran this long did not fail at startup. */
-const stableMs = 10_000;
 /** Time after the grace period to write counts and clean up, before a process is killed. */
 const cleanupMs = 15_000;
 /** The exit statuses of a process that may have lost counts: its own, and that of SIGKILL. */
@@ -124,24 +119,4 @@ function createChildren(startOne: (env: Environment) => Child): Children {
       process.off("exit", killAll);
     },
   };
-}
-
-async function keepRunning(
-  child: Child,
-  start: () => Child,
-  { log, signal }: Pick<SuperviseOptions, "log" | "signal">,
-): Promise<void> {
-  const backoff = createBackoff(firstRestartMs, slowestRestartMs);
-  for (let current = child; ; current = start()) {
-    const startedAt = performance.now();
-    const status = await current.leaving;
-    if (signal.aborted) return;
-    if (performance.now() - startedAt > stableMs) backoff.reset();
-    const inMs = Math.round(backoff.next());
-    const fields = { child: current.pid, status: status ?? "draining", inMs };
-    log.warn("Worker process exited; starting a replacement", fields);
-    // A signal from a terminal also reaches the children: wait, so that it arrives here before they are replaced.
-    await wait(inMs, signal);
-    if (signal.aborted) return;
-  }
 }

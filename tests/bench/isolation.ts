@@ -60,8 +60,8 @@ async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods
 }
 
 const backend = Bun.spawn([process.execPath, join(import.meta.dir, "simulator.ts")], { stdout: "pipe" });
-const { value } = await backend.stdout.getReader().read();
-const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string };
+const { value: firstLine } = await backend.stdout.getReader().read();
+const { url } = JSON.parse(new TextDecoder().decode(firstLine)) as { url: string };
 const gate = await startProgramWithKey(url, { LOG_LEVEL: "warn" });
 await startLoad(specOf(gate, {}));
 

@@ -1,15 +1,21 @@
-/** Mixed traffic with faults, after which all counts must agree: `bun tests/soak/soak.ts [--minutes 10] [--seed N]` */
+/**
+ * Mixed traffic with faults, and by turns with attackers, after which all counts must agree and attackers must not have
+ * delayed the others: `bun tests/soak/soak.ts [--minutes 10] [--seed N]`
+ */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { type Program, startProgram } from "../support/program.ts";
-import { createRandom, type Random } from "../support/random.ts";
+import { createRandom } from "../support/random.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type OpenDescriptors, openDescriptorsOf } from "./open-descriptors.ts";
-import { differences, readCounters, type Tally } from "./tally.ts";
+import { attackIn, compareLatencies, startProbe } from "./attackers.ts";
+import { planPhases, type Stretch } from "./phases.ts";
+import { probeName, probeUsage } from "./probe.ts";
+import { add, differences, readCounters, type Tally } from "./tally.ts";
 import { sendRequests, type Traffic } from "./traffic.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" } } });
@@ -18,6 +24,7 @@ const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 
 const clients = 24;
 const metricsToken = "soak-metrics-token";
+const password = "soak-password";
 const settlingMs = 60_000;
 
 interface Soak {
@@ -35,12 +42,15 @@ async function soak(): Promise<string[]> {
     PROXY_UPSTREAM_URL: backend.url,
     PROXY_FORCE_STREAM_USAGE: "final",
     DATA_DIR: folder.path,
-    ADMIN_PASSWORD: "soak-password",
+    ADMIN_PASSWORD: password,
     METRICS_TOKEN: metricsToken,
     LOG_LEVEL: "error",
+    // Attackers have many addresses.
+    TRUST_PROXY: "1",
   });
-  const admin = await logIn(program.adminUrl, "admin", "soak-password");
+  const admin = await logIn(program.adminUrl, "admin", password);
   const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => admin.createKey(name)));
+  const [probeKey, hostileKey] = [await admin.createKey(probeName), await admin.createKey("hostile")];
   const traffic: Traffic = {
     url: program.url,
     keys: keys.map(({ name, key }) => ({ name, key })),
@@ -49,25 +59,43 @@ async function soak(): Promise<string[]> {
     finished: new Map(),
     kinds: new Map(),
   };
-  const endsAt = performance.now() + minutes * 60_000;
-  const run: Soak = { program, backend, admin, traffic, isOver: () => performance.now() >= endsAt };
+  const phases = planPhases(Date.now(), Date.now() + minutes * 60_000);
+  const endsAt = phases.at(-1)?.to ?? 0;
+  const run: Soak = { program, backend, admin, traffic, isOver: () => Date.now() >= endsAt };
   await openConsole(run);
   const before = openDescriptorsOf(program.pid);
   const memory = watchMemory(program);
-  await Promise.all([
+  const stopProbe = startProbe(program.url, probeKey.key);
+  const [attack] = await Promise.all([
+    attackIn(phases, program, hostileKey.key, password),
     ...Array.from({ length: clients }, () => sendRequests(traffic, run.isOver)),
     repeat(run, 500, () => openConsole(run)),
     repeat(run, 1000, () => pushGpus(run)),
-    repeat(run, 15_000, () => holdDatabase(folder.path, createRandom(seed + 1))),
+    lockIn(phases, folder.path),
   ]);
+  const latencies = await stopProbe();
+  countProbe(traffic, latencies.length);
   const growth = memory.stop();
+  const delays = compareLatencies(latencies, phases);
   const problems = [...(await sumProblems(run)), ...(await leakProblems(run, before)), ...growth.problems];
+  problems.push(...attack.problems, ...delays.problems);
   if ((await program.stop()) !== 0) problems.push("The program did not exit with 0");
   print(`Requests: ${[...traffic.kinds].map(([kind, count]) => `${count} ${kind}`).join(", ")}`);
+  print(
+    `Attacks: ${Object.entries(attack.sent)
+      .map(([kind, count]) => `${count} ${kind}`)
+      .join(", ")}`,
+  );
   print(`Counted: ${[...traffic.seen].map(([name, sum]) => `${name} ${JSON.stringify(sum)}`).join(", ")}`);
   print(`RSS ${growth.summary}`);
+  print(delays.summary);
   if (program.stderr() !== "") print(`Errors logged:\n${program.stderr()}`);
   return problems;
+}
+
+function countProbe({ seen, finished }: Traffic, requests: number): void {
+  const sum = { requests, inputTokens: requests * probeUsage.input, outputTokens: requests * probeUsage.output };
+  for (const tally of [seen, finished]) add(tally, probeName, sum);
 }
 
 async function repeat({ isOver }: Soak, everyMs: number, act: () => Promise<void>): Promise<void> {
@@ -109,13 +137,18 @@ async function pushGpus({ program, traffic }: Soak): Promise<void> {
 }
 
 /** Plays another program that locks the database for a random time. */
-async function holdDatabase(dataDir: string, random: Random): Promise<void> {
-  const other = new Database(join(dataDir, "tollgate.db"));
-  other.run("PRAGMA busy_timeout = 5000");
-  other.run("BEGIN IMMEDIATE");
-  await Bun.sleep(random.below(2500));
-  other.run("ROLLBACK");
-  other.close();
+async function lockIn(phases: readonly Stretch[], dataDir: string): Promise<void> {
+  const random = createRandom(seed + 1);
+  for (const { phase, from } of phases) {
+    if (phase !== "locked") continue;
+    await Bun.sleep(Math.max(0, from - Date.now()));
+    const other = new Database(join(dataDir, "tollgate.db"));
+    other.run("PRAGMA busy_timeout = 5000");
+    other.run("BEGIN IMMEDIATE");
+    await Bun.sleep(random.below(2500));
+    other.run("ROLLBACK");
+    other.close();
+  }
 }
 
 /** Clients, simulator and counters must agree for each key once all waiting counts are written. */

@@ -18,7 +18,7 @@ test("a batch keeps the ids of 100,000 responses, and counts the tokens of furth
 
 const incrementsOf = (...keyIds: number[]) => keyIds.map((keyId) => usageIncrement({ keyId, minute: 2 }));
 const responsesOf = (...keyIds: number[]) =>
-  keyIds.map((keyId) => ({ ...event, keyId, responseId: `response ${keyId}` }));
+  keyIds.map((keyId) => Object.assign({}, event, { keyId, responseId: `response ${keyId}` }));
 const keysOf = ({ increments, responses }: FlushedUsage) => [
   increments.map(({ keyId }) => keyId),
   responses.map(({ keyId }) => keyId),

@@ -84,3 +84,14 @@ test("output tokens are summed over keys, and over the buckets of a step", () =>
   );
   expect([...outputSteps(byBucket, span, 5 * minuteMs)]).toEqual([35, 0]);
 });
+
+test("power in only the second minute of a usage bucket counts that bucket's tokens, once", () => {
+  const byBucket = new Map([[at(0), 1000]]);
+  const power = (minutes: number[]) => ({
+    watts: new Map(minutes.map((minute) => [at(minute), 600])),
+    bucketMinutes: 1,
+  });
+  const energyAt = (minutes: number[]) => energyPerTokens(power(minutes), { byBucket, bucketMinutes: 2 }, span);
+  expect(energyAt([1])).toEqual({ wattHours: 10, outputTokens: 1000, wattHoursPerThousand: 10 });
+  expect(energyAt([0, 1])).toEqual({ wattHours: 20, outputTokens: 1000, wattHoursPerThousand: 20 });
+});
