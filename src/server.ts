@@ -117,18 +117,20 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** How long the backend may take to respond before a warning is logged. */
+/** How long the backend may take to accept a connection before a warning is logged. */
 const firstProbeMs = 10_000;
 
 /** Logs what would otherwise show only with the first requests or under load. */
 export async function warnAtStart(config: Config, log: Log, signal: AbortSignal): Promise<void> {
   warnOfLowDescriptorLimit(log);
   const { baseUrl } = config.upstream;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
   try {
-    await probeUpstream(config.upstream, AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]));
+    // A connection is enough, and disturbs no backend; TLS fails only with a request.
+    await (baseUrl.startsWith("https:") ? probeUpstream(config.upstream, ended) : connectTo(addressOf(baseUrl))(ended));
   } catch (error) {
     if (signal.aborted) return;
-    log.warn("Backend does not respond; requests fail until it does", { backend: baseUrl, cause: causeOf(error) });
+    log.warn("Backend not reachable; requests fail until it is", { backend: baseUrl, cause: causeOf(error) });
   }
 }
 

@@ -323,7 +323,7 @@ describe("the parent", () => {
     const program = await start({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
     await program.stop();
     const warnings = logged(program).filter(({ level }) => level === "warn");
-    expect(warnings).toMatchObject([{ message: "Backend does not respond; requests fail until it does" }]);
+    expect(warnings).toMatchObject([{ message: "Backend not reachable; requests fail until it is" }]);
   });
 });
 

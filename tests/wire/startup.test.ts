@@ -122,7 +122,7 @@ describe("the program", () => {
     const warnings = program
       .stdout()
       .split("\n")
-      .filter((line) => line.includes('"warn"'));
+      .filter((line) => line.includes('"warn"') && line.includes('"variable"'));
     expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { variable: "PROXY_UPSTRAEM_URL", setting: "PROXY_UPSTREAM_URL" },
     ]);

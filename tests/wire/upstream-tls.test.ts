@@ -89,7 +89,7 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
         .split("\n")
         .filter((line) => line.includes(cause));
       expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-        { level: "warn", message: "Backend does not respond; requests fail until it does", cause },
+        { level: "warn", message: "Backend not reachable; requests fail until it is", cause },
         { level: "info", message: "Request ended", code: "upstream_unreachable", cause },
       ]);
     },

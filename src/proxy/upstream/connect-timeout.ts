@@ -129,7 +129,7 @@ export function connectTo(address: Address): Connect {
       socket.once("error", reject);
       signal.addEventListener("abort", () => {
         socket.destroy();
-        reject(new Error("The connection was not accepted in time."));
+        reject(signal.reason as Error);
       });
     });
 }
