@@ -218,7 +218,7 @@ describe("several processes", () => {
       expect(await client.ended()).toBe("complete");
       expect(await client.text()).toEndWith("data: [DONE]\n\n");
     }
-    await pollUntil(() => !isRunning(leaving));
+    await pollUntil(() => !childrenOf(program.pid).includes(leaving));
     await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
     const after = childrenOf(program.pid);
     expect(after).toHaveLength(count);
