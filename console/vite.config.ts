@@ -10,9 +10,9 @@ export default defineConfig({
   root: folder,
   plugins: [solid(), precompress(join(folder, "dist"))],
   build: {
-    // Browsers that know light-dark() and CSS nesting: for older ones the build would rewrite both, and the theme switch would die.
+    // Browsers with light-dark() and CSS nesting. For older ones, the build would rewrite both and break the theme switch.
     target: ["chrome125", "edge125", "firefox128", "safari18"],
-    // A data: URL in place of a small file would need a hole in the Content-Security-Policy.
+    // Data URLs would require an exception in the Content-Security-Policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
@@ -20,7 +20,7 @@ export default defineConfig({
   server: { proxy: { "/api": process.env["TOLLGATE_URL"] ?? "http://127.0.0.1:8080" } },
 });
 
-/** Writes `.br` and `.gz` beside what compresses, once, at the best level, so that the server never compresses. */
+/** Writes `.br` and `.gz` files at the best level next to each compressible file, so that the server never compresses. */
 function precompress(dist: string): Plugin {
   return {
     name: "precompress",

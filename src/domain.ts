@@ -17,10 +17,15 @@ export interface UsageEvent extends Usage {
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */
   requestCount?: 0 | 1;
+  /**
+   * Set for a response that the backend stores and may report again: its tokens count up to the highest numbers reported
+   * for this id. Usage that comes later is then given in full, not as a difference.
+   */
+  responseId?: string | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {
@@ -34,8 +39,15 @@ export interface RequestRecord {
   status: number;
   outcome: Outcome;
   keyId: KeyId | undefined;
+  /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
+  modelAsked: string | undefined;
+  modelSent: string | undefined;
   /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
+  /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
+  cause: string | undefined;
+  /** Bytes of the response body that came from the upstream; undefined if no head came. */
+  receivedBytes: number | undefined;
   streamed: boolean;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
@@ -48,4 +60,18 @@ export interface RequestRecord {
 export interface RequestObserver {
   started(): void;
   finished(record: RequestRecord): void;
+}
+
+/** One GPU at one moment. Null: the tool did not report the value. */
+export interface GpuReading {
+  /** 0 to 255, unique over all hosts. */
+  gpuId: number;
+  name: string;
+  /** Watts. */
+  powerDrawW: number | null;
+  /** Degrees Celsius. */
+  tempC: number | null;
+  memoryUsedMb: number | null;
+  memoryTotalMb: number | null;
+  utilizationPct: number | null;
 }

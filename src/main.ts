@@ -1,4 +1,5 @@
 import { raiseFetchLimit } from "./runtime/fetch-limit.ts";
+import { ignoresHangup } from "./commands/hangup.ts";
 
 raiseFetchLimit();
 
@@ -13,6 +14,8 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     stop.abort();
   });
 }
+// A terminal that closes may send it more than once, so a second one does not end the process.
+if (!ignoresHangup()) process.on("SIGHUP", () => stop.abort());
 
 // Imported here, because code before raiseFetchLimit runs twice.
 const { runCommand } = await import("./commands/commands.ts");

@@ -9,11 +9,14 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
-import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
-import { connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
+import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
+import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import type { RequestObserver } from "./domain.ts";
+import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -28,8 +31,11 @@ export interface Server {
   url: string;
   /** Where `/api` and the console answer. */
   adminUrl: string;
-  /** Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left. */
-  stop(): Promise<void>;
+  /**
+   * Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left.
+   * @returns whether all counts were written
+   */
+  stop(): Promise<boolean>;
 }
 
 export interface ServerOptions {
@@ -44,6 +50,10 @@ export interface ServerOptions {
 const connectTimeoutMs = 10_000;
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;
+/** For the counts of responses that were cut to reach the ledger. */
+const lastCountsMs = 2000;
+/** Counts are given at least this time to be written, however much of the grace is left. */
+const minWriteMs = 5000;
 
 const monotonic: MonotonicClock = () => performance.now();
 
@@ -56,6 +66,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     ...build,
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
+    refusedRequests: () => ledger.refusedRequests(),
     inFlight: inFlight.count,
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
@@ -86,13 +97,16 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
       async stop() {
+        const graceEnds = monotonic() + config.shutdownGraceMs;
         log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
         draining.abort();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
-        await ledger.close();
+        await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
+        const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
         await store.close();
         metrics.close();
         log.info("Stopped");
+        return isComplete;
       },
     };
   } catch (error) {
@@ -103,11 +117,28 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
+/** How long the backend may take to accept a connection before a warning is logged. */
+const firstProbeMs = 10_000;
+
+/** Logs what would otherwise show only with the first requests or under load. */
+export async function warnAtStart(config: Config, log: Log, signal: AbortSignal): Promise<void> {
+  warnOfLowDescriptorLimit(log);
+  const { baseUrl } = config.upstream;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
+  try {
+    // A connection is enough, and disturbs no backend; TLS fails only with a request.
+    await (baseUrl.startsWith("https:") ? probeUpstream(config.upstream, ended) : connectTo(addressOf(baseUrl))(ended));
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn("Backend not reachable; requests fail until it is", { backend: baseUrl, cause: causeOf(error) });
+  }
+}
+
 interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
-  inFlight: RequestObserver;
+  inFlight: InFlight;
   /** Of all processes that share the ports. */
   stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
@@ -148,6 +179,7 @@ const internalError = (): Response => errorResponse("internal");
 
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
   const { baseUrl } = config.upstream;
+  const address = addressOf(baseUrl);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config,
@@ -161,12 +193,20 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     forward: createForward({
       baseUrl,
       fetch,
-      connectTimeout: createConnectTimeout(connectTo(baseUrl), connectTimeoutMs, monotonic),
+      connectTimeout: createConnectTimeout({
+        connect: connectTo(address),
+        countConnecting: () => countConnecting(address.port),
+        limitMs: connectTimeoutMs,
+        monotonic,
+      }),
       startReadTimeout,
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(parts.inFlight, observePerTick(observeAll(parts.metrics, createRequestLog(parts.log)))),
+    observer: observeAll(
+      parts.inFlight,
+      observePerTick(observeAll(parts.metrics, createRequestLog(parts.log), createDescriptorLog(parts.log, monotonic))),
+    ),
     peerAddress: connections.peerAddress,
     clientAddress: clientAddressOf(config),
     heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
@@ -177,7 +217,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, stats }: ServerParts,
+  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -199,7 +239,9 @@ async function adminDepsOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
-    probeUpstream: probeOf(config.upstream),
+    // A backend that refuses the request is up.
+    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
+    countsState: ledger.state,
   };
 }
 
@@ -210,16 +252,6 @@ function clientAddressOf({ trustProxy }: Config) {
       socketAddress: peerAddress,
       trustedHops: trustProxy,
     });
-}
-
-/** The backend answers when it answers anything at all to the cheapest question there is. */
-function probeOf({ baseUrl, apiKey }: Config["upstream"]): AdminDeps["probeUpstream"] {
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return async (signal) => {
-    const response = await fetch(`${baseUrl}/v1/models`, { headers, signal, redirect: "manual", proxy: false });
-    await response.body?.cancel();
-    return { ok: response.status < 500 };
-  };
 }
 
 async function drain(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
-import { createGpuHost, csvOfTwo } from "./gpu-agent/gpu-host.ts";
+import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
 import { type Program, runProgram, startProgram } from "./support/program.ts";
 import { readme, readmeBlocks } from "./support/readme.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
-import { until } from "./support/until.ts";
+import { pollUntil } from "./support/poll-until.ts";
 
 /** `NAME=value` lines. */
 const assignments = (text: string): Record<string, string> =>
@@ -68,6 +68,7 @@ describe("the README's command lines", () => {
     line: string,
     replacements: Record<string, string>,
     environment: Record<string, string> = {},
+    stdin = "",
   ): Promise<void> {
     using folder = createTempFolder();
     await Bun.write(folder.file("key"), key);
@@ -76,11 +77,12 @@ describe("the README's command lines", () => {
       expect(command).toContain(name);
       command = command.replace(name, value.replace("FOLDER", folder.path));
     }
-    const { status, stderr } = await runProgram(command.split(" "), { DATA_DIR: program.dataDir, ...environment });
+    const settings = { DATA_DIR: program.dataDir, ...environment };
+    const { status, stderr } = await runProgram(command.split(" "), settings, { stdin });
     expect({ line, status, stderr }).toMatchObject({ line, status: 0 });
   }
 
-  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to postgres://tollgate:password@db.internal/tollgate";
+  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to --url-stdin";
   /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
@@ -92,7 +94,7 @@ describe("the README's command lines", () => {
     "sudo systemctl enable --now tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "sudo journalctl -u tollgate": () => expect(readme).toContain("/etc/systemd/system/tollgate.service"),
     "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key": async () => {
-      await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+      await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
       const line = "tollgate push-gpu --url https://gate.example.com --key-file /etc/tollgate-gpu.key --once";
       const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
       await runs(line, places, host.env);
@@ -107,7 +109,7 @@ describe("the README's command lines", () => {
     [moveTo]: async () => {
       if (whyNoPostgres === undefined) {
         const database = await (await sharedPostgres()).createDatabase();
-        await runs(moveTo, { "postgres://tollgate:password@db.internal/tollgate": database });
+        await runs(moveTo, {}, {}, `${database}\n`);
       }
     },
   };
@@ -136,13 +138,35 @@ describe("the README's deployment", () => {
     expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
     expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
     expect(unit).toContain("StateDirectory=tollgate\n");
+    expect(unit).toContain("Restart=always\n");
+  });
+
+  const analyze = Bun.which("systemd-analyze");
+  test.skipIf(analyze === null)(
+    "has a unit that systemd understands, and whose exposure it rates below 2 of 10",
+    async () => {
+      using folder = createTempFolder();
+      const file = folder.file("tollgate.service");
+      // Its program is not installed on the machine of the tests.
+      await Bun.write(file, unit.replace("/usr/local/bin/tollgate serve", "/bin/true"));
+      const run = (...args: string[]) => Bun.spawnSync([analyze ?? "", ...args, "--no-pager", file]);
+      const verified = run("verify", "--recursive-errors=no");
+      expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
+      const [, level = ""] =
+        /exposure level .*: ([\d.]+)/.exec(run("security", "--offline=true").stdout.toString()) ?? [];
+      expect(Number(level)).toBeWithin(0.1, 2);
+    },
+  );
+
+  test("has a unit that lets the JIT compiler work", () => {
+    expect(unit).not.toContain("MemoryDenyWriteExecute");
   });
 
   test("has settings for several instances that the program accepts", () => {
     expect(readConfig(assignments(several), false).databaseUrl).toStartWith("postgres://");
   });
 
-  test.skipIf(nginx.whyNot !== undefined)(
+  test.skipIf(nginx.whyMissing !== undefined)(
     "has an nginx that neither buffers nor hides the client's address",
     async () => {
       using backend = startSimulator();
@@ -165,13 +189,13 @@ describe("the README's deployment", () => {
       // The backend sends no more: an nginx that buffers would still wait.
       expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith("data: {");
       await reader?.cancel();
-      await until(() => backend.stats().open === 0);
+      await pollUntil(() => backend.stats().open === 0);
       await fetch(`${url}/api/login`, {
         method: "POST",
         headers: { "content-type": "application/json", "x-forwarded-for": "203.0.113.9" },
         body: JSON.stringify({ username: "admin", password: "wrong" }),
       });
-      await until(() => program.stdout().includes('"address":"127.0.0.1"'));
+      await pollUntil(() => program.stdout().includes('"address":"127.0.0.1"'));
       expect(program.stdout()).not.toContain("203.0.113.9");
       await program.stop();
     },

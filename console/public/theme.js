@@ -1,4 +1,4 @@
-// Storage throws where the browser forbids it; the system's theme holds then.
+// Storage throws if the browser forbids it; then the system theme applies.
 try {
   const theme = localStorage.getItem("tollgate.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;

@@ -1,15 +1,15 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 import type { App } from "../../src/app.ts";
+import { updateServerClock } from "./data/server-clock.ts";
 import { csrfToken, endSession } from "./data/session.ts";
-import { noteServerTime } from "./data/server-clock.ts";
 
-/** A refusal in the server's words. Status 0: no answer came. */
+/** A failed request, with the server's own message. Status 0: no response arrived. */
 export class ApiError extends Error {
   override name = "ApiError";
   constructor(
     readonly status: number,
     message: string,
-    /** From Retry-After; 0 where there was none. */
+    /** From Retry-After; 0 without one. */
     readonly retryAfterSeconds = 0,
   ) {
     super(message);
@@ -17,40 +17,50 @@ export class ApiError extends Error {
 }
 
 export const api = treaty<App>(location.origin, {
-  // Times stay the text that the server sent.
+  // Timestamps stay strings, as the types say.
   parseDate: false,
   fetch: { credentials: "same-origin" },
   headers: () => ({ "x-csrf-token": csrfToken() }),
-  onResponse: (response) => noteServerTime(response.headers.get("date")),
+  onResponse: (response) => updateServerClock(response.headers.get("date")),
 }).api;
 
 /**
- * Eden (1.4.9) calls a request that got no answer a 503 without a response, whatever its types say.
- * Remove when its types include a missing response.
+ * Eden (1.4.9) reports a request without a response as a 503 and leaves `response` undefined, although its types do not say
+ * so. Remove when they do.
  */
-type Answer<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
+type EdenResponse<T> = ({ data: T; error: null } | { data: null; error: { status: unknown; value: unknown } }) & {
   response: Response | undefined;
 };
 
 /**
- * The body of an answer.
- * @throws ApiError for everything that is not a 2xx; a 401 also ends the session, which leads to the login page
+ * The body of a successful response.
+ * @throws ApiError if the status is not 2xx or no response arrives; a 401 also ends the session, which opens the login page
  */
-export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<NonNullable<T>> {
-  const { data, error, response } = await call.catch(() => noAnswer);
-  if (response === undefined) throw new ApiError(0, "The server does not answer");
+export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<NonNullable<T>> {
+  const { data, error, response } = await call.catch(() => noResponse);
+  if (response === undefined) throw new ApiError(0, "The server does not respond");
+  // A proxy in front of Tollgate may respond with a page of its own.
+  if (error === null && !isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
   if (error === null) return data as NonNullable<T>;
   if (response.status === 401) endSession();
   throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
 
-/** A body that breaks off is none. */
-const noAnswer = { data: null, error: { status: 0, value: undefined }, response: undefined };
+/** Why a request failed, without a full stop. */
+export const causeOf = (error: unknown): string =>
+  error instanceof ApiError ? error.message.replace(/\.$/, "") : "the response could not be read";
+
+/** Also for a body that ends early. */
+const noResponse = { data: null, error: { status: 0, value: undefined }, response: undefined };
 
 function messageOf(value: unknown, status: number): string {
-  const told = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
-  return typeof told === "string" ? told : `The server answered ${status}`;
+  const message = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
+  return typeof message === "string" ? message : `The server responded with status ${status}`;
 }
+
+/** A response without content has no type. */
+const isJson = ({ headers, status }: Response): boolean =>
+  status === 204 || (headers.get("content-type") ?? "").startsWith("application/json");
 
 function retryAfter(response: Response): number {
   const seconds = Number(response.headers.get("retry-after"));

@@ -32,7 +32,19 @@ export async function bootstrapAdmin({
     config.secretKey ?? (await loadOrCreateSecretKey(join(dataDir, "secret_key")).catch(throwSetupError));
   if (config.password !== undefined) await ensurePassword(store, config.password);
   else await createFirstPassword(store, config.username, print);
+  await rememberSource(store, config.password === undefined ? "stored" : "environment");
   return { signingKey };
+}
+
+const passwordSourceSetting = "password_source";
+
+async function rememberSource({ settings }: BootstrapAdmin["store"], source: "stored" | "environment"): Promise<void> {
+  if ((await settings.find(passwordSourceSetting)) !== source) await settings.set(passwordSourceSetting, source);
+}
+
+/** Whether ADMIN_PASSWORD was set at the last start of a server: the next one would then undo a reset. */
+export async function wasPasswordFromEnvironment({ settings }: Pick<Store, "settings">): Promise<boolean> {
+  return (await settings.find(passwordSourceSetting)) === "environment";
 }
 
 /**

@@ -1,8 +1,8 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../credentials.ts";
-import type { KeyId } from "../domain.ts";
+import type { GpuReading, KeyId } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import type { GpuReading, GpuSample, Store } from "../store/store.ts";
+import type { GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";

@@ -41,6 +41,8 @@ export interface AdminDeps {
   inFlight: () => Promise<number>;
   /** Whether the backend responds; may reject. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  /** Of this process. */
+  countsState: () => "ok" | "waiting" | "partly refused";
 }
 
 /** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */

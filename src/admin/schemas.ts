@@ -159,6 +159,10 @@ export const readinessBody = t.Object({
   status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
   upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
+  counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
+    description:
+      "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
+  }),
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 export const metricsText = t.String({ description: "Prometheus text format" });

@@ -3,10 +3,10 @@ import type { Environment } from "../config.ts";
 /** The parts of the process that a command uses. */
 export interface CommandIo {
   env: Environment;
-  stdin: AsyncIterable<string | Uint8Array>;
+  stdin: AsyncIterable<string | Uint8Array> & { isTTY?: boolean };
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream;
-  /** Aborts on the first SIGTERM or SIGINT; a second one exits immediately. */
+  /** Aborts on the first SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT exits immediately. */
   signal: AbortSignal;
 }
 

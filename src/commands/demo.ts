@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/password.ts";
 import type { Environment } from "../config.ts";
-import { talk } from "../demo/clients.ts";
-import { pushGpuSamples } from "../demo/gpu-pusher.ts";
 import { demoModel } from "../demo/client-behaviour.ts";
-import { seed, type Seeded } from "../demo/seed.ts";
+import { seed, type SeededDemo } from "../demo/seed.ts";
+import { runSimulatedClient } from "../demo/simulated-clients.ts";
+import { runSimulatedGpuAgent } from "../demo/simulated-gpu-agent.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog } from "../log/log.ts";
 import type { Server } from "../server.ts";
@@ -110,21 +110,21 @@ async function startOnFreePort(environment: Environment, io: CommandIo): Promise
 }
 
 async function simulateActivity(
-  seeded: Seeded,
+  seeded: SeededDemo,
   server: Server,
   simulator: Simulator,
   signal: AbortSignal,
 ): Promise<void> {
-  const clients = seeded.characters.map(({ character: { habit }, key }) =>
-    habit === undefined ? undefined : talk({ url: server.url, key, habit, signal }),
+  const clients = seeded.clients.map(({ persona: { behaviour }, key }) =>
+    behaviour === undefined ? undefined : runSimulatedClient({ url: server.url, key, behaviour, signal }),
   );
   const load = (): number => Math.min(1, simulator.stats().open / fullLoadRequests);
-  await Promise.all([...clients, pushGpuSamples({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
+  await Promise.all([...clients, runSimulatedGpuAgent({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
 }
 
 interface Welcome {
   server: Server;
-  seeded: Seeded;
+  seeded: SeededDemo;
   dataDir: string;
   username: string;
   password: string | undefined;

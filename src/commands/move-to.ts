@@ -6,14 +6,15 @@ import { existingDatabase, settingsOf } from "./settings.ts";
 
 export const summary = "copy the data folder into a PostgreSQL database";
 
-export const help = `tollgate move-to [URL]
+export const help = `tollgate move-to [URL | --url-stdin]
 
 Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database, verifies the copy,
 and leaves the data folder unchanged. Stop the server first. After an interruption, run the command
 again: it starts over, and until it succeeds no server starts on the target.
 
-  URL   postgres://user:password@host/database (default: DATABASE_URL). The process list shows it to
-        every user of this host, so prefer DATABASE_URL
+  URL           postgres://user:password@host/database (default: DATABASE_URL). The process list
+                shows it to every user of this host, so prefer --url-stdin or DATABASE_URL
+  --url-stdin   read the address from standard input
 
 Then start the server with DATABASE_URL and SECRET_KEY. To keep users logged in, set SECRET_KEY to the
 content of the file secret_key in the data folder.
@@ -22,7 +23,7 @@ Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const url = targetOf(args, io);
+  const url = await targetOf(args, io);
   // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }));
   try {
@@ -35,21 +36,40 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
 }
 
-function targetOf(args: string[], io: CommandIo): string {
-  const [url = io.env["DATABASE_URL"] ?? "", ...more] = positionalsOf(args);
+async function targetOf(args: string[], io: CommandIo): Promise<string> {
+  const { values, positionals } = parse(args);
+  const given = values["url-stdin"] ? [await readLine(io), ...positionals] : positionals;
+  const [url = io.env["DATABASE_URL"] ?? "", ...more] = given;
   // Not quoted: it contains a password.
   if (more.length > 0 || !/^postgres(ql)?:\/\//.test(url)) {
-    throw new CommandError("move-to takes one postgres:// address, or DATABASE_URL; see tollgate move-to --help", 2);
+    throw new CommandError(
+      "move-to takes one postgres:// address, --url-stdin, or DATABASE_URL; see tollgate move-to --help",
+      2,
+    );
   }
   return url;
 }
 
-function positionalsOf(args: string[]): string[] {
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function parse(args: string[]) {
+  const options = { "url-stdin": { type: "boolean", default: false } } as const;
   try {
-    return parseArgs({ args, options: {}, strict: true, allowPositionals: true }).positionals;
+    return parseArgs({ args, options, strict: true, allowPositionals: true });
   } catch {
-    throw new CommandError("move-to takes no options; see tollgate move-to --help", 2);
+    throw new CommandError("move-to takes only the option --url-stdin; see tollgate move-to --help", 2);
   }
+}
+
+/** Up to the first line break, so that Enter ends it on a terminal. */
+async function readLine({ stdin, stderr }: CommandIo): Promise<string> {
+  if (stdin.isTTY === true) stderr.write("Address of the target: ");
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of stdin) {
+    text += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+    if (text.includes("\n")) break;
+  }
+  return text.split("\n", 1)[0]?.trim() ?? "";
 }
 
 const barWidth = 30;

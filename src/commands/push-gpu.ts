@@ -33,8 +33,8 @@ Uses nvidia-smi for NVIDIA GPUs, and amd-smi or rocm-smi for AMD GPUs.
   --script             print a POSIX shell script that does the same with nvidia-smi, awk and curl
   --help               print this help
 
-Exit status: 0 after SIGTERM or SIGINT, or if --once succeeded; 1 if no GPU can be read, or if the
-server did not accept the samples of --once; 2 for wrong usage.
+Exit status: 0 after SIGTERM, SIGINT or SIGHUP, or if --once succeeded; 1 if no GPU can be read, or if
+the server did not accept the samples of --once; 2 for wrong usage.
 `;
 
 /** Delays before a retry, of the tool and of the server. */

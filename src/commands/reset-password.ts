@@ -1,10 +1,11 @@
+import { hostname, userInfo } from "node:os";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import { resetPassword } from "../admin/bootstrap.ts";
-import type { Config } from "../config.ts";
-import { createLog } from "../log/log.ts";
+import { resetPassword, wasPasswordFromEnvironment } from "../admin/bootstrap.ts";
+import type { Config, Environment } from "../config.ts";
+import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
-import { StorageError } from "../store/store.ts";
+import { type Store, StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf, storageName } from "./settings.ts";
 
@@ -13,7 +14,8 @@ export const summary = "set a new password for the console";
 export const help = `tollgate reset-password [--password-stdin]
 
 Sets a new password for the console and ends all sessions. Takes effect immediately, also in a
-running server. The database is the one at DATABASE_URL, or in DATA_DIR (default: ./data).
+running server. The database is the one at DATABASE_URL, or in DATA_DIR (default: ./data). A start
+with ADMIN_PASSWORD replaces the new password.
 
   --password-stdin   read the password from standard input, without its final line break;
                      by default a password is generated and printed
@@ -26,13 +28,13 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const config = settingsOf(io);
   if (config.databaseUrl === undefined) existingDatabase(config);
   const given = fromStdin ? await readPassword(io) : undefined;
-  const password = await reset(config, given, io);
+  const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
+  const { password, warning } = await reset(config, given, log);
+  log.info("Password reset; all sessions ended", operatorOf(io.env));
   io.stdout.write(
     given === undefined ? `username   ${config.admin.username}\npassword   ${password}\n` : "The password is set.\n",
   );
-  if (config.admin.password !== undefined) {
-    io.stderr.write("tollgate: ADMIN_PASSWORD: is set, and replaces the new password at the next start\n");
-  }
+  if (warning !== undefined) io.stderr.write(`tollgate: ADMIN_PASSWORD: ${warning}\n`);
   return 0;
 }
 
@@ -53,17 +55,43 @@ async function readPassword({ stdin }: CommandIo): Promise<string> {
   return password;
 }
 
-async function reset(config: Config, given: string | undefined, io: CommandIo): Promise<string> {
+interface Reset {
+  password: string;
+  /** Present if ADMIN_PASSWORD will undo the reset. */
+  warning: string | undefined;
+}
+
+async function reset(config: Config, given: string | undefined, log: Log): Promise<Reset> {
   const clock = Date.now;
-  const log = createLog({ level: "error", format: "pretty", clock, write: (line) => io.stderr.write(line) });
   try {
     const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
     try {
-      return await resetPassword(store, given);
+      return { password: await resetPassword(store, given), warning: await findWarning(config, store) };
     } finally {
       await store.close();
     }
   } catch (error) {
     throw error instanceof StorageError ? new CommandError(`${storageName(config)}: ${error.message}`) : error;
+  }
+}
+
+/** The server's environment is usually not this command's: a unit file sets it. */
+async function findWarning(config: Config, store: Store): Promise<string | undefined> {
+  if (config.admin.password !== undefined) return "is set, and replaces the new password at the next start";
+  if (!(await wasPasswordFromEnvironment(store))) return undefined;
+  return "the server's last start had it, and the next one with it replaces the new password";
+}
+
+/** Who runs this command and from where, as far as the system knows: `sudo` and `ssh` set the two variables. */
+function operatorOf({ SUDO_USER: sudoUser, SSH_CONNECTION: ssh }: Environment): LogFields {
+  return { user: userName(), sudoUser, host: hostname(), address: ssh?.split(" ", 1)[0] };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container's user may have no name.
+    return String(process.getuid?.());
   }
 }

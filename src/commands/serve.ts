@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { AdminSetupError } from "../admin/bootstrap.ts";
@@ -6,10 +7,10 @@ import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
-import { findMisspeltSettings } from "../misspelt-settings.ts";
+import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer } from "../server.ts";
+import { type Server, startServer, warnAtStart } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
@@ -28,21 +29,20 @@ or lines of a .env file in the working folder. The most important:
                        SECRET_KEY, with the same value for all instances
   ADMIN_PASSWORD       password of the console; by default the first start generates and prints one
 
-The README lists all settings. SIGTERM or SIGINT stops the server after all running responses have
-ended, but no later than SHUTDOWN_GRACE seconds; a second signal, at least one second later, stops it
-immediately.
+The README lists all settings. SIGTERM, SIGINT or SIGHUP stops the server after all running responses
+have ended, but no later than SHUTDOWN_GRACE seconds; a second SIGTERM or SIGINT, at least one second
+later, stops it immediately.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
   const config = settingsOf(io);
-  warnOfMisspeltSettings(config, io);
+  warnOfSettings(config, io);
   const count = countProcesses(config.processes);
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startServing(config, io);
   await untilStopped(io.signal);
-  await server.stop();
-  return 0;
+  return (await server.stop()) ? 0 : 1;
 }
 
 function rejectArguments(args: string[]): void {
@@ -53,10 +53,24 @@ function rejectArguments(args: string[]): void {
   }
 }
 
-function warnOfMisspeltSettings(config: Config, io: CommandIo): void {
+function warnOfSettings(config: Config, io: CommandIo): void {
   const log = createLog(logOptions(config, io));
   for (const { given, meant } of findMisspeltSettings(io.env)) {
     log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
+  }
+  const { dataDir, databaseUrl } = config;
+  if (databaseUrl === undefined && isWritableByAll(dataDir)) {
+    log.warn("Every user of this host can write to DATA_DIR and replace the database", { dataDir });
+  }
+}
+
+/** An existing folder keeps its mode; a new one is only for its owner. */
+function isWritableByAll(folder: string): boolean {
+  try {
+    return (statSync(folder).mode & 0o002) !== 0;
+  } catch {
+    // Missing, or opening the database reports the reason.
+    return false;
   }
 }
 
@@ -72,10 +86,11 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
+  void warnAtStart(config, log, signal);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
-    throw toCommandError(error, config);
+    throw await toCommandError(error, config);
   }
 }
 
@@ -85,9 +100,13 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    return await startServer(config, { clock: Date.now, log, print: options.write, shareStats: parent?.shareStats });
+    const { shareStats } = parent ?? {};
+    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    // Of several processes, the parent warns.
+    if (parent === undefined) void warnAtStart(config, log, io.signal);
+    return server;
   } catch (error) {
-    throw toCommandError(error, config);
+    throw await toCommandError(error, config);
   }
 }
 
@@ -96,13 +115,28 @@ function logOptions(config: Config, io: CommandIo): LogOptions {
 }
 
 /** @returns any other error as it is */
-function toCommandError(error: unknown, config: Config): unknown {
-  if (error instanceof ListenError) return new CommandError(error.message, 1, { cause: error });
+async function toCommandError(error: unknown, config: Config): Promise<unknown> {
+  if (error instanceof ListenError) return listenCommandError(error, config);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
     return new CommandError(`${storageName(config)}: ${error.message}`);
   }
   return error;
 }
+
+/** Bun reports a name that does not resolve as a port in use (1.4.5). */
+async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
+  const variable = error.host === config.host ? "HOST" : "ADMIN_HOST";
+  const problem = (await resolves(error.host))
+    ? error.message
+    : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
+  return new CommandError(problem, 1, { cause: error });
+}
+
+const resolves = (host: string): Promise<boolean> =>
+  Bun.dns.lookup(host).then(
+    () => true,
+    () => false,
+  );
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));

@@ -1,17 +1,17 @@
-/** How one simulated client behaves. */
+/** How the simulated client of one key behaves. */
 export interface ClientBehaviour {
-  /** What it asks next. */
-  turn: (turn: number) => ClientTurn;
-  /** Conversations at once. */
+  /** The request of each turn, counted from 0. */
+  nextTurn: (turn: number) => ClientTurn;
+  /** Number of concurrent conversations. */
   parallel: number;
-  /** Between an answer and the next question: from, to. */
+  /** The range of the pause between a response and the next request. */
   pauseMs: readonly [from: number, to: number];
 }
 
 export interface ClientTurn {
   path: string;
   body: Readonly<Record<string, unknown>>;
-  /** It hangs up before the end. */
+  /** If set, the client disconnects after this time. */
   leavesAfterMs?: number;
 }
 
@@ -28,10 +28,10 @@ const questions = [
 const paragraph = "A road, a gate, a keeper with a book, and a line in it for every cart that passes. ";
 
 const pick = <T>(list: readonly T[], turn: number): T | undefined => list[turn % list.length];
-/** Spreads lengths without making them look drawn by lot. */
+/** Varies lengths from turn to turn, the same way in each run. */
 const between = (from: number, to: number, turn: number): number => from + ((turn * 7919) % (to - from));
 
-/** People who read what they get; one in five asks for the answer without the thinking. */
+/** Chats of moderate length; one in five requests the non-thinking model. */
 export function chatTurn(turn: number): ClientTurn {
   const messages = [
     { role: "system", content: `You are the assistant of an office. ${paragraph.repeat(20)}` },
@@ -42,7 +42,7 @@ export function chatTurn(turn: number): ClientTurn {
   return { path: "/v1/chat/completions", body: { ...body, max_tokens: between(60, 260, turn) } };
 }
 
-/** Long contexts over the messages API, under another vendor's model name, at times with maximum effort. */
+/** Long contexts through the messages API under another vendor's model name, one in three with maximum effort. */
 export function codingTurn(turn: number): ClientTurn {
   const content = `Find out why the test fails.\n${paragraph.repeat(150 + 40 * (turn % 8))}`;
   const effort = turn % 3 === 0 ? { output_config: { effort: "max" } } : {};
@@ -50,20 +50,20 @@ export function codingTurn(turn: number): ClientTurn {
   return { path: "/v1/messages", body: { ...body, max_tokens: between(150, 450, turn) } };
 }
 
-/** Short answers, whole, without thinking. */
+/** Short responses, not streamed, without thinking. */
 export function supportTurn(turn: number): ClientTurn {
   const messages = [{ role: "user", content: `${paragraph.repeat(4)}${pick(questions, turn)}` }];
   const body = { model: `${demoModel}-nonthinking`, messages, max_tokens: between(20, 80, turn) };
   return { path: "/v1/chat/completions", body };
 }
 
-/** Batches of text to be indexed. */
+/** Batches of text to index. */
 export function embeddingTurn(turn: number): ClientTurn {
   const input = Array.from({ length: 8 }, (_, index) => paragraph.repeat(1 + ((turn + index) % 6)));
   return { path: "/v1/embeddings", body: { model: demoModel, input } };
 }
 
-/** People on trains: every other answer is not read to its end. */
+/** Users on unreliable networks: every other stream is left before its end. */
 export function impatientTurn(turn: number): ClientTurn {
   const input = `${paragraph.repeat(8)}${pick(questions, turn)}`;
   const body = { model: demoModel, stream: true, input, max_output_tokens: between(80, 240, turn) };

@@ -1,6 +1,7 @@
-import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
+import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { GpuReading, Store, UsageIncrement } from "../store/store.ts";
+import type { Store, UsageIncrement } from "../store/store.ts";
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { requestsIn, type Traffic } from "./traffic.ts";
 
 export interface KeyTraffic {
@@ -16,10 +17,10 @@ export interface History {
 export const gpuCount = 4;
 
 const historyMinutes = 30 * minutesPerDay;
-/** What the cards write at full load. */
+/** Output of all GPUs at full load. */
 const outputTokensPerMinute = 9000;
 
-/** Charts of the past are coarse: the further back, the fewer rows they need. Steps in minutes, by age in minutes. */
+/** Charts of older data are coarser and need fewer rows. Ages and steps in minutes. */
 const countSteps = [
   { upToAge: 26 * minutesPerHour, step: 1 },
   { upToAge: historyMinutes, step: 10 },
@@ -31,11 +32,11 @@ const powerSteps = [
   { upToAge: historyMinutes, step: 60 },
 ];
 
-/** Thirty days that never were, up to the minute before `nowMs`; the same arguments give the same history. */
-export function inventHistory(keys: readonly KeyTraffic[], nowMs: number): History {
+/** Generates thirty days of history up to the minute before `nowMs`. The same arguments always give the same history. */
+export function generateHistory(keys: readonly KeyTraffic[], nowMs: number): History {
   const now = minuteOf(nowMs);
   const counts = momentsBefore(now, countSteps).flatMap(({ minute, step }) => countsIn(keys, now, minute, step));
-  return { counts, power: powerOf(keys, now) };
+  return { counts, power: powerSamples(keys, now) };
 }
 
 interface Moment {
@@ -55,17 +56,17 @@ function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
 
 function countsIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): UsageIncrement[] {
   return keys.flatMap(({ keyId, traffic }, index) => {
-    if (!wasThere(traffic, now - minute)) return [];
+    if (!isActiveAt(traffic, now - minute)) return [];
     const requests = requestsIn(traffic, minute, step, index);
     return requests.requestCount === 0 ? [] : [{ keyId, minute, lastClosedAt: minute * msPerMinute, ...requests }];
   });
 }
 
-function wasThere({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boolean {
+function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boolean {
   return ageMinutes <= from * minutesPerDay && ageMinutes > to * minutesPerDay;
 }
 
-function powerOf(keys: readonly KeyTraffic[], now: number): History["power"] {
+function powerSamples(keys: readonly KeyTraffic[], now: number): History["power"] {
   let host = idleGpuHost(gpuCount);
   return momentsBefore(now, powerSteps).map(({ minute, step }) => {
     const recordedAt = minute * msPerMinute;
@@ -75,15 +76,19 @@ function powerOf(keys: readonly KeyTraffic[], now: number): History["power"] {
   });
 }
 
-/** @param gpuKeyId the key that pushed the samples */
+/** The store refuses calls if too many wait. */
+const batchSize = 100;
+
+/** @param gpuKeyId the key of the GPU host */
 export async function writeHistory(
   store: Pick<Store, "usage" | "gpu">,
   { counts, power }: History,
   gpuKeyId: number,
 ): Promise<void> {
-  await Promise.all([
-    store.usage.add(counts),
-    // In the order of time, and without waiting in between: the store writes one after the other.
-    ...power.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })),
-  ]);
+  await store.usage.add(counts);
+  for (let first = 0; first < power.length; first += batchSize) {
+    const batch = power.slice(first, first + batchSize);
+    // Without waiting in between, because the store runs the writes in sequence.
+    await Promise.all(batch.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })));
+  }
 }

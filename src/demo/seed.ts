@@ -1,21 +1,21 @@
-import { randomHex } from "../admin/secrets.ts";
-import type { WallClock } from "../time/clock.ts";
+import { randomBytes } from "node:crypto";
 import type { Log } from "../log/log.ts";
-import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { openStore } from "../store/open.ts";
 import type { Key, Store } from "../store/store.ts";
-import { personas, type Character } from "./personas.ts";
-import { inventHistory, writeHistory } from "./history.ts";
+import type { WallClock } from "../time/clock.ts";
+import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { generateHistory, writeHistory } from "./history.ts";
+import { type Persona, personas } from "./personas.ts";
 
-export interface Seeded {
-  /** The visitor's own. */
+export interface SeededDemo {
+  /** The visitor's key. */
   key: string;
   gpuHostKey: string;
-  characters: { character: Character; key: string }[];
+  clients: { persona: Persona; key: string }[];
 }
 
 /** Fills an empty data folder with keys and thirty days of history. */
-export async function seed(options: { dataDir: string; clock: WallClock; log: Log }): Promise<Seeded> {
+export async function seed(options: { dataDir: string; clock: WallClock; log: Log }): Promise<SeededDemo> {
   const store = await openStore(options);
   try {
     return await fill(store, options.clock());
@@ -24,29 +24,29 @@ export async function seed(options: { dataDir: string; clock: WallClock; log: Lo
   }
 }
 
-async function fill(store: Store, now: number): Promise<Seeded> {
-  const characters: { character: Character; key: Key }[] = [];
-  for (const character of personas) {
-    const daysAgo = character.traffic.daysAgo[0];
-    characters.push({ character, key: await createKey(store, character.keyName, now, daysAgo) });
+async function fill(store: Store, now: number): Promise<SeededDemo> {
+  const clients: { persona: Persona; key: Key }[] = [];
+  for (const persona of personas) {
+    const daysAgo = persona.traffic.daysAgo[0];
+    clients.push({ persona, key: await createKey(store, persona.keyName, now, daysAgo) });
   }
   const gpuHost = await createKey(store, "GPU host", now, 30);
   const visitor = await createKey(store, "Your key", now, 0);
-  const keys = characters.map(({ character, key }) => ({ keyId: key.id, traffic: character.traffic }));
-  await writeHistory(store, inventHistory(keys, now), gpuHost.id);
-  for (const { character, key } of characters) {
-    if (character.habit === undefined) await store.keys.update(key.id, { isActive: false });
+  const keys = clients.map(({ persona, key }) => ({ keyId: key.id, traffic: persona.traffic }));
+  await writeHistory(store, generateHistory(keys, now), gpuHost.id);
+  for (const { persona, key } of clients) {
+    if (persona.behaviour === undefined) await store.keys.update(key.id, { isActive: false });
   }
   return {
     key: visitor.key,
     gpuHostKey: gpuHost.key,
-    characters: characters.map(({ character, key }) => ({ character, key: key.key })),
+    clients: clients.map(({ persona, key }) => ({ persona, key: key.key })),
   };
 }
 
 async function createKey(store: Store, name: string, now: number, daysAgo: number): Promise<Key> {
   const createdAt = now - daysAgo * minutesPerDay * msPerMinute;
-  const key = await store.keys.create({ name, key: randomHex(16), createdAt });
-  if (key === "collision") throw new Error("A random key exists already");
+  const key = await store.keys.create({ name, key: randomBytes(16).toString("hex"), createdAt });
+  if (key === "collision") throw new Error("A random key already exists");
   return key;
 }

@@ -1,18 +1,18 @@
 import { minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 
-/** What one key holder asks on an average day. */
+/** The requests of one key holder on an average day. */
 export interface Traffic {
-  /** At the busiest time of a working day. */
+  /** At the busiest time of a workday. */
   requestsPerMinute: number;
   /** Per request, on average. */
   inputTokens: number;
   outputTokens: number;
   hours: keyof typeof shapes;
-  /** From how many days ago to how many days ago. */
+  /** The period of activity, in days before now. */
   daysAgo: readonly [from: number, to: number];
 }
 
-/** By the hour of Seoul, 0 to 24: how much of the busiest time's traffic there is. */
+/** Traffic by hour of the day in Seoul (0 to 24), as a share of the busiest time's. */
 const shapes = {
   office: (hour: number, weekend: boolean) =>
     (weekend ? 0.3 : 1) * (0.04 + bell(hour, 10.5, 1.8) + bell(hour, 15.5, 2.4)),
@@ -28,14 +28,14 @@ export interface Requests {
 }
 
 /**
- * What a key holder asked from one minute on; the same arguments give the same answer.
- * @param minute since the epoch
- * @param seed tells one holder's chances from another's
+ * The requests of a key holder in the `minutes` from `minute` on. The same arguments always give the same result.
+ * @param minute minutes since the epoch
+ * @param seed makes the random part differ between key holders
  */
 export function requestsIn(traffic: Traffic, minute: number, minutes: number, seed: number): Requests {
   const chance = (salt: number): number => noise(minute * 31 + seed * 7919 + salt);
   const expected = traffic.requestsPerMinute * minutes * shareAt(traffic.hours, minute) * (0.6 + 0.8 * chance(1));
-  // Below one request, chance decides whether there is one at all.
+  // For less than one expected request, chance decides whether there is one.
   const requestCount = Math.floor(expected + chance(2));
   return {
     requestCount,
@@ -54,7 +54,7 @@ function bell(hour: number, middle: number, width: number): number {
   return Math.exp(-(((hour - middle) / width) ** 2));
 }
 
-/** 0 to 1, evenly spread, by the finalizer of MurmurHash3. */
+/** Uniform from 0 to 1, by the finalizer of MurmurHash3. */
 function noise(seed: number): number {
   let hash = seed | 0;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

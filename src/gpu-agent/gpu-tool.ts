@@ -44,9 +44,11 @@ export function findGpuTool(env: Environment): GpuTool | undefined {
 function nvidiaSmiTool(path: string): GpuTool {
   return {
     name: "nvidia-smi",
-    async readOnce(options) {
+    // Named one by one: an interval among a caller's other options would start a loop that never ends.
+    async readOnce({ env, signal, outputTimeoutMs }) {
       let readings: ToolReading[] = [];
-      await runNvidiaSmi(path, { ...options, onReadings: (all) => (readings = all), onToolMessage: () => undefined });
+      const onReadings = (all: ToolReading[]): void => void (readings = all);
+      await runNvidiaSmi(path, { env, signal, outputTimeoutMs, onReadings, onToolMessage: () => undefined });
       return readings;
     },
     async watch(options) {

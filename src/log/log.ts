@@ -14,14 +14,47 @@ export interface LogOptions {
   always?: LogFields;
 }
 
-/** Writes one line per entry. Fields may hold client input, so control characters are escaped. */
+/**
+ * Writes one line per entry, of at most 2 KB. Fields may hold client input, so control characters are escaped and long
+ * texts are cut.
+ */
 export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
-  const line = format === "json" ? jsonLine : prettyLine;
+  const toLine = format === "json" ? jsonLine : prettyLine;
   const entry = (of: LogLevel): Log["info"] => {
     if (logLevels.indexOf(of) < logLevels.indexOf(level)) return () => {};
-    return (message, fields) => write(line(new Date(clock()).toISOString(), of, message, { ...always, ...fields }));
+    return (message, fields) => {
+      const time = new Date(clock()).toISOString();
+      write(boundedLine(message, { ...always, ...fields }, (...parts) => toLine(time, of, ...parts)));
+    };
   };
   return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
+}
+
+/** Including the line feed: collectors split or drop longer lines, and a client could fill the disk. */
+const maxLineBytes = 2048;
+/** Longest texts to try in turn, in UTF-16 units: an escaped one takes up to six bytes for each. */
+const textLimits = [1500, 1000, 500, 250, 100, 50];
+
+type ToLine = (message: string, fields: LogFields) => string;
+
+function boundedLine(message: string, fields: LogFields, toLine: ToLine): string {
+  const whole = toLine(message, fields);
+  if (fits(whole)) return whole;
+  for (const limit of textLimits) {
+    const cutFields = Object.entries(fields).map(([name, value]) => [name, cutText(value, limit)] as const);
+    const line = toLine(cutText(message, limit), Object.fromEntries(cutFields));
+    if (fits(line)) return line;
+  }
+  return toLine(cutText(message, 50), {});
+}
+
+/** No UTF-16 unit takes more than three bytes, so most lines need not be measured. */
+const fits = (line: string): boolean => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes;
+
+function cutText<T>(value: T, limit: number): T | string {
+  if (typeof value !== "string" || value.length <= limit) return value;
+  // The cut may split a surrogate pair: half of one is not valid text.
+  return `${value.slice(0, limit).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 function jsonLine(time: string, level: LogLevel, message: string, fields: LogFields): string {

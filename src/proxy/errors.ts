@@ -5,6 +5,7 @@ export type ErrorCode =
   | "method_not_allowed"
   | "upgrade_not_supported"
   | "invalid_api_key"
+  | "invalid_json"
   | "body_too_large"
   | "request_timeout"
   | "not_found"
@@ -52,6 +53,11 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     message: "Invalid API key.",
     // Some agents repeat a wrong key for minutes unless told not to.
     headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
+  },
+  invalid_json: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
   body_too_large: {
     status: 413,

@@ -25,8 +25,8 @@ const notReturned = [
 ] as const;
 
 export interface RequestHeaderOptions {
-  /** The body passes unchanged, so its length still holds. */
-  keepLength: boolean;
+  /** Undefined if the client's body passes as it arrives, so that its length still holds. */
+  contentLength: number | undefined;
   /** The address at the other end of the client's connection. */
   peerAddress: string | undefined;
   upstreamApiKey: string | undefined;
@@ -35,12 +35,12 @@ export interface RequestHeaderOptions {
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { keepLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
+  { contentLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
   for (const name of notForwarded) headers.delete(name);
-  if (!keepLength) headers.delete("content-length");
+  if (contentLength !== undefined) headers.set("content-length", String(contentLength));
   // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
   if (upstreamApiKey !== undefined) headers.set("authorization", `Bearer ${upstreamApiKey}`);

@@ -6,6 +6,8 @@ import type { ErrorCode } from "./errors.ts";
 export interface RequestTracker {
   readonly requestId: string;
   keyId: KeyId | undefined;
+  /** The model names asked for by the client and sent to the backend. */
+  model: { asked: string; sent: string } | undefined;
   streamed: boolean;
   /** Of the client's response; set before `finish`. */
   status: number;
@@ -13,10 +15,18 @@ export interface RequestTracker {
   /** The upstream's response head arrived. */
   upstreamResponded(): void;
   firstByte(): void;
+  /** Part of the upstream's response body arrived. */
+  bodyReceived(bytes: number): void;
   /** Registers what runs when the request has ended. */
   onFinished(callback: () => void): void;
   /** Only the first call counts. */
-  finish(outcome: Outcome, details?: { code?: ErrorCode | undefined; usage?: Usage }): void;
+  finish(outcome: Outcome, details?: FinishDetails): void;
+}
+
+interface FinishDetails {
+  code?: ErrorCode | undefined;
+  cause?: string | undefined;
+  usage?: Usage;
 }
 
 /** What is known of a request when it arrives. */
@@ -33,12 +43,14 @@ export function trackRequest(
   let sentAt = startedAt;
   let upstreamMs: number | undefined;
   let firstByteMs: number | undefined;
+  let receivedBytes: number | undefined;
   let finished = false;
   let finishedCallback = (): void => {};
   observer.started();
   const tracker: RequestTracker = {
     requestId: id,
     keyId: undefined,
+    model: undefined,
     streamed: false,
     status: 0,
     upstreamRequestSent() {
@@ -46,9 +58,13 @@ export function trackRequest(
     },
     upstreamResponded() {
       upstreamMs = monotonic() - sentAt;
+      receivedBytes = 0;
     },
     firstByte() {
       firstByteMs ??= monotonic() - startedAt;
+    },
+    bodyReceived(bytes) {
+      receivedBytes = (receivedBytes ?? 0) + bytes;
     },
     onFinished(callback) {
       finishedCallback = callback;
@@ -63,7 +79,11 @@ export function trackRequest(
         status: tracker.status,
         outcome,
         keyId: tracker.keyId,
+        modelAsked: tracker.model?.asked,
+        modelSent: tracker.model?.sent,
         code: details?.code,
+        cause: details?.cause,
+        receivedBytes,
         streamed: tracker.streamed,
         upstreamMs,
         firstByteMs,

@@ -7,18 +7,20 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { type ReadBody, readBody } from "./request/body.ts";
-import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import type { HeldBytes } from "./request/held-bytes.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { requestIdOf } from "./request/request-id.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
-import { takesJson } from "./rewrite/endpoint.ts";
+import { getEndpoint } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { resolveModelList } from "./response/model-list.ts";
-import { type RecordUsage, respond } from "./response/respond.ts";
-import { rewriteRequest, type Rewritten } from "./rewrite/rewrite.ts";
+import type { RecordUsage } from "./response/count.ts";
+import { respond } from "./response/respond.ts";
+import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
+import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
 import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
@@ -60,73 +62,101 @@ export function proxyRoutes(proxy: Proxy) {
   return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
 }
 
+/** One request on its way, as the steps need it. */
+interface Incoming {
+  request: Request;
+  tracker: RequestTracker;
+  /** The address at the other end of the connection. */
+  peerAddress: string | undefined;
+}
+
+/** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
+async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDeps): Promise<Response> {
+  const { config, wall } = deps;
+  const { path, pathAndQuery } = readTarget(request);
+  if (deps.isStopping()) throw new ProxyError("shutting_down");
+
+  const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
+  tracker.keyId = key.id;
+  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
+  tracker.onFinished(deps.disableIdleTimeout(request));
+
+  using held = deps.heldBytes.open(key.id);
+  const { startReadTimeout } = deps;
+  const received = await readBody(request, getEndpoint(path).takesJson, {
+    startReadTimeout,
+    held,
+    maxBytes: config.maxBodyBytes,
+  });
+  const { body, length, stream, usageAdded, model } = await rewriteBody(path, received, config.rewrite);
+  tracker.model = model;
+  const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+
+  tracker.upstreamRequestSent();
+  const upstream = await deps.forward({
+    method: request.method,
+    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
+    headers: upstreamRequestHeaders(request.headers, {
+      contentLength: length,
+      peerAddress,
+      upstreamApiKey: config.upstream.apiKey,
+      requestId: tracker.requestId,
+    }),
+    body,
+    readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
+    client: request.signal,
+    onReceived: tracker.bodyReceived,
+  });
+  tracker.upstreamResponded();
+  held.release();
+
+  return respond(
+    { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
+    { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
+  );
+}
+
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model"> {
+  body: UpstreamRequest["body"];
+  /** Undefined for a body that is not held: its length is the client's. */
+  length: number | undefined;
+}
+
+async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
+  if (!(body instanceof Uint8Array)) {
+    return { body, length: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+  }
+  const rewritten = await rewriteRequest(path, body, rules);
+  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  const { pieces = [body], ...rest } = rewritten;
+  return { ...outgoingBodyOf(pieces), ...rest };
+}
+
+/** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
-  const { config, findKey, forward, log, monotonic, observer, startReadTimeout, wall } = deps;
+  const { config, log } = deps;
 
-  /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-  async function serve(request: Request, tracker: RequestTracker, peerAddress: string | undefined): Promise<Response> {
-    const { path, pathAndQuery } = readTarget(request);
-    if (deps.isStopping()) throw new ProxyError("shutting_down");
-
-    const key = await authenticate(request.headers, { findKey, log });
-    tracker.keyId = key.id;
-    // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
-    tracker.onFinished(deps.disableIdleTimeout(request));
-
-    using held = deps.heldBytes.open(key.id);
-    const { body, stream, usageAdded } = rewrite(path, await read(request, path, held));
-    const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
-
-    tracker.upstreamRequestSent();
-    const upstream = await forward({
-      method: request.method,
-      pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
-      headers: upstreamRequestHeaders(request.headers, {
-        keepLength: body === null || body instanceof ReadableStream,
-        peerAddress,
-        upstreamApiKey: config.upstream.apiKey,
-        requestId: tracker.requestId,
-      }),
-      body,
-      readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
-      client: request.signal,
-    });
-    tracker.upstreamResponded();
-    held.release();
-
-    return respond(
-      { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
-      { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
-    );
-  }
-
-  const read = (request: Request, path: string, held: HeldShare): Promise<ReadBody> =>
-    readBody(request, takesJson(path), { startReadTimeout, held, maxBytes: config.maxBodyBytes });
-
-  function rewrite(path: string, { body, text }: ReadBody): OutgoingBody {
-    if (text === undefined) return { body, stream: false, usageAdded: noUsageAdded };
-    const rewritten = rewriteRequest(path, text, config.rewrite);
-    return { ...rewritten, body: rewritten.body ?? body };
-  }
-
-  const track = (request: Request, peerAddress: string | undefined): RequestTracker =>
-    trackRequest(observer, monotonic, {
+  function track(request: Request): Incoming {
+    const peerAddress = deps.peerAddress(request);
+    const tracker = trackRequest(deps.observer, deps.monotonic, {
       id: requestIdOf(request.headers),
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, peerAddress),
     });
+    return { request, tracker, peerAddress };
+  }
 
-  function fail(request: Request, tracker: RequestTracker, error: unknown): Response {
-    const { code, outcome } = classifyFailure(error, request.signal);
+  function fail({ request, tracker }: Incoming, error: unknown): Response {
+    const { code, outcome, cause } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
     const response = failureResponse(code);
     tracker.status = response.status;
-    tracker.finish(outcome, { code });
-    return withOurHeaders(request, tracker, response);
+    tracker.finish(outcome, { code, cause });
+    return withOurHeaders({ request, tracker }, response);
   }
 
-  function withOurHeaders(request: Request, tracker: RequestTracker, response: Response): Response {
+  function withOurHeaders({ request, tracker }: Pick<Incoming, "request" | "tracker">, response: Response): Response {
     response.headers.set("x-request-id", tracker.requestId);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
@@ -134,26 +164,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   return {
     async handle(request) {
-      const peerAddress = deps.peerAddress(request);
-      const tracker = track(request, peerAddress);
+      const incoming = track(request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) {
-        tracker.status = preflight.status;
-        tracker.finish("completed");
+        incoming.tracker.status = preflight.status;
+        incoming.tracker.finish("completed");
         return preflight;
       }
       try {
-        return withOurHeaders(request, tracker, await serve(request, tracker, peerAddress));
+        return withOurHeaders(incoming, await serve(incoming, deps));
       } catch (error) {
-        return fail(request, tracker, error);
+        return fail(incoming, error);
       }
     },
-    refuse: (request, code) => fail(request, track(request, deps.peerAddress(request)), new ProxyError(code)),
+    refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };
-}
-
-interface OutgoingBody extends Pick<Rewritten, "stream" | "usageAdded"> {
-  body: UpstreamRequest["body"];
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

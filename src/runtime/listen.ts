@@ -52,6 +52,13 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
 /** The port is taken or the address is not this machine's. The message is one line for the operator. */
 export class ListenError extends Error {
   override name = "ListenError";
+
+  constructor(
+    message: string,
+    readonly host: string,
+  ) {
+    super(message);
+  }
 }
 
 /** Closes connections that are silent between requests or in the middle of a request head. */
@@ -93,7 +100,7 @@ function serve({
 }
 
 export function listenError(error: unknown, host: string, port: number): ListenError {
-  return new ListenError(listenProblem(error, host, port));
+  return new ListenError(listenProblem(error, host, port), host);
 }
 
 function listenProblem(error: unknown, host: string, port: number): string {

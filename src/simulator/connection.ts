@@ -1,49 +1,49 @@
 import type { Socket } from "bun";
-import type { SimulatedResponse } from "./answer.ts";
-import { closesAfter, movesOf } from "./faults.ts";
 import type { Pacer } from "./pacer.ts";
-import { play } from "./run-actions.ts";
-import type { EndingKind, SimulatorEvent } from "./recording.ts";
-import { createRequest, type IncomingRequest, type SimulatedRequest } from "./request.ts";
+import { closesAfter, planActions } from "./plan-actions.ts";
+import type { SimulatorEvent } from "./recording.ts";
 import { createRequestParser, MalformedRequest, type RequestHead } from "./request-parser.ts";
+import { createRequest, type EndingKind, type IncomingRequest, type SimulatedRequest } from "./request.ts";
+import { runActions } from "./run-actions.ts";
 import type { Script } from "./script.ts";
+import type { SimulatedResponse } from "./simulated-response.ts";
 import { createWire, type SocketWire, type Wire } from "./wire.ts";
 
-/** Writes the answer itself, byte by byte. Where the wire is still open when it returns, the connection goes on to the next request. */
+/** Writes the response itself, as raw bytes. If the wire is still open when it returns, the connection reads the next request. */
 export type Handler = (request: SimulatedRequest, wire: Wire) => void | Promise<void>;
 
 export interface ConnectionContext {
   pacer: Pacer;
   framesPerSecond: number;
-  /** How much of a body is held. */
+  /** How many bytes of a body are kept. */
   keepBytes: (head: RequestHead) => number;
-  /** Decided when the head is there, since a script may say what to do with the body. */
+  /** Called once the head has arrived, because a script may change how the body is read. */
   scriptFor: (request: SimulatedRequest) => Script;
   findHandler: () => Handler | undefined;
   respond: (request: SimulatedRequest, script: Script) => SimulatedResponse;
   started: (request: SimulatedRequest) => void;
-  ended: (request: SimulatedRequest, how: EndingKind, answer: SimulatedResponse | undefined) => void;
+  ended: (request: SimulatedRequest, how: EndingKind, response: SimulatedResponse | undefined) => void;
   emit: (event: SimulatorEvent) => void;
 }
 
-/** One connection: requests come in one after the other, each is answered before the next is looked at. */
+/** One connection. It handles one request at a time: each gets its response before the next one is parsed. */
 export interface Connection {
   readonly socket: Socket<unknown>;
   readonly number: number;
   readonly wire: SocketWire;
   readonly context: ConnectionContext;
   feed: (bytes: Buffer) => Buffer | undefined;
-  exchange: RequestInProgress | undefined;
-  /** What the client sent before its last request was answered. */
-  early: Buffer;
+  inProgress: RequestInProgress | undefined;
+  /** Bytes that arrived before the previous response was complete. */
+  earlyBytes: Buffer;
 }
 
-/** A request that is being received or answered. */
+/** A request from its head to the end of its response. */
 interface RequestInProgress {
   request: IncomingRequest;
   script: Script;
-  answer: SimulatedResponse | undefined;
-  isAnswering: boolean;
+  response: SimulatedResponse | undefined;
+  hasBegunResponse: boolean;
   stop: () => void;
 }
 
@@ -55,16 +55,16 @@ export function openConnection(socket: Socket<unknown>, number: number, context:
     wire: createWire(socket),
     context,
     feed: (bytes) => bytes,
-    exchange: undefined,
-    early: Buffer.alloc(0),
+    inProgress: undefined,
+    earlyBytes: Buffer.alloc(0),
   };
   expectRequest(connection);
   return connection;
 }
 
 export function receiveBytes(connection: Connection, bytes: Buffer): void {
-  if (connection.exchange?.request.isComplete === true) {
-    connection.early = Buffer.concat([connection.early, bytes]);
+  if (connection.inProgress?.request.isComplete === true) {
+    connection.earlyBytes = Buffer.concat([connection.earlyBytes, bytes]);
     return;
   }
   try {
@@ -78,9 +78,9 @@ export function receiveBytes(connection: Connection, bytes: Buffer): void {
 }
 
 export function closeConnection(connection: Connection): void {
-  const { exchange, wire, context, number } = connection;
-  // Before the wire lets go those who wait for room: to them a closed connection looks like an empty one.
-  if (exchange !== undefined) endExchange(connection, exchange, howItClosed(wire));
+  const { inProgress, wire, context, number } = connection;
+  // First, because `wire.onClose` wakes the waiting writers, which must find the request ended.
+  if (inProgress !== undefined) endRequest(connection, inProgress, endingOfClosed(wire));
   wire.onClose();
   context.emit({ type: "closed", at: performance.now(), connection: number });
 }
@@ -88,94 +88,100 @@ export function closeConnection(connection: Connection): void {
 function expectRequest(connection: Connection): void {
   const { context, number } = connection;
   connection.feed = createRequestParser({
-    head: (head) => beginExchange(connection, createRequest(head, number, context.keepBytes(head))),
-    body: (bytes) => connection.exchange?.request.receive(bytes),
+    head: (head) => beginRequest(connection, createRequest(head, number, context.keepBytes(head))),
+    body: (bytes) => connection.inProgress?.request.receive(bytes),
     end() {
-      const { exchange } = connection;
-      if (exchange === undefined) return;
-      exchange.request.isComplete = true;
-      context.emit({ type: "request", at: performance.now(), connection: number, request: exchange.request });
-      if (!exchange.isAnswering) answerExchange(connection, exchange);
+      const { inProgress } = connection;
+      if (inProgress === undefined) return;
+      inProgress.request.isComplete = true;
+      context.emit({ type: "request", at: performance.now(), connection: number, request: inProgress.request });
+      if (!inProgress.hasBegunResponse) beginResponse(connection, inProgress);
     },
   });
 }
 
-function beginExchange(connection: Connection, request: IncomingRequest): void {
+function beginRequest(connection: Connection, request: IncomingRequest): void {
   const { socket, wire, context, number } = connection;
   const script = context.scriptFor(request);
-  const exchange: RequestInProgress = { request, script, answer: undefined, isAnswering: false, stop: () => {} };
-  connection.exchange = exchange;
+  const inProgress: RequestInProgress = {
+    request,
+    script,
+    response: undefined,
+    hasBegunResponse: false,
+    stop: () => {},
+  };
+  connection.inProgress = inProgress;
   context.started(request);
   context.emit({ type: "head", at: request.receivedAt, connection: number, request });
   if (request.header("expect")?.toLowerCase() === "100-continue") wire.write("HTTP/1.1 100 Continue\r\n\r\n");
   pauseReading(socket, script.pauseBodyMs);
-  if (script.earlyAnswer === true) answerExchange(connection, exchange);
+  if (script.earlyResponse === true) beginResponse(connection, inProgress);
 }
 
-function answerExchange(connection: Connection, exchange: RequestInProgress): void {
-  exchange.isAnswering = true;
+function beginResponse(connection: Connection, inProgress: RequestInProgress): void {
+  inProgress.hasBegunResponse = true;
   const handler = connection.context.findHandler();
-  if (handler === undefined) playAnswer(connection, exchange);
-  else void answerByHand(connection, exchange, handler);
+  if (handler === undefined) runScript(connection, inProgress);
+  else void runHandler(connection, inProgress, handler);
 }
 
-function playAnswer(connection: Connection, exchange: RequestInProgress): void {
+function runScript(connection: Connection, inProgress: RequestInProgress): void {
   const { wire, context } = connection;
-  const { request, script } = exchange;
-  const answer = context.respond(request, script);
+  const { request, script } = inProgress;
+  const response = context.respond(request, script);
   const framesPerSecond = script.framesPerSecond ?? context.framesPerSecond;
-  exchange.answer = answer;
-  exchange.stop = play({
-    moves: movesOf(answer, script, {
+  inProgress.response = response;
+  inProgress.stop = runActions({
+    actions: planActions(response, script, {
       method: request.method,
       path: request.path,
       keepAlive: keepsAlive(request),
-      generationMs: generationMs(answer, framesPerSecond),
+      generationMs: generationMs(response, framesPerSecond),
     }),
     wire,
     pacer: context.pacer,
     framesPerSecond,
-    onBeat: () => request.tokensSent++,
-    onEnd: (how) => endExchange(connection, exchange, how),
+    onTick: () => request.tokensSent++,
+    onEnd: (how) => endRequest(connection, inProgress, how),
   });
 }
 
-async function answerByHand(connection: Connection, exchange: RequestInProgress, handler: Handler): Promise<void> {
-  await handler(exchange.request, connection.wire);
+async function runHandler(connection: Connection, inProgress: RequestInProgress, handler: Handler): Promise<void> {
+  await handler(inProgress.request, connection.wire);
   await connection.wire.drained();
-  endExchange(connection, exchange, "finished");
+  endRequest(connection, inProgress, "finished");
 }
 
-function endExchange(connection: Connection, exchange: RequestInProgress, how: EndingKind): void {
-  // Whichever of answer and close comes first ends it.
-  if (connection.exchange !== exchange) return;
-  connection.exchange = undefined;
-  const { request, script, answer } = exchange;
+function endRequest(connection: Connection, inProgress: RequestInProgress, how: EndingKind): void {
+  // The end of the response and the close of the connection both come here; the first one wins.
+  if (connection.inProgress !== inProgress) return;
+  connection.inProgress = undefined;
+  const { request, script, response } = inProgress;
   const at = performance.now();
-  exchange.stop();
-  connection.context.ended(request, how, answer);
+  inProgress.stop();
+  connection.context.ended(request, how, response);
   connection.context.emit({ type: how, at, connection: connection.number, request });
   request.end({ how, at });
   if (how !== "finished") return;
-  // A body that is still coming cannot be told from the next request any more.
+  // The rest of an unfinished body would be parsed as the next request.
   if (!request.isComplete || !keepsAlive(request) || closesAfter(script)) connection.wire.end();
   else readNext(connection);
 }
 
 function readNext(connection: Connection): void {
   expectRequest(connection);
-  const bytes = connection.early;
-  connection.early = Buffer.alloc(0);
+  const bytes = connection.earlyBytes;
+  connection.earlyBytes = Buffer.alloc(0);
   if (bytes.length > 0) receiveBytes(connection, bytes);
 }
 
-/** A handler that closes the connection itself has finished; one that resets it has broken its answer off. */
-function howItClosed({ endedHow }: SocketWire): EndingKind {
+/** A handler that closes the connection has finished its response; one that resets it has broken it off. */
+function endingOfClosed({ endedHow }: SocketWire): EndingKind {
   if (endedHow === undefined) return "aborted";
   return endedHow === "reset" ? "broken" : "finished";
 }
 
-/** A whole body is sent when its last token is there. */
+/** How long the model takes for a response that is sent whole. */
 function generationMs({ body, usage }: SimulatedResponse, framesPerSecond: number): number {
   return body === undefined || framesPerSecond === 0 ? 0 : ((usage?.outputTokens ?? 0) * 1000) / framesPerSecond;
 }
@@ -184,7 +190,7 @@ function keepsAlive(request: SimulatedRequest): boolean {
   return request.header("connection")?.toLowerCase() !== "close";
 }
 
-/** Stops taking bytes off the socket, as a backend does whose upload handler is busy. */
+/** Stops reading from the socket, like a backend with a busy upload handler. */
 function pauseReading(socket: Socket<unknown>, pauseMs: number | undefined): void {
   if (pauseMs === undefined) return;
   socket.pause();

@@ -1,4 +1,4 @@
-import { type SimulatedResponse, jsonAnswer } from "./answer.ts";
+import { jsonResponse, type SimulatedResponse } from "./simulated-response.ts";
 
 const types: Readonly<Record<number, [openAi: string, messages: string]>> = {
   400: ["BadRequestError", "invalid_request_error"],
@@ -8,11 +8,11 @@ const types: Readonly<Record<number, [openAi: string, messages: string]>> = {
   529: ["OverloadedError", "overloaded_error"],
 };
 
-/** A refusal in the words of the API that the path belongs to. */
-export function errorAnswer(path: string, status: number, message: string): SimulatedResponse {
+/** An error in the format of the API that the path belongs to. */
+export function errorResponse(path: string, status: number, message: string): SimulatedResponse {
   const [openAiType, messagesType] = types[status] ?? ["InternalServerError", "api_error"];
   if (path.startsWith("/v1/messages")) {
-    return jsonAnswer(status, { type: "error", error: { type: messagesType, message } });
+    return jsonResponse(status, { type: "error", error: { type: messagesType, message } });
   }
-  return jsonAnswer(status, { error: { message, type: openAiType, param: null, code: status } });
+  return jsonResponse(status, { error: { message, type: openAiType, param: null, code: status } });
 }

@@ -1,26 +1,26 @@
-import type { GpuReading } from "../store/store.ts";
+import type { GpuReading } from "../domain.ts";
 
-/** What a host's GPUs do between two readings. */
+/** The state of a host's GPUs. */
 export interface GpuHost {
   gpus: readonly GpuState[];
 }
 
 interface GpuState {
-  /** 0 to 1; follows the load within a second or two. */
+  /** 0 to 1. Follows the load within a second or two. */
   utilization: number;
-  /** Celsius; follows the power within half a minute. */
+  /** Celsius. Follows the power within half a minute. */
   temperature: number;
   memoryUsedMb: number;
 }
 
 const name = "NVIDIA H200";
 const memoryTotalMb = 143_771;
-/** Weights and the reserved cache: they are there whether or not anyone asks. */
+/** The model's weights and the reserved cache, also while idle. */
 const memoryReservedMb = 126_400;
 const idlePowerW = 76;
 const maxPowerW = 700;
 const inletCelsius = 27;
-/** A card at full power settles this far above the inlet. */
+/** How far a GPU at full power settles above the inlet temperature. */
 const riseCelsius = 43;
 const utilizationSettlesMs = 1500;
 const temperatureSettlesMs = 25_000;
@@ -33,9 +33,9 @@ export function idleGpuHost(count: number): GpuHost {
 }
 
 /**
- * The host some time later.
- * @param load 0 (nobody asks) to 1 (as much as it can), during all of that time
- * @param nowMs only makes the flutter; the same arguments give the same host
+ * The host after `elapsedMs`.
+ * @param load 0 (idle) to 1 (fully busy) during that time
+ * @param nowMs seeds the small variations only; the same arguments always give the same host
  */
 export function advanceGpuHost(host: GpuHost, load: number, nowMs: number, elapsedMs: number): GpuHost {
   const gpus = host.gpus.map((gpu, gpuId): GpuState => {
@@ -52,7 +52,7 @@ export function advanceGpuHost(host: GpuHost, load: number, nowMs: number, elaps
   return { gpus };
 }
 
-/** As the host's own tool would report them. */
+/** The readings that the host's own tool would report. */
 export function readGpus(host: GpuHost, nowMs: number): GpuReading[] {
   return host.gpus.map((gpu, gpuId) => ({
     gpuId,
@@ -65,7 +65,7 @@ export function readGpus(host: GpuHost, nowMs: number): GpuReading[] {
   }));
 }
 
-/** Decoding is bound by memory: the first half of the load takes more than half of the power. */
+/** Decoding is memory-bound: the first half of the load draws more than half of the power. */
 function powerW(utilization: number): number {
   return idlePowerW + (maxPowerW - idlePowerW) * utilization ** 0.7;
 }
@@ -79,7 +79,7 @@ function approach(value: number, target: number, elapsed: number): number {
   return target + (value - target) * Math.exp(-elapsed);
 }
 
-/** -1 to 1, smooth in time and different for each card. */
+/** -1 to 1, smooth over time and different for each GPU. */
 function flutter(gpuId: number, nowMs: number): number {
   const seconds = nowMs / 1000;
   return (Math.sin(seconds / 3.1 + gpuId * 1.7) + Math.sin(seconds / 1.3 + gpuId * 2.9)) / 2;

@@ -1,12 +1,12 @@
 import { constants, deflateRawSync } from "node:zlib";
 
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-/** An empty last block of deflate. */
+/** An empty final deflate block. */
 const lastBlock = [3, 0];
 
 /**
- * One gzip member (RFC 1952) that a reader can decompress as it comes: every piece is flushed to a whole byte, as
- * servers do that compress event streams.
+ * One gzip member (RFC 1952) that a reader can decompress as it arrives: each piece is flushed to a byte boundary, as
+ * servers do when they compress event streams.
  */
 export function* gzipPieces<Other extends symbol>(
   pieces: Iterable<string | Uint8Array | Other>,

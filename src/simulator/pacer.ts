@@ -1,50 +1,50 @@
-/** Calls every member at its own rate from one timer, since thousands of timers cost more than the frames they send. */
+/** Calls each subscriber at its own rate from one shared timer: thousands of timers cost more than the frames they send. */
 export interface Pacer {
-  /** @returns leave */
-  join(perSecond: number, onBeat: () => void): () => void;
+  /** @returns unsubscribe */
+  subscribe(perSecond: number, onTick: () => void): () => void;
   close(): void;
 }
 
-interface Member {
+interface Subscriber {
   periodMs: number;
   dueMs: number;
-  onBeat: () => void;
+  onTick: () => void;
 }
 
-const tickMs = 5;
+const pollMs = 5;
 
 export function createPacer(): Pacer {
-  const members = new Set<Member>();
+  const subscribers = new Set<Subscriber>();
   let timer: ReturnType<typeof setInterval> | undefined;
 
-  const tick = (): void => {
+  const callDue = (): void => {
     const nowMs = performance.now();
-    for (const member of members) {
-      if (member.dueMs > nowMs) continue;
-      // Counted from when it was due, so that ticks which come late do not lower the rate. A member that is more than
-      // a beat behind has lost those beats: a backlog of them would come out as one burst.
-      member.dueMs = Math.max(member.dueMs, nowMs - member.periodMs) + member.periodMs;
-      member.onBeat();
+    for (const subscriber of subscribers) {
+      if (subscriber.dueMs > nowMs) continue;
+      // Counted from the due time, so that a late timer does not lower the rate. A subscriber that is more than one
+      // tick late loses the missed ticks; otherwise they would all arrive in one burst.
+      subscriber.dueMs = Math.max(subscriber.dueMs, nowMs - subscriber.periodMs) + subscriber.periodMs;
+      subscriber.onTick();
     }
   };
 
-  const leave = (member: Member): void => {
-    members.delete(member);
-    if (members.size > 0) return;
+  const unsubscribe = (subscriber: Subscriber): void => {
+    subscribers.delete(subscriber);
+    if (subscribers.size > 0) return;
     clearInterval(timer);
     timer = undefined;
   };
 
   return {
-    join(perSecond, onBeat) {
+    subscribe(perSecond, onTick) {
       const periodMs = 1000 / perSecond;
-      const member: Member = { periodMs, dueMs: performance.now() + periodMs, onBeat };
-      members.add(member);
-      timer ??= setInterval(tick, tickMs);
-      return () => leave(member);
+      const subscriber: Subscriber = { periodMs, dueMs: performance.now() + periodMs, onTick };
+      subscribers.add(subscriber);
+      timer ??= setInterval(callDue, pollMs);
+      return () => unsubscribe(subscriber);
     },
     close() {
-      members.clear();
+      subscribers.clear();
       clearInterval(timer);
     },
   };

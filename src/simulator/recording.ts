@@ -1,27 +1,24 @@
-import type { SimulatedRequest } from "./request.ts";
+import type { EndingKind, SimulatedRequest } from "./request.ts";
 
-/** "aborted": the client left first. "broken": the simulator cut the connection, as its script told it. */
-export type EndingKind = "finished" | "aborted" | "broken";
-
-/** Times are those of `performance.now()`. */
+/** Times come from `performance.now()`. */
 export type SimulatorEvent =
   | { type: "connected" | "closed"; at: number; connection: number }
   | { type: "head" | "request" | EndingKind; at: number; connection: number; request: SimulatedRequest };
 
-/** What happened, for tests to look at or to wait for. Keeps the last of it only. */
+/** Requests and events for tests to inspect or to wait for. Keeps only the latest ones. */
 export interface Recording {
   add: (event: SimulatorEvent) => void;
-  /** Those kept, oldest first. */
+  /** The kept requests, oldest first. */
   requests: () => readonly SimulatedRequest[];
-  /** The oldest whole request that no call has given yet, or the next to come. */
+  /** The oldest complete request that no call has returned yet, or the next one to arrive. */
   nextRequest: (deadlineMs?: number) => Promise<SimulatedRequest>;
-  /** The first event that fits, of those that happened and those to come. */
+  /** The first past or future event that matches. */
   waitFor: (predicate: (event: SimulatorEvent) => boolean, deadlineMs?: number) => Promise<SimulatorEvent>;
   /** Forgets requests and events. */
   clear: () => void;
 }
 
-/** A deadline is there to end a test that would hang, so it is far longer than a loaded machine needs. */
+/** A deadline only ends a test that would hang, so it is far longer than a loaded machine needs. */
 const defaultDeadlineMs = 20_000;
 const maxEvents = 4096;
 

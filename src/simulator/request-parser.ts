@@ -1,10 +1,10 @@
-import type { Header } from "./answer.ts";
+import type { Header } from "./simulated-response.ts";
 
 export interface RequestHead {
   method: string;
-  /** As it stood in the request line, nothing decoded or normalised. */
+  /** As in the request line, neither decoded nor normalised. */
   target: string;
-  /** In the order and spelling in which they came. */
+  /** In their original order and spelling. */
   headers: readonly Header[];
 }
 
@@ -18,7 +18,7 @@ export class MalformedRequest extends Error {
   override name = "MalformedRequest";
 }
 
-/** Room for the longest head that a test sends; a client that sends more is not speaking HTTP. */
+/** Enough for the longest head that a test sends. A client that sends more does not speak HTTP. */
 const maxHeadBytes = 8 * 1024 * 1024;
 const endOfHead = Buffer.from("\r\n\r\n");
 const endOfLine = Buffer.from("\r\n");
@@ -28,30 +28,30 @@ type Step = "head" | "fixed" | "chunk-size" | "chunk" | "trailers" | "done";
 interface State {
   events: RequestEvents;
   step: Step;
-  /** What came and was not read yet. */
+  /** Received bytes that no step has consumed yet. */
   rest: Buffer;
-  /** Bytes still to come of the fixed body, or of the chunk and the line end behind it. */
+  /** Bytes left of the fixed-length body, or of the chunk and its line end. */
   remaining: number;
 }
 
 /**
- * A push parser of HTTP/1.1 requests: knows bytes, no sockets. Feed it what arrives; it reports one message and stops.
- * @returns `feed`, which gives back the bytes that belong to the next message, or undefined while this one lasts
+ * A push parser for one HTTP/1.1 request. It handles bytes only, no sockets.
+ * @returns `feed`: takes bytes, returns undefined until the request ends and then the bytes that follow it
  * @throws MalformedRequest from `feed`
  */
 export function createRequestParser(events: RequestEvents): (bytes: Buffer) => Buffer | undefined {
   const state: State = { events, step: "head", rest: Buffer.alloc(0), remaining: 0 };
   return (bytes) => {
     state.rest = state.rest.length === 0 ? bytes : Buffer.concat([state.rest, bytes]);
-    let getsOn = true;
-    while (getsOn) getsOn = steps[state.step](state);
+    let stepEnded = true;
+    while (stepEnded) stepEnded = steps[state.step](state);
     if (state.step !== "done") return undefined;
     events.end();
     return state.rest;
   };
 }
 
-/** Each step reads on and returns whether it came to its end; where it did not, more bytes are needed. */
+/** Each step returns whether it is complete; if not, it needs more bytes. */
 const steps: Readonly<Record<Step, (state: State) => boolean>> = {
   head(state) {
     const text = takeUntil(state, endOfHead);

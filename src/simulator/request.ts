@@ -1,30 +1,32 @@
 import type { RequestHead } from "./request-parser.ts";
-import type { EndingKind } from "./recording.ts";
+
+/** "aborted": the client left first. "broken": the simulator cut the connection, as the script demanded. */
+export type EndingKind = "finished" | "aborted" | "broken";
 
 export interface Ending {
   how: EndingKind;
-  /** As `performance.now()` tells. */
+  /** From `performance.now()`. */
   at: number;
 }
 
-/** A request as it came over the wire. Times are those of `performance.now()`. */
+/** A request as received on the wire. Times come from `performance.now()`. */
 export interface SimulatedRequest extends RequestHead {
-  /** Counted from 1; requests with the same number came over the same connection. */
+  /** The connection's number, from 1. Requests on one connection share it. */
   connection: number;
   /** The target without its query. */
   path: string;
-  /** The first header of that name, any case. */
+  /** The first header with that name, ignoring case. */
   header(name: string): string | undefined;
-  /** As much of the body as was kept. */
+  /** The part of the body that was kept. */
   body(): Uint8Array;
-  /** undefined where the body is not JSON. */
+  /** undefined if the body is not JSON. */
   json(): unknown;
   bodySha256(): string;
   bodyBytes: number;
   receivedAt: number;
-  /** Output tokens that went out so far. */
+  /** Output tokens sent so far. */
   tokensSent: number;
-  /** Whether the body has come whole. */
+  /** Whether the whole body has arrived. */
   isComplete: boolean;
   ended: Promise<Ending>;
 }
@@ -35,7 +37,7 @@ export interface IncomingRequest extends SimulatedRequest {
   end(ending: Ending): void;
 }
 
-/** @param keepBytes how much of the body is held; the rest is only measured and hashed */
+/** @param keepBytes how many bytes of the body are kept; the rest is only counted and hashed */
 export function createRequest(head: RequestHead, connection: number, keepBytes: number): IncomingRequest {
   const kept: Uint8Array[] = [];
   let whole: Buffer | undefined;

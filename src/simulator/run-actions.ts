@@ -1,117 +1,117 @@
-import { tick } from "./answer.ts";
-import type { Cut, WireAction } from "./wire-actions.ts";
 import type { Pacer } from "./pacer.ts";
+import { tick } from "./simulated-response.ts";
+import type { Cut, WireAction } from "./wire-actions.ts";
 import type { SocketWire } from "./wire.ts";
 
-export interface Play {
-  moves: Iterator<WireAction>;
+export interface ActionRun {
+  actions: Iterator<WireAction>;
   wire: SocketWire;
   pacer: Pacer;
-  /** 0: no waiting at beats. */
+  /** 0: do not wait at ticks. */
   framesPerSecond: number;
-  /** Called for each beat: one more token. */
-  onBeat: () => void;
-  /** Not called where the client leaves before the end. */
+  /** Called at each tick: one more token. */
+  onTick: () => void;
+  /** Not called if the client leaves before the end. */
   onEnd: (ending: "finished" | "broken") => void;
 }
 
-/** How many bytes are gathered before they are handed to the socket. */
-const gatherBytes = 64 * 1024;
-/** How many moves one stream makes before others get their turn. */
-const movesPerTurn = 64;
+/** How much text is buffered before it goes to the socket. */
+const maxBufferedLength = 64 * 1024;
+/** How many actions one stream runs before it yields to the others. */
+const actionsBeforeYield = 64;
 
-interface Playback extends Play {
+interface RunState extends ActionRun {
   isStopped: boolean;
-  waitsForBeat: boolean;
-  leavePacer: (() => void) | undefined;
+  waitsForTick: boolean;
+  unsubscribe: (() => void) | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
-  /** Text that belongs together goes out in one write; a pause, a beat or the end sends it on its way. */
-  gathered: string;
+  /** Text up to the next pause, tick, cut or end goes out in one write. */
+  buffered: string;
 }
 
-/** Carries out the moves one after the other, no faster than the client reads. @returns stop, for a client that left */
-export function play(options: Play): () => void {
-  const playback: Playback = {
+/** Runs the actions in order, no faster than the client reads. @returns stop, for a client that left */
+export function runActions(options: ActionRun): () => void {
+  const run: RunState = {
     ...options,
     isStopped: false,
-    waitsForBeat: false,
-    leavePacer: undefined,
+    waitsForTick: false,
+    unsubscribe: undefined,
     timer: undefined,
-    gathered: "",
+    buffered: "",
   };
-  advance(playback);
-  return () => stop(playback);
+  advance(run);
+  return () => stop(run);
 }
 
-function advance(playback: Playback): void {
-  if (playback.isStopped) return;
-  const { wire, moves } = playback;
-  for (let turn = 0; turn < movesPerTurn; turn++) {
-    if (wire.isFull) return wire.whenDrained(() => advance(playback));
-    const { value: move, done } = moves.next();
-    if (done === true) return afterDrain(playback, () => end(playback, "finished"));
-    if (!make(playback, move)) return;
+function advance(run: RunState): void {
+  if (run.isStopped) return;
+  const { wire, actions } = run;
+  for (let count = 0; count < actionsBeforeYield; count++) {
+    if (wire.isFull) return wire.whenDrained(() => advance(run));
+    const { value: action, done } = actions.next();
+    if (done === true) return afterDrain(run, () => end(run, "finished"));
+    if (!perform(run, action)) return;
   }
-  setImmediate(advance, playback);
+  setImmediate(advance, run);
 }
 
-/** @returns whether the next move may follow at once */
-function make(playback: Playback, move: WireAction): boolean {
-  if (typeof move === "string") {
-    playback.gathered += move;
-    if (playback.gathered.length >= gatherBytes) flush(playback);
+/** @returns whether the next action may follow immediately */
+function perform(run: RunState, action: WireAction): boolean {
+  if (typeof action === "string") {
+    run.buffered += action;
+    if (run.buffered.length >= maxBufferedLength) flush(run);
     return true;
   }
-  flush(playback);
-  if (move instanceof Uint8Array) {
-    playback.wire.write(move);
+  flush(run);
+  if (action instanceof Uint8Array) {
+    run.wire.write(action);
     return true;
   }
-  if (move === tick) {
-    playback.onBeat();
-    if (playback.framesPerSecond > 0) waitForBeat(playback);
-    return playback.framesPerSecond === 0;
+  if (action === tick) {
+    run.onTick();
+    if (run.framesPerSecond > 0) waitForTick(run);
+    return run.framesPerSecond === 0;
   }
-  if ("cut" in move) afterDrain(playback, () => cut(playback, move.cut));
-  else if (Number.isFinite(move.pauseMs)) playback.timer = setTimeout(advance, move.pauseMs, playback);
+  if ("cut" in action) afterDrain(run, () => cut(run, action.cut));
+  else if (Number.isFinite(action.pauseMs)) run.timer = setTimeout(advance, action.pauseMs, run);
   return false;
 }
 
-function flush(playback: Playback): void {
-  const text = playback.gathered;
-  playback.gathered = "";
-  if (text !== "") playback.wire.write(text);
+function flush(run: RunState): void {
+  const text = run.buffered;
+  run.buffered = "";
+  if (text !== "") run.wire.write(text);
 }
 
-function afterDrain(playback: Playback, then: () => void): void {
-  flush(playback);
-  playback.wire.whenDrained(() => !playback.isStopped && then());
+function afterDrain(run: RunState, then: () => void): void {
+  flush(run);
+  run.wire.whenDrained(() => !run.isStopped && then());
 }
 
-function waitForBeat(playback: Playback): void {
-  playback.waitsForBeat = true;
-  playback.leavePacer ??= playback.pacer.join(playback.framesPerSecond, () => {
-    // A stream whose client reads too slowly misses beats.
-    if (!playback.waitsForBeat) return;
-    playback.waitsForBeat = false;
-    advance(playback);
+function waitForTick(run: RunState): void {
+  run.waitsForTick = true;
+  run.unsubscribe ??= run.pacer.subscribe(run.framesPerSecond, () => {
+    // A stream whose client reads too slowly misses ticks.
+    if (!run.waitsForTick) return;
+    run.waitsForTick = false;
+    advance(run);
   });
 }
 
-function cut(playback: Playback, how: Cut): void {
-  // First told, then done: the socket reports its closing from within.
-  end(playback, "broken");
-  if (how === "close") playback.wire.end();
-  else playback.wire.reset();
+function cut(run: RunState, how: Cut): void {
+  // `end` comes first, because the socket reports its close synchronously.
+  end(run, "broken");
+  if (how === "close") run.wire.end();
+  else run.wire.reset();
 }
 
-function end(playback: Playback, ending: "finished" | "broken"): void {
-  stop(playback);
-  playback.onEnd(ending);
+function end(run: RunState, ending: "finished" | "broken"): void {
+  stop(run);
+  run.onEnd(ending);
 }
 
-function stop(playback: Playback): void {
-  playback.isStopped = true;
-  playback.leavePacer?.();
-  clearTimeout(playback.timer);
+function stop(run: RunState): void {
+  run.isStopped = true;
+  run.unsubscribe?.();
+  clearTimeout(run.timer);
 }

@@ -1,17 +1,17 @@
-import type { Header } from "./answer.ts";
+import type { Header } from "./simulated-response.ts";
 import type { Cut } from "./wire-actions.ts";
 
 /**
- * What to do differently for one request. Frames are server-sent events counted from 1 as they are sent; a whole body
- * is one frame. Times are milliseconds, `Infinity` for ever.
+ * The faults and changes for one request. Frames are server-sent events, counted from 1 in the order they are sent; a
+ * whole body is one frame. Times are milliseconds; `Infinity` never ends.
  */
 export interface Script {
-  /** What is wrong with the script itself: the answer is a 400 that says so. */
+  /** Why the script itself is invalid; the response is a 400 with this message. */
   problem?: string;
-  /** What happens to the request before it is answered. */
+  /** Before the response. */
   pauseBodyMs?: number;
-  earlyAnswer?: boolean;
-  /** Something else than an answer. */
+  earlyResponse?: boolean;
+  /** Sent instead of a response. */
   insteadOfHead?: Cut | "half-head" | "garbage";
   garbageBytes?: number;
   /** The head. */
@@ -23,7 +23,7 @@ export interface Script {
   redirect?: boolean;
   http10?: boolean;
   connectionClose?: boolean;
-  /** What the model says. */
+  /** What the model generates. */
   tokens?: number;
   framesPerSecond?: number;
   usage?: { inputTokens: number; outputTokens: number };
@@ -42,7 +42,7 @@ export interface Script {
   /** The end and the framing. */
   neverEnd?: boolean;
   truncateJsonFrame?: number;
-  /** Added to the announced length of a whole body. */
+  /** Added to the `Content-Length` of a whole body. */
   wrongLengthBy?: number;
   gzip?: boolean;
 }
@@ -51,7 +51,7 @@ export class ScriptError extends Error {
   override name = "ScriptError";
 }
 
-/** The part of a directive after `=`, and the frame after `@`. */
+/** The text after `=` and the frame after `@` of a directive. */
 interface Argument {
   value: string | undefined;
   frame: number | undefined;
@@ -59,22 +59,22 @@ interface Argument {
 
 type Directive = (argument: Argument, script: Script) => Script;
 
-/** The words of the `x-simulate` header; the comments say what the client gets. */
+/** The directives of the `x-simulate` header. */
 const directives: Readonly<Record<string, Directive>> = {
   // Before the head.
   "slow-head": ({ value }) => ({ slowHeadMs: duration(value) }),
   "reset-before-head": () => ({ insteadOfHead: "reset" }),
   "close-before-head": () => ({ insteadOfHead: "close" }),
-  // The first half of a head, then the end of the connection.
+  // The first half of a head, then FIN.
   "half-head": () => ({ insteadOfHead: "half-head" }),
-  // So many bytes that are not HTTP, then the end of the connection.
+  // That many bytes that are not HTTP, then FIN.
   garbage: ({ value }) => ({ insteadOfHead: "garbage", garbageBytes: size(value ?? "64") }),
-  // A 103 ahead of the answer.
+  // A 103 before the response.
   "early-hints": () => ({ earlyHints: true }),
-  // A backend that leaves the request's body in the socket for that long.
+  // Leaves the request's body in the socket for that long.
   "pause-body": ({ value }) => ({ pauseBodyMs: duration(value) }),
-  // An answer that does not wait for the request's body.
-  "early-answer": () => ({ earlyAnswer: true }),
+  // A response that does not wait for the request's body.
+  "early-response": () => ({ earlyResponse: true }),
 
   // The head.
   status: ({ value }) => ({ status: count(value) }),
@@ -90,43 +90,43 @@ const directives: Readonly<Record<string, Directive>> = {
   "reset-after-head": () => ({ cut: { afterFrame: 0, how: "reset", insideNext: false } }),
   "close-after-head": () => ({ cut: { afterFrame: 0, how: "close", insideNext: false } }),
 
-  // What the model says.
+  // What the model generates.
   tokens: ({ value }) => ({ tokens: count(value) }),
-  // Tokens per second; 0 as fast as they are read.
+  // Tokens per second; 0: as fast as the client reads.
   rate: ({ value }) => ({ framesPerSecond: count(value) }),
-  // Input and output tokens that the answer reports, `usage=12,34`.
+  // The input and output tokens that the response reports: `usage=12,34`.
   usage: ({ value = "" }) => ({ usage: usage(value) }),
   "no-usage": () => ({ usageMode: "none" }),
   "usage-null": () => ({ usageMode: "null" }),
   "no-done": () => ({ noDone: true }),
-  // So many bytes (0 to 255 over and over) instead of what the model says.
+  // That many bytes (0 to 255 over and over) instead of the model's output.
   body: ({ value }) => ({ bodyBytes: size(value) }),
   "tiny-frames": ({ value }) => ({ tokens: count(value ?? "10000"), framesPerSecond: 0 }),
-  // A first token of that size.
+  // The first token has that size.
   "huge-frame": ({ value }) => ({ hugeTokenBytes: size(value ?? "50MB") }),
-  // Tokens without end, as fast as they are read.
+  // Endless tokens, as fast as the client reads.
   flood: () => ({ flood: true, framesPerSecond: 0 }),
 
-  // Frames: silence, a connection that ends (`die`, FIN) or is reset (RST), after a frame or in the middle of it.
+  // After a frame or in the middle of it: silence (`gap`), FIN (`die`) or RST (`reset`).
   gap: ({ value, frame }, { gaps = [] }) => ({ gaps: [...gaps, { afterFrame: frame ?? 1, pauseMs: duration(value) }] }),
   die: ({ frame }) => ({ cut: { afterFrame: frame ?? 1, how: "close", insideNext: false } }),
   reset: ({ frame }) => ({ cut: { afterFrame: frame ?? 1, how: "reset", insideNext: false } }),
   "die-mid-frame": ({ frame }) => ({ cut: { afterFrame: (frame ?? 1) - 1, how: "close", insideNext: true } }),
   "reset-mid-frame": ({ frame }) => ({ cut: { afterFrame: (frame ?? 1) - 1, how: "reset", insideNext: true } }),
-  // An error told inside the stream, which then ends cleanly.
+  // An error inside the stream, which then ends cleanly.
   error: ({ frame }) => ({ errorAfterFrame: frame ?? 1 }),
   crlf: () => ({ crlf: true }),
-  // A comment ahead of each event.
+  // A comment before each event.
   comments: () => ({ comments: true }),
-  // Chunks, and packets, of so many bytes.
+  // Chunks and packets of that many bytes.
   split: ({ value }) => ({ splitBytes: Math.max(1, size(value)) }),
 
   // The end and the framing.
-  // Everything but the end: the connection stays open and silent.
+  // Everything except the end: the connection stays open and silent.
   "never-end": () => ({ neverEnd: true }),
-  // Half of the frame's JSON, properly framed.
+  // Half of the frame's JSON, framed correctly.
   "truncate-json": ({ frame }) => ({ truncateJsonFrame: frame ?? 1 }),
-  // A Content-Length that is so much too large, or too small where negative.
+  // A Content-Length that is too large by that much, or too small if negative.
   "wrong-length": ({ value }) => ({ wrongLengthBy: signed(value ?? "100") }),
   gzip: () => ({ gzip: true }),
 };
@@ -137,19 +137,20 @@ const twoCookies: readonly Header[] = [
 ];
 
 /**
- * Reads `slow-head=500ms; gap=2s@3; die@5`: directives between semicolons, each a word, `=` and a value where it takes
- * one, `@` and a frame where it happens after a frame. Durations end in `ms` or `s`, or are `forever`; sizes may end in `KB`, `MB` or `GB`, powers of 1024.
- * @throws ScriptError with a sentence that says what was not understood
+ * Parses `slow-head=500ms; gap=2s@3; die@5`: directives separated by semicolons, each a name with an optional `=value`
+ * and an optional `@frame`. A duration ends in `ms` or `s`, or is `forever`. A size may end in `KB`, `MB` or `GB`
+ * (powers of 1024).
+ * @throws ScriptError naming the part that is invalid
  */
 export function parseScript(text: string): Script {
   const script: Script = {};
   for (const part of text.split(";")) {
     const trimmed = part.trim();
     if (trimmed === "") continue;
-    // A header's value may hold an @ of its own, so a frame is digits at the very end.
+    // A header's value may contain an @, so a frame is digits at the very end.
     const [, name = "", value, frame] = /^([\w-]+)(?:=(.*?))?(?:@(\d+))?$/.exec(trimmed) ?? [];
     const directive = Object.hasOwn(directives, name) ? directives[name] : undefined;
-    if (directive === undefined) throw new ScriptError(`x-simulate does not know ${JSON.stringify(trimmed)}`);
+    if (directive === undefined) throw new ScriptError(`x-simulate: unknown directive ${JSON.stringify(trimmed)}`);
     Object.assign(script, directive({ value, frame: frame === undefined ? undefined : Number(frame) }, script));
   }
   return script;

@@ -6,39 +6,39 @@ import {
   openConnection,
   receiveBytes,
 } from "./connection.ts";
-import type { ModelOptions } from "./dialects/models.ts";
+import { parsesBody, respond } from "./endpoints.ts";
+import type { ModelOptions } from "./generation.ts";
 import { createPacer } from "./pacer.ts";
 import { createRecording, type Recording } from "./recording.ts";
-import { readsBody, respond } from "./respond.ts";
 import type { SimulatedRequest } from "./request.ts";
 import { parseScript, type Script, ScriptError } from "./script.ts";
 import { createStats, type Stats } from "./stats.ts";
 
 export interface SimulatorOptions extends Partial<ModelOptions> {
-  /** 0, the default: a free one. */
+  /** Default 0: any free port. */
   port?: number;
-  /** Tokens per second of every answer; a stream sends a frame for each. 0, the default: as fast as the client reads. */
+  /** Tokens per second of each response; a stream sends one frame per token. Default 0: as fast as the client reads. */
   framesPerSecond?: number;
-  /** How many requests are kept to look at; benchmarks keep none. */
+  /** How many requests are kept for inspection. Default 1000; benchmarks keep none. */
   recordRequests?: number;
-  /** How much is held of a body that no endpoint parses. The rest is measured and hashed. */
+  /** How many bytes are kept of a body that no endpoint parses; the rest is counted and hashed. Default 1 MiB. */
   keepBodyBytes?: number;
 }
 
-/** A backend that answers like a real one and fails as it is told: `x-simulate` on a request, or `next`. */
+/** A backend that responds like a real one and fails on demand: through `x-simulate` on a request, or `scriptNext`. */
 export interface Simulator extends Omit<Recording, "add">, Disposable {
   port: number;
   /** Origin, without a trailing slash and without `/v1`. */
   url: string;
   stats: () => Stats;
   /**
-   * Scripts for the requests to come, one each, in the order of calling. A request's own `x-simulate` comes on top.
+   * Queues a script for one of the next requests, in the order of the calls. A request's own `x-simulate` is added to it.
    * @throws ScriptError
    */
-  next: (script: string) => void;
-  /** Answers every further request by hand; undefined goes back to the simulated model. */
+  scriptNext: (script: string) => void;
+  /** Passes each further request to the handler; undefined returns to the simulated model. */
   handle: (handler: Handler | undefined) => void;
-  /** How many are open now. */
+  /** How many connections are open now. */
   connections: () => number;
   /** Cuts all connections and frees the port. */
   stop: () => void;
@@ -56,7 +56,7 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
   const { port, stop, connections } = listen(options.port ?? 0, {
     pacer,
     framesPerSecond,
-    keepBytes: ({ target }) => (readsBody(target.split("?", 1)[0] ?? "") ? Infinity : keepBodyBytes),
+    keepBytes: ({ target }) => (parsesBody(target.split("?", 1)[0] ?? "") ? Infinity : keepBodyBytes),
     scriptFor: (request) => ({ ...scripts.shift(), ...scriptInHeader(request) }),
     findHandler: () => handler,
     respond: (request, script) => respond(request, script, model),
@@ -76,9 +76,9 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
     url: `http://127.0.0.1:${port}`,
     connections,
     stats: stats.read,
-    next: (script) => void scripts.push(parseScript(script)),
-    handle: (next) => {
-      handler = next;
+    scriptNext: (script) => void scripts.push(parseScript(script)),
+    handle: (scriptNext) => {
+      handler = scriptNext;
     },
     stop: stopAll,
     [Symbol.dispose]: stopAll,
@@ -117,7 +117,7 @@ function listen(wantedPort: number, context: ConnectionContext): Listener {
         closed++;
         if (socket.data !== undefined) closeConnection(socket.data);
       },
-      // A client that resets its connection closes it too; there is nothing more to say about it.
+      // `close` follows, also for a reset.
       error() {},
     },
   });

@@ -1,34 +1,34 @@
 import type { Usage } from "../domain.ts";
-import { type SimulatedResponse, isObject } from "./answer.ts";
-import type { EndingKind } from "./recording.ts";
-import type { SimulatedRequest } from "./request.ts";
+import { isObject } from "./json-object.ts";
+import type { EndingKind, SimulatedRequest } from "./request.ts";
+import type { SimulatedResponse } from "./simulated-response.ts";
 
-/** Requests that came to their end and the tokens of their answers. */
+/** Finished requests and the tokens of their responses. */
 export interface Sum extends Usage {
   requests: number;
 }
 
 export interface Stats {
-  /** Answers under way. */
+  /** Requests in progress. */
   open: number;
   finished: number;
   /** The client left before the end. */
   aborted: number;
-  /** Cut short by a script. */
+  /** Cut by a script. */
   broken: number;
-  /** Finished answers with a 2xx status: what the simulator counted, told or not. */
+  /** Finished responses with a 2xx status, as the simulator counted them. */
   counted: Sum;
-  /** Of these, the ones that told their usage to the client. */
+  /** Those of them that reported their usage to the client. */
   reported: Sum;
-  /** `reported`, apart for each model and for each end user that requests name (`user`, `metadata.user_id`). */
+  /** `reported` for each model, and for each end user that requests name (`user` or `metadata.user_id`). */
   reportedByModel: Readonly<Record<string, Sum>>;
   reportedByUser: Readonly<Record<string, Sum>>;
 }
 
 export interface StatsKeeper {
   started: () => void;
-  ended: (request: SimulatedRequest, how: EndingKind, answer: SimulatedResponse | undefined) => void;
-  /** A copy that stays as it is. */
+  ended: (request: SimulatedRequest, how: EndingKind, response: SimulatedResponse | undefined) => void;
+  /** A snapshot. */
   read: () => Stats;
 }
 
@@ -42,16 +42,16 @@ export function createStats(): StatsKeeper {
 
   return {
     started: () => void open++,
-    ended(request, how, answer) {
+    ended(request, how, response) {
       open--;
       endings[how]++;
-      if (how !== "finished" || answer === undefined || answer.status < 200 || answer.status > 299) return;
-      addTo(counted, answer.usage);
-      if (!answer.usageReported) return;
-      addTo(reported, answer.usage);
+      if (how !== "finished" || response === undefined || response.status < 200 || response.status > 299) return;
+      addTo(counted, response.usage);
+      if (!response.usageReported) return;
+      addTo(reported, response.usage);
       const { model, user } = namesIn(request);
-      if (model !== undefined) addTo(sumFor(byModel, model), answer.usage);
-      if (user !== undefined) addTo(sumFor(byUser, user), answer.usage);
+      if (model !== undefined) addTo(sumFor(byModel, model), response.usage);
+      if (user !== undefined) addTo(sumFor(byUser, user), response.usage);
     },
     read: () =>
       structuredClone({

@@ -12,24 +12,24 @@ const musing =
 const words = prose.split(" ");
 const thoughts = musing.split(" ");
 
-/** What is going to be said: `thinkTokens` of the `outputTokens` are a `<think>` block in front of the answer. */
-export interface Speech {
+/** The text to generate. The first `thinkingTokens` of the `outputTokens` are a `<think>` block. */
+export interface GeneratedText {
   outputTokens: number;
-  thinkTokens: number;
-  /** The first token is this long instead. */
+  thinkingTokens: number;
+  /** If set, the first token has this length. */
   hugeTokenBytes?: number | undefined;
 }
 
-/** The text of one output token, counted from 0. A token here is a word and the space before it. */
-export function tokenText(speech: Speech, index: number): string {
-  if (index === 0 && speech.hugeTokenBytes !== undefined) return "x".repeat(speech.hugeTokenBytes);
-  if (index >= speech.thinkTokens) return wordOf(words, index - speech.thinkTokens);
+/** The text of one output token, counted from 0. A token is a word with the space before it. */
+export function tokenText(text: GeneratedText, index: number): string {
+  if (index === 0 && text.hugeTokenBytes !== undefined) return "x".repeat(text.hugeTokenBytes);
+  if (index >= text.thinkingTokens) return wordOf(words, index - text.thinkingTokens);
   if (index === 0) return "<think>";
-  return index === speech.thinkTokens - 1 ? "</think>\n\n" : wordOf(thoughts, index - 1);
+  return index === text.thinkingTokens - 1 ? "</think>\n\n" : wordOf(thoughts, index - 1);
 }
 
-export function fullText(speech: Speech): string {
-  return Array.from({ length: speech.outputTokens }, (_, index) => tokenText(speech, index)).join("");
+export function fullText(text: GeneratedText): string {
+  return Array.from({ length: text.outputTokens }, (_, index) => tokenText(text, index)).join("");
 }
 
 function wordOf(list: readonly string[], index: number): string {
@@ -37,7 +37,7 @@ function wordOf(list: readonly string[], index: number): string {
   return index === 0 ? word : ` ${word}`;
 }
 
-/** About four characters a token, as English is with common vocabularies; a number is a token id. Any JSON value will do. */
+/** Counts any JSON value: about four characters per token, as English has in common vocabularies; a number is a token id. */
 export function countTokens(value: unknown): number {
   if (typeof value === "string") return Math.ceil(value.length / 4);
   if (typeof value === "number") return 1;

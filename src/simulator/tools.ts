@@ -1,16 +1,16 @@
-import { isObject, type JsonObject } from "./answer.ts";
+import { isObject, type JsonObject } from "./json-object.ts";
 
 export interface ToolCall {
   name: string;
   /** JSON text. */
   arguments: string;
-  /** The same text as a stream hands it out, one piece a token. */
+  /** The same text as a stream sends it, one piece per token. */
   pieces: readonly string[];
 }
 
 /**
- * The call that a willing model would make: the tool that the request names, else the first one. None where the
- * request offers no tool, forbids them, or comes back with a tool's result.
+ * The call that a model would make: the tool that the request names, else the first one. undefined if the request
+ * offers no tool, forbids them or brings a tool's result.
  */
 export function findToolCall(body: JsonObject): ToolCall | undefined {
   const choice = body["tool_choice"];
@@ -25,7 +25,7 @@ export function findToolCall(body: JsonObject): ToolCall | undefined {
   return { name: tool.name, arguments: text, pieces: text.match(/.{1,8}/gsu) ?? [text] };
 }
 
-/** Chat completions wrap a tool in `function`; responses and messages do not. */
+/** Chat completions wrap a tool in `function`; the responses and messages APIs do not. */
 function readTool(tool: unknown): { name: string; schema: unknown } | undefined {
   if (!isObject(tool)) return undefined;
   const inner = isObject(tool["function"]) ? tool["function"] : tool;
@@ -45,7 +45,7 @@ function bringsToolResult(body: JsonObject): boolean {
   );
 }
 
-/** A value that satisfies the usual JSON Schema. */
+/** A value that satisfies a common JSON Schema. */
 function sampleOf(schema: unknown): unknown {
   if (!isObject(schema)) return {};
   if (Array.isArray(schema["enum"])) return schema["enum"][0];

@@ -1,7 +1,7 @@
-import type { tick } from "./answer.ts";
+import { tick } from "./simulated-response.ts";
 
-/** One thing that happens on the wire. Pauses may be endless. */
+/** One thing to do on the wire: write, wait for a tick, pause (possibly endlessly) or cut the connection. */
 export type WireAction = string | Uint8Array | typeof tick | { pauseMs: number } | { cut: Cut };
 
-/** "close" ends as a process that exits does (FIN), "reset" as one that is killed with bytes unread (RST). */
+/** "close" ends the connection with FIN, as a process that exits does; "reset" with RST, as one killed with bytes unread does. */
 export type Cut = "close" | "reset";

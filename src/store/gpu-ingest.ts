@@ -2,7 +2,8 @@ import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import { minuteOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { lastUsedAtAfter } from "./keys.ts";
-import type { GpuPush, GpuReading } from "./store.ts";
+import type { GpuReading } from "../domain.ts";
+import type { GpuPush } from "./store.ts";
 
 /** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */
 const idsPerMillisecond = 256;

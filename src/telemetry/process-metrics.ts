@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, type Registry } from "prom-client";
+import { countOpenDescriptors, findDescriptorLimit } from "./descriptors.ts";
 import { addGauge } from "./series.ts";
 
 /**
@@ -31,7 +32,19 @@ export function addProcessMetrics(registry: Registry): () => void {
       cpu.inc((user + system) / 1e6);
     },
   });
+  addDescriptors(registry);
   return addEventLoopDelay(registry);
+}
+
+/** Linux only. */
+function addDescriptors(registry: Registry): void {
+  if (countOpenDescriptors() === undefined) return;
+  addGauge(registry, { name: "process_open_fds", help: "Open file descriptors" }, () => countOpenDescriptors() ?? NaN);
+  addGauge(
+    registry,
+    { name: "process_max_fds", help: "Maximum number of open file descriptors" },
+    () => findDescriptorLimit() ?? NaN,
+  );
 }
 
 function addEventLoopDelay(registry: Registry): () => void {

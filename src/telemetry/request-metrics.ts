@@ -17,6 +17,29 @@ const statusClasses = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 const knownOrOther = (known: ReadonlySet<string>, value: string): string => (known.has(value) ? value : "other");
 
+/** Causes with a series of their own. The log names the others too. */
+const causes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+  "EMFILE",
+  "ENFILE",
+  "EPROTO",
+  "CERT_HAS_EXPIRED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "not_http",
+  "connect_timeout",
+  "first_byte_timeout",
+  "between_bytes_timeout",
+]);
+
 /** There are few error codes; the limit bounds the memory should that change. */
 const maxCodes = 50;
 
@@ -118,15 +141,15 @@ function createTokenCounter(registry: Registry): Observe {
 function createUpstreamErrorCounter(registry: Registry): Observe {
   const errors = new Counter({
     name: "tollgate_upstream_errors_total",
-    help: "Requests that failed because of the backend, by error code",
-    labelNames: ["code"],
+    help: "Requests that failed because of the backend, by error code and cause",
+    labelNames: ["code", "cause"],
     registers: [registry],
   });
   const codes = new Set<string>();
-  return ({ outcome, code = "unknown" }) => {
+  return ({ outcome, code = "unknown", cause = "other" }) => {
     if (outcome !== "upstream_failed" && outcome !== "timed_out") return;
     if (codes.size < maxCodes) codes.add(code);
-    errors.inc({ code: knownOrOther(codes, code) });
+    errors.inc({ code: knownOrOther(codes, code), cause: knownOrOther(causes, cause) });
   };
 }
 

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
+import type { GpuReading } from "../../src/domain.ts";
 import { openTestEngine, readReport } from "../store/test-store.ts";
 
 /**
- * Ingest and queries on a file with days of samples at 1 Hz.
- * Usage: `bun tests/bench/gpu-store.ts [days]`; 7 days are the full size, 38.7 million rows and some 3 GB; 0.25 by default.
+ * Ingest and queries on a database file with days of samples at 1 Hz: `bun tests/bench/gpu-store.ts [days]`. The default
+ * is 0.25 days; the full size is 7 days, which are 38.7 million rows and about 3 GB.
  */
 const days = Number(process.argv[2] ?? "0.25");
 const gpuCount = 64;
@@ -12,14 +12,14 @@ const rounds = 500;
 const seconds = Math.round(days * 86_400);
 const now = Date.now();
 const first = now - seconds * 1000;
-// Samples at the end of their time are pruned meanwhile, as in real life.
+// Expired samples are deleted during the measurement, as in production.
 let recordedAt = first + 7 * 86_400_000 + 1000;
 const newestMinute = Math.floor(recordedAt / 60_000);
 
 await using opened = await openTestEngine();
 const { engine, store } = opened;
 const filling = performance.now();
-// The same rows that the ingest writes, made by SQLite itself, an hour at a time.
+// SQLite itself generates the rows that the ingest would write, one hour at a time.
 for (let from = 0; from < seconds; from += 3600) {
   const to = Math.min(from + 3600, seconds);
   await engine.rows(sql`insert into gpu_samples
@@ -31,7 +31,7 @@ await engine.rows(sql`insert into gpu_power_minute
   with recursive minute(m) as (select ${newestMinute - 43_200} union all select m + 1 from minute where m < ${newestMinute - 1})
   select m, 20000 + m % 9000 from minute`);
 const [count] = await engine.rows<{ n: number }>(sql`select count(*) as n from gpu_samples`);
-console.log(`${count?.n} samples, made in ${((performance.now() - filling) / 1000).toFixed(1)} s`);
+console.log(`${count?.n} samples, generated in ${((performance.now() - filling) / 1000).toFixed(1)} s`);
 
 const readings = Array.from({ length: gpuCount }, (_, gpuId): GpuReading => ({
   gpuId,

@@ -1,5 +1,5 @@
 import { createMeter } from "../../src/proxy/response/meter.ts";
-import { createUsageReader } from "../../src/proxy/usage/reader.ts";
+import { createUsageReader } from "../../src/proxy/usage/response-usage.ts";
 
 const frames = 200_000;
 const rounds = 7;
@@ -27,7 +27,7 @@ function meter(keepaliveMs: number): Passage {
   });
 }
 
-/** @returns microseconds of CPU for one frame */
+/** @returns microseconds of CPU per frame */
 async function cost(passage: Passage): Promise<number> {
   let left = frames;
   const source = new ReadableStream<Uint8Array>({
@@ -57,6 +57,6 @@ for (let round = 0; round < rounds; round++) {
 const plain = best.get("plain passthrough") ?? 0;
 for (const [name, microseconds] of best) {
   console.log(
-    `${name.padEnd(22)}${microseconds.toFixed(2)} µs a frame, ${(microseconds / plain).toFixed(2)} times plain`,
+    `${name.padEnd(22)}${microseconds.toFixed(2)} µs per frame, ${(microseconds / plain).toFixed(2)} times plain`,
   );
 }

@@ -1,4 +1,4 @@
-/** What counting one finished request costs: `bun tests/bench/metrics.ts`. */
+/** The cost of counting one finished request: `bun tests/bench/metrics.ts`. */
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 
@@ -12,7 +12,11 @@ const record: RequestRecord = {
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 180,
   firstByteMs: 200,
@@ -26,6 +30,7 @@ for (const perKey of [false, true]) {
     commit: "bench",
     perKey,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
+    refusedRequests: () => 0,
     inFlight: () => 0,
   });
   const countAll = () => {
@@ -43,7 +48,7 @@ for (const perKey of [false, true]) {
   const { length } = await metrics.text();
   const scrapeMs = (Bun.nanoseconds() - scrapeStarted) / 1e6;
   console.log(
-    `per key ${perKey ? "on" : "off"}: ${nsPerRequest.toFixed(0)} ns a request; ` +
+    `per key ${perKey ? "on" : "off"}: ${nsPerRequest.toFixed(0)} ns per request; ` +
       `a scrape of ${length} characters ${scrapeMs.toFixed(1)} ms`,
   );
   metrics.close();

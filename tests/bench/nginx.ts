@@ -1,13 +1,13 @@
 export interface NginxOptions {
-  /** A folder of its own. */
+  /** nginx's own folder. */
   prefix: string;
   port: number;
   backendPort: number;
-  /** Undefined: everybody may pass, and nothing is written down. */
+  /** undefined: all requests are accepted, and there is no access log. */
   keys: readonly string[] | undefined;
 }
 
-/** One worker, connections to the backend kept open, nothing buffered. */
+/** One worker, keep-alive connections to the backend, no buffering. */
 export function nginxConfiguration({ prefix, port, backendPort, keys }: NginxOptions): string {
   const map = keys?.map((key) => `    "Bearer ${key}" 1;`).join("\n");
   return `

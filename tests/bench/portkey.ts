@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export const portkeyVersion = "1.15.2";
 
-/** @returns its program, from TOLLGATE_BENCH_PORTKEY or installed below the folder; undefined where it cannot be had */
+/** @returns its entry file, from TOLLGATE_BENCH_PORTKEY or installed below the folder; undefined if npm cannot install it */
 export async function installPortkey(folder: string): Promise<string | undefined> {
   const prefix = process.env["TOLLGATE_BENCH_PORTKEY"] ?? join(folder, "portkey");
   const program = join(prefix, "node_modules/@portkey-ai/gateway/build/start-server.js");
@@ -19,6 +19,6 @@ export async function installPortkey(folder: string): Promise<string | undefined
   ];
   const { exitCode } = Bun.spawnSync(install, { stdout: "ignore", stderr: "ignore" });
   if (exitCode === 0 && existsSync(program)) return program;
-  console.error(`Portkey is left out: npm could not install @portkey-ai/gateway ${portkeyVersion}.`);
+  console.error(`npm could not install @portkey-ai/gateway ${portkeyVersion}; Portkey is omitted`);
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
-/** The backend and the load generator share one core, the proxy has the other to itself. */
+/** The backend and the load generator share one core; the proxy has another one to itself. */
 export const loadCore = 0;
 export const proxyCore = 1;
 
@@ -14,11 +14,11 @@ export interface PinnedProcess {
 export interface PinnedOptions {
   core: number;
   env?: Readonly<Record<string, string>>;
-  /** Where its output goes, both streams. */
+  /** For standard output; standard error goes to the same name with `.err`. */
   logFile: string;
 }
 
-/** Starts a program that stays on one core with all its threads. It is killed when the benchmark ends, whatever ends it. */
+/** Starts a program with all its threads pinned to one core. It is killed when the benchmark ends in any way. */
 export function startPinned(command: readonly string[], { core, env = {}, logFile }: PinnedOptions): PinnedProcess {
   const child = Bun.spawn(["taskset", "-c", String(core), ...command], {
     env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
@@ -41,16 +41,16 @@ export function startPinned(command: readonly string[], { core, env = {}, logFil
   };
 }
 
-/** Waits until something answers HTTP there, whatever it says. */
-export async function untilAnswers(url: string): Promise<void> {
-  await until(async () => {
+/** Waits until the URL gets any HTTP response. */
+export async function untilResponds(url: string): Promise<void> {
+  await pollUntil(async () => {
     const response = await fetch(url);
     await response.bytes();
     return true;
   });
 }
 
-/** proc_pid_children: nginx does its work in a child. */
+/** The process and its descendants, from proc_pid_task_children(5): nginx works in a child process. */
 export function processTree(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
     .trim()
@@ -61,22 +61,22 @@ export function processTree(pid: number): number[] {
 }
 
 /**
- * Processor time of a process and its children so far, all threads, user and system (proc_pid_stat(5), the 14th and 15th
- * field, in ticks of 10 ms on every Linux that Bun runs on).
+ * CPU time of a process and its descendants so far, user and system, from proc_pid_stat(5): fields 14 and 15, in ticks of
+ * 10 ms on every Linux that Bun supports.
  */
 export function cpuUs(pid: number): number {
   return processTree(pid).reduce((sum, process) => {
     const stat = readFileSync(`/proc/${process}/stat`, "utf8");
-    // The second field, the command's name, may hold spaces; it ends at the last parenthesis.
+    // The second field, the command's name, may contain spaces; it ends at the last parenthesis.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return sum + (Number(fields[11]) + Number(fields[12])) * 10_000;
   }, 0);
 }
 
-/** proc_pid_status(5): resident memory in megabytes. */
+/** Resident memory in megabytes, from proc_pid_status(5). */
 export function residentMb(pid: number): number {
   return processTree(pid).reduce((sum, process) => {
-    // A child that has ended and is not waited for yet has none.
+    // A zombie has no VmRSS.
     const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
     return sum + Number(kilobytes) / 1024;
   }, 0);

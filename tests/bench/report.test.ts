@@ -1,68 +1,60 @@
 import { describe, expect, test } from "bun:test";
-import { markdownOf, markdownTable, median, rowsOf, svgOf } from "./report.ts";
+import { benchmarksPage, comparisonTable, storageTable } from "./report.ts";
+import type { Row } from "./results.ts";
 
-const conditions = "2026-11-21; Bun 1.4.5; medians of 5";
-const report = {
+const first = "2026-11-21; Bun 1.4.5; medians of 5";
+const row = (workload: string, values: Row["values"], conditions = first): Row => ({
+  workload,
+  figure: "CPU per request",
+  unit: "µs",
   conditions,
-  contestants: ["direct", "nginx", "Tollgate"],
-  rows: [
+  values,
+});
+const storage = {
+  conditions: first,
+  columns: [
     {
-      measure: "32 connections",
-      figure: "CPU per request",
-      unit: "µs" as const,
-      values: new Map([
-        ["nginx", 25],
-        ["Tollgate", 100.4],
-      ]),
-    },
-    {
-      measure: "streams",
-      figure: "frames lost",
-      unit: "" as const,
-      values: new Map([
-        ["direct", 0],
-        ["Tollgate", 0],
-      ]),
+      engine: "SQLite",
+      processes: 1,
+      figures: {
+        eventsPerSecond: 82_521,
+        commitMs: { p50: 0.69, p99: 3.63 },
+        singleCommitMs: 0.16,
+        lookUpsPerSecond: 171_090,
+        singleLookUpMs: 0.007,
+      },
     },
   ],
 };
 
-describe("a report of the bench", () => {
-  test("puts ratios first, then what each contestant came to", () => {
-    expect(markdownOf(report).split("\n")).toEqual([
-      "|  |  | Tollgate : nginx | Tollgate : Portkey | direct | nginx | Tollgate |",
-      "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
-      "| 32 connections | CPU per request (µs) | 4.02 |  |  | 25.0 | 100 |",
-      "| streams | frames lost |  |  | 0 |  | 0 |",
-      "",
-      conditions,
-      "",
+describe("the page of benchmarks", () => {
+  test("shows ratios first, then each measured target in a fixed order", () => {
+    const rows = [row("small", { Tollgate: 100.4, nginx: 25 }), row("large", { direct: 0, Tollgate: 0 })];
+    expect(comparisonTable(rows).split("\n")).toEqual([
+      "| workload | figure               | Tollgate : nginx | Tollgate : Portkey | direct | nginx | Tollgate |",
+      "| -------- | -------------------- | ---------------: | -----------------: | -----: | ----: | -------: |",
+      "| small    | CPU per request (µs) |             4.02 |                    |        |  25.0 |      100 |",
+      "| large    | CPU per request (µs) |                  |                    |      0 |       |        0 |",
     ]);
   });
 
-  test("draws a bar for each contestant of what is measured in processor time, the longest the whole width", () => {
-    const svg = svgOf(report);
-    const widths = [...svg.matchAll(/<rect x="150" y="\d+" width="([\d.]+)"/g)].map(([, width]) => Number(width));
-    expect(widths).toHaveLength(2);
-    expect((widths[1] ?? 0) / (widths[0] ?? 1)).toBeCloseTo(100.4 / 25, 1);
-    expect(svg).toContain("32 connections: CPU per request, µs");
-    expect(svg).not.toContain("frames lost");
+  test("marks rows that were measured in another run and lists the conditions of each run", () => {
+    const rows = [row("small", {}, "later"), row("large", {}), row("huge", {})];
+    const page = benchmarksPage({ rows, storage: undefined });
+    expect(page).toContain("| small (2) |");
+    expect(page).toContain("| large     |");
+    expect(page).toContain(`\n\n${first}\n\n(2) later\n`);
+    expect(page).not.toContain("## Storage");
   });
 
-  test("takes the median of a contestant's rounds", () => {
-    expect(median([5, 1, 9])).toBe(5);
-    const runs = new Map([["Tollgate", [30, 10, 20].map((cpuUs) => ({ cpuUs }) as never)]]);
-    const figures = [{ name: "CPU", unit: "µs" as const, of: ({ cpuUs }: { cpuUs: number }) => cpuUs }];
-    const [row] = rowsOf({ name: "m", title: "M", quick: true, load: {}, figures }, runs);
-    expect(row).toEqual({ measure: "M", figure: "CPU", unit: "µs", values: new Map([["Tollgate", 20]]) });
+  test("has a column for each engine and number of processes", () => {
+    const lines = storageTable(storage).split("\n");
+    expect(lines[0]).toContain("| SQLite, 1 |");
+    expect(lines[2]).toMatch(/^\| usage events \(1\/s\) +\| +82,521 \|$/);
+    expect(benchmarksPage({ rows: [], storage })).toContain("## Storage");
   });
 
-  test("makes a table of words to the left and numbers to the right", () => {
-    expect(
-      markdownTable([
-        ["", "a"],
-        ["b", "1"],
-      ]),
-    ).toBe("|  | a |\n| --- | ---: |\n| b | 1 |");
+  test("ends with the hand-written profile", () => {
+    expect(benchmarksPage({ rows: [], storage }, "## Profile\n")).toEndWith("\n\n## Profile\n");
   });
 });

@@ -1,101 +1,94 @@
-import type { Figure, Measure, Run } from "./measures.ts";
+import { type Results, type Row, type StorageFigures, type StorageResults, targetNames } from "./results.ts";
+import { formatNumber, markdownTable } from "./table.ts";
 
-/** One figure of one measure: a median for each contestant that was measured. */
-export interface Row {
-  measure: string;
-  figure: string;
-  unit: Figure["unit"];
-  values: ReadonlyMap<string, number>;
+const intro = `# Benchmarks
+
+\`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which holds the figures.
+\`bun run bench --only NAME\` measures one workload again (\`storage\`, or a name from \`tests/bench/workloads.ts\`) and
+replaces only its figures.
+
+![CPU per request and per frame, compared with nginx, another gateway and a bare Bun server](bench.svg)
+
+## Method
+
+The simulated backend and the load generator share one core; the measured program has another one to itself. Each figure
+is the median of several rounds. Within a round the targets are measured in turn, so that other load on the machine
+affects all of them. Ratios come first, because they hold on other machines too; the absolute numbers do not.
+
+- direct: the backend without a proxy.
+- nginx: a plain proxy without an access log. "nginx, key map" also checks keys against a map and writes a log.
+- Tollgate: checks each key, commits each count before the client sees the end of its response, and writes its log. A run
+  counts only if Tollgate's counters equal what the clients read.
+- Portkey: another gateway. It responds with 500 to event streams whose type names a charset, so it has no figures for
+  streams.
+- Bun passthrough: a Bun server that only forwards. "Bun transform" also pipes streams through a TransformStream. They show
+  the runtime's share of the cost.
+`;
+
+const storageIntro = `## Storage
+
+Usage events and key look-ups through ledger and store, from one or more processes that share one database. A measurement
+counts only if the sum in the database equals the number of committed events.
+`;
+
+/** The page of benchmarks in Markdown. @param profile further sections, written by hand */
+export function benchmarksPage({ rows, storage }: Results, profile = ""): string {
+  const sections = [intro];
+  if (rows.length > 0) {
+    const conditions = conditionLines(conditionsOf(rows));
+    sections.push(`## Requests and streams\n\n${comparisonTable(rows)}\n\n${conditions}\n`);
+  }
+  if (storage !== undefined) sections.push(`${storageIntro}\n${storageTable(storage)}\n\n${storage.conditions}\n`);
+  if (profile !== "") sections.push(profile);
+  return sections.join("\n");
 }
 
-export interface Report {
-  rows: readonly Row[];
-  contestants: readonly string[];
-  /** When, with what, on which machine. */
-  conditions: string;
+/** The conditions of all runs, those of the most rows first. */
+function conditionsOf(rows: readonly Row[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { conditions } of rows) counts.set(conditions, (counts.get(conditions) ?? 0) + 1);
+  return [...counts].toSorted(([, a], [, b]) => b - a).map(([conditions]) => conditions);
 }
 
-export function rowsOf(measure: Measure, runs: ReadonlyMap<string, readonly Run[]>): Row[] {
-  return measure.figures.map((figure) => ({
-    measure: measure.title,
-    figure: figure.name,
-    unit: figure.unit,
-    values: new Map([...runs].map(([contestant, own]) => [contestant, median(own.map(figure.of))])),
-  }));
+/** A row of another run than the first one refers to that run's conditions by number. */
+export function comparisonTable(rows: readonly Row[]): string {
+  const conditions = conditionsOf(rows);
+  const targets = targetNames.filter((name) => rows.some(({ values }) => name in values));
+  const head = ["workload", "figure", "Tollgate : nginx", "Tollgate : Portkey", ...targets];
+  const lines = rows.map((row) => {
+    const run = conditions.indexOf(row.conditions) + 1;
+    return [
+      run === 1 ? row.workload : `${row.workload} (${run})`,
+      row.unit === "" ? row.figure : `${row.figure} (${row.unit})`,
+      ratio(row.values, "nginx"),
+      ratio(row.values, "Portkey"),
+      ...targets.map((target) => formatNumber(row.values[target])),
+    ];
+  });
+  return markdownTable([head, ...lines], 2);
 }
 
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+function conditionLines(conditions: readonly string[]): string {
+  return conditions.map((text, index) => (index === 0 ? text : `(${index + 1}) ${text}`)).join("\n\n");
 }
 
-/** Ratios come first: they hold on other machines too, the numbers behind them on this one alone. */
-export function markdownOf({ rows, contestants, conditions }: Report): string {
-  const head = ["", "", "Tollgate : nginx", "Tollgate : Portkey", ...contestants];
-  const lines = rows.map(({ measure, figure, unit, values }) => [
-    measure,
-    unit === "" ? figure : `${figure} (${unit})`,
-    ratio(values, "nginx"),
-    ratio(values, "Portkey"),
-    ...contestants.map((contestant) => rounded(values.get(contestant))),
+export function storageTable({ columns }: StorageResults): string {
+  const row = (name: string, of: (figures: StorageFigures) => number): string[] => [
+    name,
+    ...columns.map(({ figures }) => formatNumber(of(figures))),
+  ];
+  return markdownTable([
+    ["engine, processes", ...columns.map(({ engine, processes }) => `${engine}, ${processes}`)],
+    row("usage events (1/s)", ({ eventsPerSecond }) => eventsPerSecond),
+    row("commit, p50 (ms)", ({ commitMs }) => commitMs.p50),
+    row("commit, p99 (ms)", ({ commitMs }) => commitMs.p99),
+    row("commit with one caller, p50 (ms)", ({ singleCommitMs }) => singleCommitMs),
+    row("key look-ups (1/s)", ({ lookUpsPerSecond }) => lookUpsPerSecond),
+    row("key look-up with one caller, p50 (ms)", ({ singleLookUpMs }) => singleLookUpMs),
   ]);
-  return `${markdownTable([head, ...lines], 2)}\n\n${conditions}\n`;
-}
-
-/** @param names how many columns are words and no numbers */
-export function markdownTable([head = [], ...lines]: readonly string[][], names = 1): string {
-  const rule = head.map((_, column) => (column < names ? "---" : "---:"));
-  return [head, rule, ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
 function ratio(values: Row["values"], other: string): string {
-  const [ours, theirs] = [values.get("Tollgate"), values.get(other)];
+  const [ours, theirs] = [values["Tollgate"], values[other]];
   return ours === undefined || theirs === undefined || theirs === 0 || ours === 0 ? "" : (ours / theirs).toFixed(2);
-}
-
-function rounded(value: number | undefined): string {
-  if (value === undefined) return "";
-  if (value === 0 || value >= 100) return value.toFixed(0);
-  return value.toFixed(value < 10 ? 2 : 1);
-}
-
-const width = 760;
-const barHeight = 16;
-const groupGap = 30;
-const labelWidth = 150;
-const colours: Readonly<Record<string, string>> = { Tollgate: "#2f7d5b", nginx: "#8a94a6", Portkey: "#c08a4b" };
-
-/** Processor time per request and per frame as bars, one group for each measure that compares. */
-export function svgOf({ rows, conditions }: Report): string {
-  const groups = rows.filter(({ unit, values }) => unit === "µs" && values.size > 1);
-  let y = 34;
-  const parts: string[] = [];
-  for (const { measure, figure, values } of groups) {
-    const shown = [...values].filter(([, value]) => value > 0);
-    const longest = Math.max(...shown.map(([, value]) => value));
-    parts.push(text(12, y, `${measure}: ${figure}, µs`, "bold"));
-    y += 8;
-    for (const [name, value] of shown) {
-      const length = Math.max(1, (value / longest) * (width - labelWidth - 90));
-      parts.push(
-        text(12, y + 12, name),
-        `<rect x="${labelWidth}" y="${y}" width="${length.toFixed(1)}" height="${barHeight - 4}" fill="${colours[name] ?? "#b9c0cc"}"/>`,
-        text(labelWidth + length + 6, y + 11, rounded(value)),
-      );
-      y += barHeight;
-    }
-    y += groupGap;
-  }
-  for (const line of conditions.split("; ")) {
-    parts.push(text(12, y, line));
-    y += barHeight;
-  }
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y + 16}" viewBox="0 0 ${width} ${y + 16}" font-family="system-ui, sans-serif" font-size="12">
-<rect width="100%" height="100%" fill="#ffffff"/>
-${parts.join("\n")}
-</svg>
-`;
-}
-
-function text(x: number, y: number, words: string, weight = "normal"): string {
-  return `<text x="${x.toFixed(1)}" y="${y}" font-weight="${weight}" fill="#1d2430">${Bun.escapeHTML(words)}</text>`;
 }

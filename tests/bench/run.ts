@@ -1,30 +1,35 @@
 /**
- * Tollgate beside a direct connection, nginx and another gateway, on two cores of one machine: backend and load on the
- * first, what is measured on the second; then storage by itself.
- * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FILE.svg]`
+ * Compares Tollgate with a direct connection, nginx, another gateway and a bare Bun server on two cores of one machine, and
+ * measures storage. Writes BENCHMARKS.md, bench.svg and benchmarks.json.
+ * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FOLDER]`
+ * --only: these workloads, and `storage`; the other figures of the page stay. --quick and --against only print.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { svgChart } from "./chart.ts";
+import { installPortkey, portkeyVersion } from "./portkey.ts";
+import { loadCore, pinToCore, residentMb } from "./processes.ts";
+import { benchmarksPage } from "./report.ts";
+import { mergeRows, readResults, type Results, type Row, rowsOf, type StorageResults } from "./results.ts";
+import { createKeys, runWorkload, warmUp, WrongCount } from "./run-workload.ts";
+import { measureStorage, WrongSum } from "./storage.ts";
 import {
-  type Contestant,
+  type Bench,
+  benchFolder,
   nginxProgram,
-  type Stage,
-  type Start,
   startBackend,
-  startFloor,
+  startBareServer,
   startNginx,
   startNginxWithKeys,
   startPortkey,
+  type StartTarget,
   startTollgate,
-} from "./contestants.ts";
-import { createKeys, measureOnce, warmUp, WrongCount } from "./measure.ts";
-import { isMeasuredBy, type Measure, measures, type Run } from "./measures.ts";
-import { installPortkey, portkeyVersion } from "./portkey.ts";
-import { loadCore, pinToCore, residentMb } from "./processes.ts";
-import { markdownOf, type Row, rowsOf, svgOf } from "./report.ts";
-import { storageTable, WrongSum } from "./storage.ts";
+  type Target,
+} from "./targets.ts";
+import { appliesTo, type Run, type Workload, workloads } from "./workloads.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -32,55 +37,76 @@ const { values: options } = parseArgs({
     only: { type: "string", multiple: true, default: [] },
     rounds: { type: "string" },
     against: { type: "string", multiple: true, default: [] },
-    out: { type: "string" },
+    out: { type: "string", default: join(benchFolder, "../../.github") },
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
 const warmUps = 1;
-/** What a start needed for a moment is given back by then. */
+/** Time for targets to release what they needed only to start. */
 const settleMs = 5000;
 const restMs = 60_000;
 const storageSeconds = 3;
-const isWhole = !options.quick && options.only.length === 0 && options.against.length === 0;
+const isFiltered = options.only.length > 0;
+/** Figures of fewer rounds or targets do not belong on the page. */
+const isPrintedOnly = options.quick || options.against.length > 0;
+const isWhole = !isFiltered && !isPrintedOnly;
 
 async function main(): Promise<void> {
-  const tables = options.only.filter((name) => name !== "storage");
-  // Before anything is pinned: its processes have the whole machine.
-  const storage = tables.length < options.only.length || isWhole ? await storageTable(storageSeconds) : "";
-  if (tables.length > 0 || options.only.length === 0) await compare();
-  if (storage !== "") console.log(storage);
+  const chosen = options.only.filter((name) => name !== "storage");
+  // First, because its processes use the whole machine and this one is pinned to a core later.
+  const storage = isWhole || chosen.length < options.only.length ? await storageResults() : undefined;
+  const rows = chosen.length > 0 || !isFiltered ? await compareTargets() : [];
+  if (isPrintedOnly) console.log(benchmarksPage({ rows, storage }));
+  else publish(rows, storage);
 }
 
-async function compare(): Promise<void> {
+async function storageResults(): Promise<StorageResults> {
+  const columns = await measureStorage(storageSeconds);
+  return { conditions: `${today()}; Bun ${Bun.version}; ${machine()}; ${storageSeconds} s for each figure`, columns };
+}
+
+async function compareTargets(): Promise<Row[]> {
   pinToCore(process.pid, loadCore);
   using folder = createTempFolder();
   const backend = await startBackend(folder.path, 0);
-  const stage: Stage = { folder: folder.path, key: `sk-bench-${crypto.randomUUID()}`, backendPort: backend.port };
-  const contestants = [backend];
+  const bench: Bench = { folder: folder.path, key: `sk-bench-${crypto.randomUUID()}`, backendPort: backend.port };
+  const targets = [backend];
   try {
-    for (const start of await listStarts(folder.path)) contestants.push(await start(stage));
+    for (const start of await listStarts(folder.path)) targets.push(await start(bench));
     await Bun.sleep(settleMs);
-    const idle = new Map(contestants.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
-    if (!options.quick) await warmUpAll(contestants, stage.key);
+    const idle = memoryOf(targets);
+    const conditions = describeConditions();
+    if (!options.quick) await warmUpAll(targets, bench.key);
     const rows: Row[] = [];
-    for (const measure of chosenMeasures()) rows.push(...rowsOf(measure, await runAll(measure, contestants, stage)));
-    rows.push({ measure: "idle, just started", figure: "memory", unit: "MB", values: idle });
-    if (isWhole) rows.push(await memoryAfterRest(contestants));
-    publish(rows, contestants);
+    for (const workload of chosenWorkloads()) {
+      rows.push(...rowsOf(workload, await runAll(workload, targets, bench), conditions));
+    }
+    if (!isFiltered) rows.push({ workload: "idle, just started", ...memoryFigure, conditions, values: idle });
+    if (isWhole) {
+      await Bun.sleep(restMs);
+      const values = memoryOf(targets);
+      rows.push({ workload: "idle, a minute after all loads", ...memoryFigure, conditions, values });
+    }
+    return rows;
   } finally {
-    for (const { process: started } of contestants.toReversed()) await started.stop();
+    for (const { process: started } of targets.toReversed()) await started.stop();
   }
 }
 
-async function listStarts(folder: string): Promise<Start[]> {
+const memoryFigure = { figure: "memory", unit: "MB" } as const;
+
+const memoryOf = (targets: readonly Target[]): Record<string, number> =>
+  Object.fromEntries(targets.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
+
+async function listStarts(folder: string): Promise<StartTarget[]> {
   const portkey = await installPortkey(folder);
-  const starts: Record<string, Start> = {
+  const starts: Record<string, StartTarget> = {
     nginx: startNginx,
     "nginx-keys": startNginxWithKeys,
     tollgate: startTollgate,
     ...(portkey === undefined ? {} : { portkey: startPortkey(portkey) }),
-    passthrough: startFloor("passthrough"),
-    transform: startFloor("transform"),
+    passthrough: startBareServer("passthrough"),
+    transform: startBareServer("transform"),
   };
   const chosen = Object.entries(starts).filter(
     ([name]) => options.against.length === 0 || options.against.includes(name),
@@ -88,64 +114,69 @@ async function listStarts(folder: string): Promise<Start[]> {
   return chosen.map(([, start]) => start);
 }
 
-function chosenMeasures(): Measure[] {
+function chosenWorkloads(): Workload[] {
   const { only, quick } = options;
-  if (only.length > 0) return measures.filter(({ name }) => only.includes(name));
-  return measures.filter((measure) => measure.quick || !quick);
+  if (isFiltered) return workloads.filter(({ name }) => only.includes(name));
+  return workloads.filter((workload) => workload.quick || !quick);
 }
 
-async function warmUpAll(contestants: readonly Contestant[], key: string): Promise<void> {
-  const measure = measures.find(({ name }) => name === "small-32");
-  if (measure !== undefined) for (const contestant of contestants) await warmUp(measure, contestant, key);
+async function warmUpAll(targets: readonly Target[], key: string): Promise<void> {
+  const workload = workloads.find(({ name }) => name === "small-32");
+  if (workload !== undefined) for (const target of targets) await warmUp(workload, target, key);
 }
 
-/** All contestants in turn, again and again, so that a neighbour's load falls on each alike. */
-async function runAll(measure: Measure, contestants: readonly Contestant[], stage: Stage): Promise<Map<string, Run[]>> {
+/** Runs all targets in turn in each round, so that other load on the machine affects all of them. */
+async function runAll(workload: Workload, targets: readonly Target[], bench: Bench): Promise<Map<string, Run[]>> {
   const runs = new Map<string, Run[]>();
-  const entered = contestants.filter((contestant) => isMeasuredBy(measure, contestant));
+  const included = targets.filter((target) => appliesTo(workload, target));
   for (let round = -warmUps; round < rounds; round++) {
-    for (const contestant of entered) {
-      const keys = measure.keys === undefined ? [stage.key] : await manyKeys(contestant, measure.keys);
-      const run = await measureOnce(measure, contestant, keys);
-      if (round >= 0) runs.set(contestant.name, [...(runs.get(contestant.name) ?? []), run]);
+    for (const target of included) {
+      const keys = workload.keys === undefined ? [bench.key] : await manyKeys(target, workload.keys);
+      const run = await runWorkload(workload, target, keys);
+      if (round >= 0) runs.set(target.name, [...(runs.get(target.name) ?? []), run]);
     }
   }
-  console.error(`${measure.title}: done`);
+  console.error(`${workload.title}: done`);
   return runs;
 }
 
-const created = new Map<Contestant, Promise<string[]>>();
+const createdKeys = new Map<Target, Promise<string[]>>();
 
-function manyKeys(contestant: Contestant, count: number): Promise<string[]> {
-  const keys = created.get(contestant) ?? createKeys(contestant, count);
-  created.set(contestant, keys);
+function manyKeys(target: Target, count: number): Promise<string[]> {
+  const keys = createdKeys.get(target) ?? createKeys(target, count);
+  createdKeys.set(target, keys);
   return keys;
 }
 
-async function memoryAfterRest(contestants: readonly Contestant[]): Promise<Row> {
-  await Bun.sleep(restMs);
-  const values = new Map(contestants.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
-  return { measure: "idle, a minute after all loads", figure: "memory", unit: "MB", values };
+/** A whole run replaces all figures, one of single workloads only theirs. */
+function publish(rows: readonly Row[], storage: StorageResults | undefined): void {
+  const folder = options.out;
+  mkdirSync(folder, { recursive: true });
+  const resultsFile = join(folder, "benchmarks.json");
+  const earlier = readResults(resultsFile);
+  const results: Results = {
+    rows: mergeRows(isWhole ? [] : earlier.rows, rows),
+    storage: storage ?? earlier.storage,
+  };
+  writeFileSync(resultsFile, `${JSON.stringify(results, undefined, 2)}\n`);
+  writeFileSync(join(folder, "bench.svg"), svgChart(results.rows));
+  const pageFile = join(folder, "BENCHMARKS.md");
+  writeFileSync(pageFile, benchmarksPage(results, readFileSync(join(benchFolder, "profile.md"), "utf8")));
+  console.error(`Wrote ${pageFile}`);
 }
 
-function publish(rows: readonly Row[], contestants: readonly Contestant[]): void {
-  const report = { rows, contestants: contestants.map(({ name }) => name), conditions: conditions() };
-  console.log(markdownOf(report));
-  if (options.out !== undefined) writeFileSync(options.out, svgOf(report));
-}
-
-function conditions(): string {
+function describeConditions(): string {
   const nginx = Bun.spawnSync([nginxProgram, "-v"]).stderr.toString().trim().split("/").at(-1) ?? "unknown";
-  const [processor] = cpus();
   const load = readFileSync("/proc/loadavg", "utf8").split(" ", 1)[0];
-  return (
-    `${new Date().toISOString().slice(0, 10)}; Bun ${Bun.version}, nginx ${nginx}, Portkey ${portkeyVersion}; ` +
-    `${cpus().length} cores of ${processor?.model ?? "unknown"}, load ${load}; medians of ${rounds}. ` +
-    "Absolute numbers are this machine's."
-  );
+  const versions = `Bun ${Bun.version}, nginx ${nginx}, Portkey ${portkeyVersion}`;
+  return `${today()}; ${versions}; ${machine()}, load ${load}; medians of ${rounds}`;
 }
 
-// What was started is killed as this process exits, which a signal alone would not let it do.
+const today = (): string => new Date().toISOString().slice(0, 10);
+
+const machine = (): string => `${cpus().length} cores of ${cpus()[0]?.model ?? "unknown"}`;
+
+// Started programs are killed when this process exits, which does not happen on a signal by itself.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 await main().catch((error: unknown) => {

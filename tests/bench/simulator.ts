@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 
-// The simulated backend as a process of its own, so that a benchmark can pin it to a core and measure the rest alone.
+// The simulated backend in its own process, so that a benchmark can pin it to a core and measure only the rest.
 const { values } = parseArgs({
   options: {
     port: { type: "string", default: "0" },
@@ -26,5 +26,5 @@ const reportAndExit = (): void => {
 };
 process.once("SIGTERM", reportAndExit);
 process.once("SIGINT", reportAndExit);
-// A benchmark that wants the sums without ending the simulator.
+// Prints the sums without ending the simulator.
 process.on("SIGUSR2", () => console.log(JSON.stringify(simulator.stats())));

@@ -1,128 +1,107 @@
 /**
- * Receipts and key look-ups on both engines, by one process and by several that share one database, each with a ledger
- * and a store of its own as in the program. `bun run bench --only storage`
+ * Usage events and key look-ups on both engines, from one process and from several that share one database. Each has its
+ * own ledger and store, as in the program. `bun run bench --only storage`
  */
 import { createLedger } from "../../src/ledger.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createKeys, memoryLog } from "../store/test-store.ts";
 import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { markdownTable } from "./report.ts";
+import type { StorageFigures, StorageResults } from "./results.ts";
 
 const keyCount = 200;
 const callersPerProcess = 64;
 const processCounts = [1, 2, 4];
 
-/** Where the data is: a folder, or a PostgreSQL's address. */
-interface Place {
+/** A folder for SQLite, or the address of a PostgreSQL database. */
+interface Database {
   dataDir: string;
   databaseUrl?: string;
 }
 
-/** What one process did, or all of them together. */
-interface Figures {
-  receiptsPerSecond: number;
-  /** How long one waited for its commit, all callers at work. */
-  receiptMs: { p50: number; p99: number };
-  /** The same with nobody else about. */
-  loneReceiptMs: number;
-  lookUpsPerSecond: number;
-  loneLookUpMs: number;
-}
-
-/** A receipt that was acknowledged and is not in the sums, or the reverse. */
+/** The sum in the database differs from the number of committed usage events. */
 export class WrongSum extends Error {
   override name = "WrongSum";
 }
 
-/** @returns a table in Markdown @throws WrongSum */
-export async function storageTable(seconds: number): Promise<string> {
-  const columns: [name: string, figures: Figures][] = [];
-  for (const count of processCounts) {
+/** @throws WrongSum */
+export async function measureStorage(seconds: number): Promise<StorageResults["columns"]> {
+  const columns: StorageResults["columns"][number][] = [];
+  for (const processes of processCounts) {
     using folder = createTempFolder();
-    columns.push([`SQLite, ${count}`, await measureProcesses(count, seconds, { dataDir: folder.path })]);
+    const figures = await measureProcesses(processes, seconds, { dataDir: folder.path });
+    columns.push({ engine: "SQLite", processes, figures });
   }
   if (whyNoPostgres === undefined) {
-    // As it is installed: what it has said is on the disk.
+    // With fsync, as in production.
     await using postgres = await startPostgres(["fsync=on"]);
-    for (const count of processCounts) {
+    for (const processes of processCounts) {
       const databaseUrl = await postgres.createDatabase();
-      columns.push([`PostgreSQL, ${count}`, await measureProcesses(count, seconds, { dataDir: "", databaseUrl })]);
+      const figures = await measureProcesses(processes, seconds, { dataDir: "", databaseUrl });
+      columns.push({ engine: "PostgreSQL", processes, figures });
     }
   }
-  const row = (name: string, of: (figures: Figures) => string): string[] => [
-    name,
-    ...columns.map(([, figures]) => of(figures)),
-  ];
-  const whole = (value: number): string => Math.round(value).toLocaleString("en");
-  return markdownTable([
-    ["processes", ...columns.map(([name]) => name)],
-    row("receipts a second", (figures) => whole(figures.receiptsPerSecond)),
-    row("until it is committed, p50 (ms)", ({ receiptMs }) => receiptMs.p50.toFixed(2)),
-    row("until it is committed, p99 (ms)", ({ receiptMs }) => receiptMs.p99.toFixed(2)),
-    row("a lone receipt, p50 (ms)", ({ loneReceiptMs }) => loneReceiptMs.toFixed(2)),
-    row("key look-ups a second", (figures) => whole(figures.lookUpsPerSecond)),
-    row("a lone look-up, p50 (ms)", ({ loneLookUpMs }) => loneLookUpMs.toFixed(3)),
-  ]);
+  return columns;
 }
 
-async function measureProcesses(count: number, seconds: number, place: Place): Promise<Figures> {
+async function measureProcesses(count: number, seconds: number, database: Database): Promise<StorageFigures> {
   const { log } = memoryLog();
-  const store = await openStore({ ...place, clock: Date.now, log });
+  const store = await openStore({ ...database, clock: Date.now, log });
   const names = Array.from({ length: keyCount }, (_, index) => `key ${index}`);
   await createKeys(store, names);
-  const shares = await Promise.all(Array.from({ length: count }, () => measureInProcess(seconds, place)));
+  const shares = await Promise.all(Array.from({ length: count }, () => measureInProcess(seconds, database)));
   const { requestCount } = await store.usage.sumOfKeys();
   await store.close();
-  const acknowledged = sumOf(shares, (share) => share.acknowledged);
-  if (requestCount !== acknowledged) throw new WrongSum(`${acknowledged} were acknowledged, ${requestCount} are there`);
-  const slowest = (of: (figures: Figures) => number): number => Math.max(...shares.map(of));
+  const committed = sumOf(shares, (share) => share.committed);
+  if (requestCount !== committed)
+    throw new WrongSum(`${committed} usage events were committed, ${requestCount} are in the database`);
+  const slowest = (of: (figures: StorageFigures) => number): number => Math.max(...shares.map(of));
   return {
-    receiptsPerSecond: sumOf(shares, (share) => share.receiptsPerSecond),
-    receiptMs: { p50: slowest(({ receiptMs }) => receiptMs.p50), p99: slowest(({ receiptMs }) => receiptMs.p99) },
-    loneReceiptMs: slowest(({ loneReceiptMs }) => loneReceiptMs),
+    eventsPerSecond: sumOf(shares, (share) => share.eventsPerSecond),
+    commitMs: { p50: slowest(({ commitMs }) => commitMs.p50), p99: slowest(({ commitMs }) => commitMs.p99) },
+    singleCommitMs: slowest(({ singleCommitMs }) => singleCommitMs),
     lookUpsPerSecond: sumOf(shares, (share) => share.lookUpsPerSecond),
-    loneLookUpMs: slowest(({ loneLookUpMs }) => loneLookUpMs),
+    singleLookUpMs: slowest(({ singleLookUpMs }) => singleLookUpMs),
   };
 }
 
 const sumOf = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((sum, item) => sum + of(item), 0);
 
-interface Share extends Figures {
-  acknowledged: number;
+interface Share extends StorageFigures {
+  committed: number;
 }
 
-async function measureInProcess(seconds: number, place: Place): Promise<Share> {
-  const child = Bun.spawn([process.execPath, import.meta.path, String(seconds), JSON.stringify(place)], {
+async function measureInProcess(seconds: number, database: Database): Promise<Share> {
+  const child = Bun.spawn([process.execPath, import.meta.path, String(seconds), JSON.stringify(database)], {
     stdout: "pipe",
     stderr: "inherit",
   });
   return (await new Response(child.stdout).json()) as Share;
 }
 
-/** What one of the processes does. */
-async function measure(seconds: number, place: Place): Promise<Share> {
+/** The work of one process. */
+async function measure(seconds: number, database: Database): Promise<Share> {
   const { log } = memoryLog();
   const clock = Date.now;
-  const store = await openStore({ ...place, clock, log });
+  const store = await openStore({ ...database, clock, log });
   const ledger = createLedger({ store: store.usage, clock, log });
-  const record = (n: number): Promise<void> =>
+  const record = (n: number): Promise<unknown> =>
     ledger.record({ keyId: 1 + (n % keyCount), closedAt: clock(), inputTokens: 1000, outputTokens: 100 });
   const find = async (n: number): Promise<unknown> => store.keys.findActive(`secret of key ${n % keyCount}`);
-  const receipts = await rateOf(seconds, callersPerProcess, record);
-  const loneReceipts = await rateOf(seconds, 1, record);
+  const events = await rateOf(seconds, callersPerProcess, record);
+  const singleEvents = await rateOf(seconds, 1, record);
   await ledger.close();
   const lookUps = await rateOf(seconds, callersPerProcess, find);
-  const loneLookUps = await rateOf(seconds, 1, find);
+  const singleLookUps = await rateOf(seconds, 1, find);
   await store.close();
   return {
-    acknowledged: receipts.count + loneReceipts.count,
-    receiptsPerSecond: receipts.perSecond,
-    receiptMs: { p50: receipts.p50Ms, p99: receipts.p99Ms },
-    loneReceiptMs: loneReceipts.p50Ms,
+    committed: events.count + singleEvents.count,
+    eventsPerSecond: events.perSecond,
+    commitMs: { p50: events.p50Ms, p99: events.p99Ms },
+    singleCommitMs: singleEvents.p50Ms,
     lookUpsPerSecond: lookUps.perSecond,
-    loneLookUpMs: loneLookUps.p50Ms,
+    singleLookUpMs: singleLookUps.p50Ms,
   };
 }
 
@@ -133,7 +112,7 @@ interface Rate {
   p99Ms: number;
 }
 
-/** Keeps `atOnce` of it under way for a while. */
+/** Runs `act` for a while with a constant number of concurrent calls. */
 async function rateOf(seconds: number, atOnce: number, act: (n: number) => Promise<unknown>): Promise<Rate> {
   const tookMs: number[] = [];
   const begun = performance.now();
@@ -153,6 +132,6 @@ async function rateOf(seconds: number, atOnce: number, act: (n: number) => Promi
 }
 
 if (import.meta.main) {
-  const [seconds, place = ""] = process.argv.slice(2);
-  process.stdout.write(JSON.stringify(await measure(Number(seconds), JSON.parse(place) as Place)));
+  const [seconds, database = ""] = process.argv.slice(2);
+  process.stdout.write(JSON.stringify(await measure(Number(seconds), JSON.parse(database) as Database)));
 }

@@ -6,7 +6,7 @@ import { type AdminClient, type ListedKey, logIn } from "../support/admin-client
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const repository = join(import.meta.dir, "../..");
 const nobody = 65_534;
@@ -49,7 +49,7 @@ beforeAll(async () => {
   if (isRoot) chownSync(folder.path, nobody, nobody);
   chmodSync(folder.path, 0o755);
   child = run([], { ADMIN_USERNAME: "operator" });
-  await until(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+  await pollUntil(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
 }, 120_000);
 afterAll(async () => {
   child.kill("SIGKILL");

@@ -1,10 +1,6 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
-
-// Bun (1.4.5) forgets the preloaded default after the first file.
-// Remove when a preloaded default holds for all files.
-setDefaultTimeout(30_000);
 
 interface Power {
   points: { recorded_at: string; power_draw_w: number }[];
@@ -21,7 +17,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
       seed(dataDir, async (store) => {
         const [keyId = 0] = await seedKeys(store, ["trainer"]);
         const now = Math.floor(Date.now() / minuteMs);
-        // Two hours of power and tokens, the last of them a while ago; then two GPUs that fell silent.
+        // Two hours of power and tokens that ended an hour ago or more, so both GPUs are stale.
         for (let minute = hour(now) - 180; minute < hour(now) - 60; minute++) {
           const recordedAt = minute * minuteMs + 1000;
           await store.gpu.add({ keyId, recordedAt, readings: [reading(8), reading(9, { powerDrawW: 600 })] });
@@ -35,12 +31,12 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   afterAll(() => console[Symbol.asyncDispose]());
 
   const push = async (gpus: unknown[]): Promise<void> => {
-    const answer = await fetch(`${console.program.adminUrl}/api/gpu-stats`, {
+    const response = await fetch(`${console.program.adminUrl}/api/gpu-stats`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ gpus }),
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   };
   const gpu = (id: number) => ({
     gpu_id: id,
@@ -52,10 +48,10 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     utilization_pct: 87,
   });
 
-  test("energy stands beside tokens, from the same time, and the page says that it is an upper bound", async () => {
+  test("energy and tokens cover the same time, and the page calls the energy an upper bound", async () => {
     await using visit = await console.visit("/gpus");
     const { page } = visit;
-    const panel = page.getByRole("region", { name: "Energy beside tokens" });
+    const panel = page.getByRole("region", { name: "Energy and tokens" });
     await panel.locator("path.line").waitFor({ state: "attached" });
     const { points } = await console.admin.expectOk<Power>(
       "GET",
@@ -67,10 +63,10 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await panel.getByText("1.8 kWh", { exact: true }).waitFor();
     await panel.getByText("30", { exact: true }).waitFor();
     await panel.getByText("60K", { exact: true }).waitFor();
-    await panel.getByText(/Energy is an upper bound: every minute counts at its highest reading/).waitFor();
+    await panel.getByText(/Energy is an upper bound: each minute counts at its highest reading/).waitFor();
   });
 
-  test("a GPU that fell silent is marked stale and left out of the live sums", async () => {
+  test("a GPU that stopped reporting is marked stale and excluded from the sums", async () => {
     await push([gpu(0)]);
     await using visit = await console.visit("/gpus");
     const { page } = visit;
@@ -81,7 +77,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await page.locator(".figure", { hasText: "Power now" }).getByText("412 W", { exact: true }).waitFor();
   });
 
-  test("a card tells utilisation, memory, power and temperature, and follows the next sample", async () => {
+  test("a card shows utilisation, memory, power and temperature, and updates with the next sample", async () => {
     await push([gpu(0)]);
     await using visit = await console.visit("/gpus");
     const card = visit.page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
@@ -92,21 +88,51 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await card.getByText("12%", { exact: true }).waitFor();
   });
 
-  test("what a GPU does not tell is a dash, not a zero", async () => {
-    await push([{ gpu_id: 3, name: "silent about itself" }]);
+  test("a card keeps its height when its values arrive, and no value wraps", async () => {
+    await push([{ ...gpu(0), power_draw_w: 5321 }]);
     await using visit = await console.visit("/gpus");
-    const card = visit.page.getByRole("article", { name: "GPU 3, silent about itself" });
+    const { page } = visit;
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/gpu-stats", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.reload();
+    const heightOf = (selector: string): Promise<number> =>
+      page
+        .locator(selector)
+        .first()
+        .evaluate((card) => card.getBoundingClientRect().height);
+    const reserved = await heightOf(".gpu");
+    held.resolve();
+    const card = page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+    await card.getByText("5.32 kW", { exact: true }).waitFor();
+    expect(await heightOf("article.gpu")).toBe(reserved);
+    const lines = await card.locator("dd, .gauge-value").evaluateAll((values) =>
+      values.map((value) => {
+        const range = document.createRange();
+        range.selectNodeContents(value);
+        return range.getClientRects().length;
+      }),
+    );
+    expect(lines).toEqual([1, 1, 1, 1]);
+  });
+
+  test("a value that a GPU does not report is a dash, not a zero", async () => {
+    await push([{ gpu_id: 3, name: "reports nothing" }]);
+    await using visit = await console.visit("/gpus");
+    const card = visit.page.getByRole("article", { name: "GPU 3, reports nothing" });
     await card.getByText("Power").waitFor();
     expect(await card.getByText("–", { exact: true }).count()).toBe(4);
   });
 
-  test("sixty-four GPUs have a card each", async () => {
+  test("64 GPUs have a card each", async () => {
     await push(Array.from({ length: 64 }, (_, id) => gpu(id + 100)));
     await using visit = await console.visit("/gpus");
     await visit.page.getByRole("article", { name: "GPU 163, NVIDIA H200" }).waitFor();
   });
 
-  test("a host is added with the pusher's command or the shell script", async () => {
+  test("the dialog for a new host shows the agent command and the shell script", async () => {
     await using visit = await console.visit("/gpus");
     const { page } = visit;
     await page.getByRole("button", { name: "Add a GPU host" }).click();

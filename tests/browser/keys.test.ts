@@ -1,10 +1,6 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
-
-// Bun (1.4.5) forgets the preloaded default after the first file.
-// Remove when a preloaded default holds for all files.
-setDefaultTimeout(30_000);
 
 describe.skipIf(!hasBrowser)("API keys", () => {
   let console: ConsoleUnderTest;
@@ -22,7 +18,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   const focusedText = (page: Page): Promise<string | undefined> =>
     page.evaluate(() => document.activeElement?.textContent?.trim());
 
-  test("an empty page leads to the first key, whose secret is shown once and opens /v1", async () => {
+  test("an empty page leads to the first key, which is shown once and works at /v1", async () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await page.getByText("No API keys yet").waitFor();
@@ -35,7 +31,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect(secret).toMatch(/^[0-9a-f]{32}$/);
     expect(await statusOf(secret)).toBe(200);
 
-    // Neither a stray Escape nor a click beside it may lose what cannot be shown again.
+    // An accidental Escape or click outside must not close the dialog: the secret cannot be shown again.
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
@@ -53,7 +49,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect(await page.content()).not.toContain(secret);
   });
 
-  test("where the clipboard is forbidden, the secret is copied by selection", async () => {
+  test("without clipboard access, the secret is copied by selection", async () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
@@ -71,13 +67,13 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByText("Copied").waitFor();
   });
 
-  test("a key that exists already is refused in the dialog, which keeps what was typed", async () => {
+  test("a key that already exists is refused in the dialog, which keeps the input", async () => {
     await console.admin.createKey("first", "an-own-key-of-some-length");
-    await using visit = await console.visit("/keys?new=1", { provokes: /status of 409/ });
+    await using visit = await console.visit("/keys?new=1", { expectedErrors: /status of 409/ });
     const { page } = visit;
     const name = page.getByRole("dialog").getByLabel("Name");
     await name.fill("second");
-    await page.getByText("Bring your own key").click();
+    await page.getByText("Use an existing key").click();
     await page.getByLabel("Key", { exact: true }).fill("an-own-key-of-some-length");
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("alert").getByText("Key already exists").waitFor();
@@ -86,7 +82,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  test("a name is changed in place with Enter, and kept with Escape", async () => {
+  test("a key is renamed in place: Enter saves, Escape cancels", async () => {
     const { id } = await console.admin.createKey("old name");
     await using visit = await console.visit("/keys");
     const { page } = visit;
@@ -103,7 +99,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect((await console.admin.listKeys()).find((key) => key.id === id)?.name).toBe("new name");
   });
 
-  test("a switch turns before the server has answered, and the very next request is refused", async () => {
+  test("a switch changes before the server responds, and the next request is refused", async () => {
     const { key } = await console.admin.createKey("switched");
     await using visit = await console.visit("/keys");
     const { page } = visit;
@@ -115,37 +111,111 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const toggle = page.getByRole("switch", { name: "switched is active" });
     await toggle.click();
     await page.getByRole("switch", { name: "switched is active", checked: false }).waitFor();
-    const answered = page.waitForResponse("**/api/keys/*");
+    const responded = page.waitForResponse("**/api/keys/*");
     held.resolve();
-    await answered;
+    await responded;
     expect(await statusOf(key)).toBe(401);
     await Promise.all([page.waitForResponse("**/api/keys/*"), toggle.click()]);
     expect(await statusOf(key)).toBe(200);
   });
 
-  test("a change that the server refuses is taken back, with the reason", async () => {
+  test("a change that the server refuses is reverted with the reason", async () => {
     await console.admin.createKey("stubborn");
-    await using visit = await console.visit("/keys", { provokes: /status of 503/ });
+    await using visit = await console.visit("/keys", { expectedErrors: /status of 503/ });
     const { page } = visit;
     await page.route("**/api/keys/*", (route) => route.fulfill({ status: 503, json: { error: "The disk is full" } }));
     await page.getByRole("switch", { name: "stubborn is active" }).click();
     await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
     await page.getByRole("switch", { name: "stubborn is active", checked: true }).waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
-    await page.getByRole("button", { name: "Rename stubborn" }).click();
-    await page.getByLabel("New name of stubborn").fill("pliant");
-    await page.keyboard.press("Enter");
-    await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
   });
 
-  test("deleting names the key and what is lost, offers to deactivate instead, and has Cancel in focus", async () => {
+  test("a refused rename keeps the text and says why beside the field; leaving the field saves nothing", async () => {
+    await console.admin.createKey("stubborn name");
+    await using visit = await console.visit("/keys?q=name", { expectedErrors: /status of 503/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Rename stubborn name" }).click();
+    const field = page.getByLabel("New name of stubborn name");
+    await field.fill("pliant name");
+    const sent: string[] = [];
+    await page.route("**/api/keys/*", (route) => {
+      sent.push(route.request().method());
+      return route.fulfill({ status: 503, json: { error: "The disk is full" } });
+    });
+    await page.getByRole("searchbox").focus();
+    expect([sent.length, await field.inputValue()]).toEqual([0, "pliant name"]);
+    await page.getByRole("button", { name: "Save the name" }).click();
+    await page.getByRole("rowheader").getByText("Not renamed: The disk is full.").waitFor();
+    expect(await field.inputValue()).toBe("pliant name");
+    await page.unroute("**/api/keys/*");
+    await field.press("Enter");
+    await rowOf(page, "pliant name").waitFor();
+  });
+
+  test("switching off shows what it did and can be undone", async () => {
+    const { key } = await console.admin.createKey("by mistake");
+    await using visit = await console.visit("/keys?q=mistake");
+    const { page } = visit;
+    await page.getByRole("switch", { name: "by mistake is active" }).click();
+    await page.getByText("“by mistake” is off: its requests are rejected").waitFor();
+    expect(await statusOf(key)).toBe(401);
+    const switched = page.waitForResponse((response) => response.request().method() === "PATCH");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await switched;
+    expect(await statusOf(key)).toBe(200);
+    await page.getByRole("switch", { name: "by mistake is active", checked: true }).waitFor();
+  });
+
+  test("after a delete, the focus is in the next row, and after the last one's in the row before", async () => {
+    for (const name of ["row 1", "row 2", "row 3"]) await console.admin.createKey(name);
+    await using visit = await console.visit("/keys?q=row");
+    const { page } = visit;
+    for (const [deleted, next] of [
+      ["row 2", "row 3"],
+      ["row 3", "row 1"],
+    ] as const) {
+      await page.getByRole("button", { name: `Delete ${deleted}` }).click();
+      await page.getByRole("button", { name: "Delete key" }).click();
+      await rowOf(page, deleted).waitFor({ state: "detached" });
+      const focused = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+      expect(focused).toBe(`Delete ${next}`);
+    }
+  });
+
+  test("keys are found by their visible ends and by the whole key, and sorted by creation", async () => {
+    const secret = "own-1234-secret-of-the-search-wxyz";
+    await console.admin.createKey("found by its key", secret);
+    await console.admin.createKey("created last");
+    await using visit = await console.visit("/keys?sort=-created");
+    const { page } = visit;
+    await rowOf(page, "created last").waitFor();
+    expect((await page.getByRole("rowheader").allTextContents()).slice(0, 2)).toEqual([
+      "created last",
+      "found by its key",
+    ]);
+    await page.getByRole("columnheader", { name: "Created" }).and(page.locator("[aria-sort=descending]")).waitFor();
+    for (const text of ["own-", "WXYZ", secret]) {
+      await page.getByRole("searchbox").fill(text);
+      await page.getByText(/^1 of \d+ keys$/).waitFor();
+      await rowOf(page, "found by its key").waitFor();
+    }
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "CSV" }).click(),
+    ]);
+    const [header = "", row = ""] = (await Bun.file(await download.path()).text()).split("\r\n");
+    expect(header).toStartWith("id,name,key,is_active,created_at");
+    expect(row).toContain("found by its key,own-…wxyz,true,");
+  });
+
+  test("the delete dialog names the key and what is lost, offers to deactivate it, and focuses Cancel", async () => {
     const { id, key } = await console.admin.createKey("doomed");
     await using visit = await console.visit("/keys");
     const { page } = visit;
     const remove = page.getByRole("button", { name: "Delete doomed" });
     await remove.click();
     const dialog = page.getByRole("dialog", { name: "Delete “doomed”?" });
-    expect(await dialog.textContent()).toContain("it cannot be brought back");
+    expect(await dialog.textContent()).toContain("The key cannot be restored");
     expect(await focusedText(page)).toBe("Cancel");
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
@@ -164,7 +234,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect((await console.admin.listKeys()).some((listed) => listed.id === id)).toBe(false);
   });
 
-  test("filter, state and sort live in the address, and nothing that matches offers to clear", async () => {
+  test("filter, state and sort are part of the URL, and a filter without matches can be cleared", async () => {
     await console.admin.createKey("zebra 2");
     await console.admin.createKey("zebra 10");
     await using visit = await console.visit("/keys");
@@ -184,12 +254,12 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.reload();
     expect(await page.getByRole("searchbox").inputValue()).toBe("ZEBRA");
     await page.getByRole("radio", { name: "Inactive" }).check();
-    await page.getByText("No key matches.").waitFor();
-    await page.getByRole("button", { name: "Clear the filter" }).click();
+    await page.getByText("No matching keys").waitFor();
+    await page.getByRole("button", { name: "Clear filter" }).click();
     await rowOf(page, "zebra 2").waitFor();
   });
 
-  test("HTML in a name stays text, everywhere the name appears", async () => {
+  test("HTML in a name stays text wherever the name appears", async () => {
     const name = `<img src=x onerror="document.title='hacked'"><b>bold</b>`;
     await console.admin.createKey(name);
     await using visit = await console.visit("/keys");
@@ -201,7 +271,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect(await page.title()).toBe("API keys · Tollgate");
   });
 
-  test("a row leads to that key's usage", async () => {
+  test("a row links to the key's usage", async () => {
     const { id } = await console.admin.createKey("curious");
     await using visit = await console.visit("/keys");
     const { page } = visit;
@@ -210,7 +280,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("button", { name: "curious" }).waitFor();
   });
 
-  test("five hundred keys are all there, and found", async () => {
+  test("500 keys are listed and can be filtered", async () => {
     await Promise.all(Array.from({ length: 500 }, (_, index) => console.admin.createKey(`load ${index}`)));
     await using visit = await console.visit("/keys?q=load");
     const { page } = visit;
@@ -220,15 +290,15 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByText(/^1 of \d+ keys$/).waitFor();
   });
 
-  test("with the server gone, what was loaded stays, and Try again brings the rest", async () => {
+  test("without a server, the loaded keys stay, and Try again reloads them", async () => {
     await console.admin.createKey("still here");
-    await using visit = await console.visit("/keys?q=still", { provokes: /ERR_FAILED|Failed to load/ });
+    await using visit = await console.visit("/keys?q=still", { expectedErrors: /ERR_FAILED|Failed to load/ });
     const { page } = visit;
     await rowOf(page, "still here").waitFor();
     await page.route("**/api/keys", (route) => route.abort());
     await page.getByRole("button", { name: "Refresh" }).click();
     const bar = page.getByRole("alert");
-    await bar.getByText(/The server does not answer\. Showing what was loaded/).waitFor();
+    await bar.getByText(/The server does not respond\. Showing data loaded/).waitFor();
     expect(await rowOf(page, "still here").isVisible()).toBe(true);
     await page.unroute("**/api/keys");
     await bar.getByRole("button", { name: "Try again" }).click();

@@ -1,35 +1,31 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 
-// Bun (1.4.5) forgets the preloaded default after the first file.
-// Remove when a preloaded default holds for all files.
-setDefaultTimeout(30_000);
-
 describe.skipIf(!hasBrowser)("overview of a new installation", () => {
-  test("names the first steps, and leads to the first key", async () => {
+  test("shows the first steps and links to the first key", async () => {
     await using console = await startConsole();
     await using visit = await console.visit("/");
     const { page } = visit;
     await page.getByRole("heading", { name: "First steps" }).waitFor();
     await page.getByText(`curl ${console.program.adminUrl}/v1/models -H "Authorization: Bearer KEY"`).waitFor();
-    await page.getByText("No GPU has reported yet.").waitFor();
+    await page.getByText("No GPU has reported yet").waitFor();
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.goto(`${console.program.adminUrl}/usage`);
-    await page.getByText("No requests in these days.").waitFor();
-    expect(await page.getByRole("button", { name: "Clear the filter" }).count()).toBe(0);
+    await page.getByText("No requests on these days").waitFor();
+    expect(await page.getByRole("button", { name: "Clear filter" }).count()).toBe(0);
   });
 });
 
-describe.skipIf(!hasBrowser)("a console on a port of its own", () => {
-  test("shows no command that asks for /v1 at that port", async () => {
+describe.skipIf(!hasBrowser)("a console on its own port", () => {
+  test("shows no command that requests /v1 at that port", async () => {
     await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
     await using visit = await console.visit("/");
     const { page } = visit;
     await page.getByText(`curl http://ADDRESS/v1/models -H "Authorization: Bearer KEY"`).waitFor();
-    await page.getByText("ADDRESS is where /v1 answers").waitFor();
+    await page.getByText("Replace ADDRESS with the address of /v1").waitFor();
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
     await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
     await page.keyboard.press("Enter");
@@ -53,37 +49,37 @@ describe.skipIf(!hasBrowser)("overview", () => {
   });
   afterAll(() => console[Symbol.asyncDispose]());
 
-  const ask = (body: object): Promise<Response> =>
+  const complete = (body: object): Promise<Response> =>
     fetch(`${console.program.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hello" }], ...body }),
     });
 
-  test("what was asked today stands against yesterday at this hour", async () => {
-    await (await ask({ max_tokens: 8 })).text();
-    await (await ask({ max_tokens: 8 })).text();
+  test("today is compared with yesterday up to the same time", async () => {
+    await (await complete({ max_tokens: 8 })).text();
+    await (await complete({ max_tokens: 8 })).text();
     await using visit = await console.visit("/");
     const { page } = visit;
     const requests = page.locator(".figure", { hasText: "Requests today" });
     await requests.getByText("2", { exact: true }).waitFor();
-    // Around midnight, yesterday's requests are the day's before yesterday.
-    await requests.getByText(/^−50% on yesterday by now$|None yesterday by now/).waitFor();
+    // Around midnight, the seeded requests may be from the day before yesterday.
+    await requests.getByText(/^−50% vs. this time yesterday$|None by this time yesterday/).waitFor();
     await page.getByRole("link", { name: "caller" }).waitFor();
     await page.getByRole("link", { name: "2 active keys" }).waitFor();
   });
 
-  test("a request that runs is in flight, and then no longer", async () => {
+  test("a running request counts as in flight until it ends", async () => {
     const held = Promise.withResolvers<void>();
     console.simulator.handle(async (request, wire) => {
-      // The console asks whether the backend answers meanwhile; only the client's request is held.
+      // Health checks of the backend pass; only the client's request waits.
       if (request.method === "POST") await held.promise;
       wire.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}");
     });
     await using visit = await console.visit("/");
     const figure = visit.page.locator(".figure", { hasText: "In flight now" });
     await figure.getByText("0", { exact: true }).waitFor();
-    const running = ask({});
+    const running = complete({});
     await figure.getByText("1", { exact: true }).waitFor();
     held.resolve();
     await (await running).text();
@@ -91,12 +87,12 @@ describe.skipIf(!hasBrowser)("overview", () => {
     await figure.getByText("0", { exact: true }).waitFor();
   });
 
-  test("a backend that went away is told, and that nothing of the page is lost by it", async () => {
+  test("an unreachable backend is reported, and the page keeps its data", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    await page.getByText("Backend answers").waitFor();
+    await page.getByText("Backend reachable").waitFor();
     console.simulator.stop();
-    await page.getByText("Backend does not answer").waitFor({ timeout: 25_000 });
+    await page.getByText("Backend unreachable").waitFor({ timeout: 25_000 });
     await page.getByRole("link", { name: "caller" }).waitFor();
   });
 });

@@ -81,6 +81,22 @@ describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
     folder.remove();
   });
 
+  test.each(["--url-stdin", "DATABASE_URL"])("reads the address from %s", async (from) => {
+    const { folder, content } = await filledFolder();
+    const url = await createDatabase();
+    const stdin = from === "--url-stdin";
+    const finished = await runProgram(
+      stdin ? ["move-to", "--url-stdin"] : ["move-to"],
+      { DATA_DIR: folder.path, ...(stdin ? {} : { DATABASE_URL: url }) },
+      { stdin: stdin ? `${url}\n` : "" },
+    );
+    expect(finished).toMatchObject({ status: 0, stderr: "" });
+    const target = await openTarget(url);
+    expect(await contentOf(target)).toEqual(content);
+    await target.close();
+    folder.remove();
+  });
+
   test("refuses a database that is not empty, and does not change it", async () => {
     const { folder } = await filledFolder();
     const url = await createDatabase();
@@ -138,8 +154,10 @@ test.each([
   ["an address of something else", ["mysql://u:hush@h/d"]],
   ["two addresses", ["postgres://h/a", "postgres://u:hush@h/b"]],
   ["an option", ["--hush", "postgres://h/a"]],
+  ["an address beside --url-stdin", ["--url-stdin", "postgres://u:hush@h/d"]],
+  ["an address of something else on standard input", ["--url-stdin"]],
 ])("move-to rejects %s without showing it", async (_, args) => {
-  const finished = await runProgram(["move-to", ...args]);
+  const finished = await runProgram(["move-to", ...args], {}, { stdin: "mysql://u:hush@h/d\n" });
   expect(finished.status).toBe(2);
   expect(finished.stderr).toMatch(/^tollgate: move-to takes [^\n]*\n$/);
   expect(finished.stderr).not.toContain("hush");

@@ -1,12 +1,5 @@
 import { expect, test } from "bun:test";
-import {
-  createGpuHost,
-  csvOfTwo,
-  type GpuHost,
-  isRunning,
-  printsForever,
-  samplesOfTwo,
-} from "../gpu-agent/gpu-host.ts";
+import { createGpuHost, csvOfTwo, type GpuHost, isRunning, prints, samplesOfTwo } from "../gpu-agent/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-agent/sample-receiver.ts";
 
 const program = new URL("../../src/main.ts", import.meta.url).pathname;
@@ -37,7 +30,7 @@ async function areAllDead(host: GpuHost): Promise<boolean> {
 }
 
 test.each(["SIGTERM", "SIGINT"] as const)("exits with status 0 on %s and leaves no tool running", async (signal) => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   await using receiver = startSampleReceiver();
   const child = start(host, pushTo(receiver), { TOLLGATE_KEY: key });
   await receiver.received(3);
@@ -54,7 +47,7 @@ test.each(["SIGTERM", "SIGINT"] as const)("exits with status 0 on %s and leaves 
 });
 
 test("logs its state once, and never the key", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   await using receiver = startSampleReceiver();
   const child = start(host, pushTo(receiver), { TOLLGATE_KEY: key });
   await receiver.received(4);
@@ -76,7 +69,7 @@ test("does not pass the key to the tool", async () => {
 });
 
 test("--once --dry-run prints the body that would be sent", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const { stdout, stderr, status } = await runToEnd(host, ["--once", "--dry-run", "--gpu-id-offset", "8"]);
   expect(JSON.parse(stdout)).toEqual({
     gpus: samplesOfTwo.map((sample) => ({ ...sample, gpu_id: sample.gpu_id + 8 })),
@@ -85,7 +78,7 @@ test("--once --dry-run prints the body that would be sent", async () => {
 });
 
 test("--once sends one sample set and exits", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   await using receiver = startSampleReceiver();
   const { status } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(0);
@@ -93,7 +86,7 @@ test("--once sends one sample set and exits", async () => {
 });
 
 test("--once exits with status 1 if the key is rejected", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   await using receiver = startSampleReceiver(() => new Response("", { status: 401 }));
   const { status, stderr } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(1);
@@ -116,7 +109,7 @@ test("--once exits with status 1 if all GPU ids are over the maximum", async () 
 });
 
 test("stops itself and the tool when the reader of standard output leaves", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const child = start(host, ["--dry-run", "--interval", "0.1"]);
   const reader = child.stdout.getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toStartWith('{"gpus":[');
@@ -126,7 +119,7 @@ test("stops itself and the tool when the reader of standard output leaves", asyn
 });
 
 test("sends samples to a server that starts later", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const gone = startSampleReceiver();
   const port = Number(new URL(gone.url).port);
   await gone[Symbol.asyncDispose]();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
 import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -14,8 +15,8 @@ describe("tollgate reset-password", () => {
     const program = await startProgram();
     const before = firstPassword(program.stdout());
     const session = await logIn(program.adminUrl, "admin", before);
-    const { status, stdout, stderr } = await runProgram(["reset-password"], { DATA_DIR: program.dataDir });
-    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const { status, stdout } = await runProgram(["reset-password"], { DATA_DIR: program.dataDir });
+    expect(status).toBe(0);
     const [, username = "", after = ""] = /^username {3}(.*)\npassword {3}(.*)\n$/.exec(stdout) ?? [];
     expect(username).toBe("admin");
     expect((await session.request("GET", "/api/keys")).status).toBe(401);
@@ -32,7 +33,8 @@ describe("tollgate reset-password", () => {
       { DATA_DIR: program.dataDir },
       { stdin: `${password}\n` },
     );
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "The password is set.\n", stderr: "" });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "The password is set.\n" });
+    expect(stderr).not.toContain("pass word");
     await logIn(program.adminUrl, "admin", password);
     await program.stop();
   });
@@ -47,13 +49,38 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
+  const willBeUndone = "tollgate: ADMIN_PASSWORD: is set, and replaces the new password at the next start\n";
+
   test("warns if ADMIN_PASSWORD is set", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     const environment = { DATA_DIR: folder.path, ADMIN_PASSWORD: "from the environment" };
     const { status, stderr } = await runProgram(["reset-password"], environment);
     expect(status).toBe(0);
-    expect(stderr).toBe("tollgate: ADMIN_PASSWORD: is set, and replaces the new password at the next start\n");
+    expect(stderr).toEndWith(willBeUndone);
+  });
+
+  test("warns if only the server has ADMIN_PASSWORD, until a start without it", async () => {
+    using folder = createTempFolder();
+    const reset = async (): Promise<string> => (await runProgram(["reset-password"], { DATA_DIR: folder.path })).stderr;
+    await (await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "from its unit" })).stop();
+    expect(await reset()).toEndWith(
+      "tollgate: ADMIN_PASSWORD: the server's last start had it, and the next one with it replaces the new password\n",
+    );
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    expect(await reset()).not.toContain("ADMIN_PASSWORD");
+  });
+
+  test("logs who reset it, and from where", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    const environment = { DATA_DIR: folder.path, SUDO_USER: "alice", SSH_CONNECTION: "203.0.113.9 51234 10.0.0.1 22" };
+    const { stderr } = await runProgram(["reset-password"], environment);
+    const where = `host=${hostname()} address=203.0.113.9`;
+    expect(stderr).toEndWith(
+      ` INFO  Password reset; all sessions ended user=${userInfo().username} sudoUser=alice ${where}\n`,
+    );
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
   test("rejects an empty password", async () => {

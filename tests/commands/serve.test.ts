@@ -11,6 +11,12 @@ function expectOneLine({ status, stderr }: FinishedProgram, line: string): void 
   expect(status).toBe(1);
 }
 
+const linesOf = (text: string): Record<string, unknown>[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
 describe("the first start", () => {
   test.each(["json", "pretty"])("prints the generated password once, with a log in %s format", async (format) => {
     using folder = createTempFolder();
@@ -48,6 +54,36 @@ describe("the first start", () => {
     for (const name of ["secret_key", "tollgate.db"]) {
       expect(statSync(folder.file(`a/b/${name}`)).mode & 0o777).toBe(0o600);
     }
+  });
+});
+
+test.each(["1", "2"])("reports a HOST that does not resolve in one line with PROCESSES=%s", async (processes) => {
+  const environment = { HOST: "no-such-host.invalid", PORT: "0", PROCESSES: processes };
+  const finished = await runProgram(["serve"], environment);
+  expectOneLine(
+    finished,
+    'HOST: "no-such-host.invalid" does not resolve; use an address of this machine, or a name of one',
+  );
+});
+
+describe("a data folder that every user can write to", () => {
+  const isAboutFolder = ({ message }: Record<string, unknown>): boolean =>
+    message === "Every user of this host can write to DATA_DIR and replace the database";
+
+  test.each(["1", "2"])("is logged once as a warning with PROCESSES=%s", async (processes) => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o777);
+    const program = await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password", PROCESSES: processes });
+    await program.stop();
+    expect(linesOf(program.stdout()).filter(isAboutFolder)).toMatchObject([{ level: "warn", dataDir: folder.path }]);
+  });
+
+  test("is not logged if only its owner can write", async () => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o755);
+    const program = await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password" });
+    await program.stop();
+    expect(linesOf(program.stdout()).filter(isAboutFolder)).toEqual([]);
   });
 });
 

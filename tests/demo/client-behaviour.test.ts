@@ -4,24 +4,24 @@ import { startSimulator } from "../../src/simulator/simulator.ts";
 import { demoModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {
-  const habit = personas.find((character) => character.keyName === keyName)?.habit;
-  return Array.from({ length: 20 }, (_, turn) => habit?.turn(turn));
+  const behaviour = personas.find((persona) => persona.keyName === keyName)?.behaviour;
+  return Array.from({ length: 20 }, (_, turn) => behaviour?.nextTurn(turn));
 };
 
-describe("habits", () => {
-  test("every turn of every character is one that the simulated model answers", async () => {
+describe("client behaviour", () => {
+  test("the simulated model accepts every turn of every persona", async () => {
     using backend = startSimulator({ models: [demoModel, `${demoModel}-nonthinking`, "claude-code"] });
     for (const { keyName } of personas) {
       for (const turn of turns(keyName)) {
         if (turn === undefined) continue;
-        const answer = await fetch(backend.url + turn.path, { method: "POST", body: JSON.stringify(turn.body) });
-        expect([keyName, answer.status]).toEqual([keyName, 200]);
-        await answer.arrayBuffer();
+        const response = await fetch(backend.url + turn.path, { method: "POST", body: JSON.stringify(turn.body) });
+        expect([keyName, response.status]).toEqual([keyName, 200]);
+        await response.arrayBuffer();
       }
     }
   });
 
-  test("some chats go without thinking, some code with maximum effort, and some people leave early", () => {
+  test("some chats use the non-thinking model, some coding turns maximum effort, and some clients leave early", () => {
     expect(
       turns("Chat for the office").some((turn) => String(turn?.body["model"]).endsWith("-nonthinking")),
     ).toBeTrue();

@@ -1,30 +1,30 @@
 import { describe, expect, test } from "bun:test";
 import { personas } from "../../src/demo/personas.ts";
-import { gpuCount, inventHistory, type KeyTraffic } from "../../src/demo/history.ts";
+import { gpuCount, generateHistory, type KeyTraffic } from "../../src/demo/history.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys: KeyTraffic[] = personas.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));
-const { counts, power } = inventHistory(keys, now);
+const { counts, power } = generateHistory(keys, now);
 const dayMs = 24 * 60 * 60 * 1000;
 
-describe("inventHistory", () => {
-  test("gives the same history for the same moment", () => {
-    expect(inventHistory(keys, now)).toEqual({ counts, power });
+describe("generateHistory", () => {
+  test("generates the same history for the same time", () => {
+    expect(generateHistory(keys, now)).toEqual({ counts, power });
   });
 
-  test("covers thirty days, and nothing of the minute that runs", () => {
+  test("covers thirty days up to the current minute, which is not included", () => {
     const minutes = counts.map(({ minute }) => minute);
     expect(minuteOf(now) - Math.min(...minutes)).toBeWithin(29 * 24 * 60, 30 * 24 * 60 + 1);
     expect(Math.max(...minutes)).toBeLessThan(minuteOf(now));
     expect(counts.every(({ minute, lastClosedAt }) => minuteOf(lastClosedAt) === minute)).toBeTrue();
   });
 
-  test("names a key and a minute once", () => {
+  test("has at most one row for each key and minute", () => {
     expect(new Set(counts.map(({ minute, keyId }) => `${minute} ${keyId}`)).size).toBe(counts.length);
   });
 
-  test("keeps each key to the days that it was there", () => {
+  test("keeps each key within its period of activity", () => {
     for (const { keyId, traffic } of keys) {
       const ages = counts
         .filter((count) => count.keyId === keyId)
@@ -35,12 +35,12 @@ describe("inventHistory", () => {
     }
   });
 
-  test("stays small enough to be written in a moment", () => {
+  test("is small enough to write quickly", () => {
     expect(counts.length).toBeLessThan(40_000);
     expect(power.length).toBeLessThan(3000);
   });
 
-  test("has power samples in the order of time, within what the cards can draw, and neither flat nor idle", () => {
+  test("has varying power samples in order of time, within the limits of the GPUs", () => {
     const times = power.map(({ recordedAt }) => recordedAt);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     const draws = power.map(({ readings }) => readings.reduce((sum, one) => sum + (one.powerDrawW ?? 0), 0));

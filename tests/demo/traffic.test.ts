@@ -15,22 +15,22 @@ const monday = "2026-03-02";
 const sunday = "2026-03-01";
 
 describe("requestsIn", () => {
-  test("gives the same answer to the same question", () => {
+  test("returns the same result for the same arguments", () => {
     expect(requestsIn(office, minute(monday, 10), 10, 3)).toEqual(requestsIn(office, minute(monday, 10), 10, 3));
   });
 
-  test("tells key holders apart", () => {
+  test("differs between key holders", () => {
     expect(requestsIn(office, minute(monday, 10), 10, 3)).not.toEqual(requestsIn(office, minute(monday, 10), 10, 4));
   });
 
-  test("follows the hours of a working day in Seoul, and rests at the weekend", () => {
+  test("follows the working hours in Seoul and is lower at the weekend", () => {
     expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(10 * hourOf(office, minute(monday, 3)));
     expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(2 * hourOf(office, minute(sunday, 10)));
     const nightly: Traffic = { ...office, hours: "night" };
     expect(hourOf(nightly, minute(monday, 2))).toBeGreaterThan(10 * hourOf(nightly, minute(monday, 12)));
   });
 
-  test("counts whole requests, and tokens that fit them", () => {
+  test("returns whole requests and a plausible number of tokens", () => {
     for (let from = minute(monday, 0); from < minute(monday, 24); from++) {
       const { requestCount, inputTokens, outputTokens } = requestsIn(office, from, 1, 0);
       expect(Number.isInteger(requestCount) && Number.isInteger(inputTokens)).toBeTrue();

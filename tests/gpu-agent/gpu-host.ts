@@ -28,8 +28,14 @@ export const samplesOfTwo = [
   },
 ];
 
-/** A loop that prints the same lines again and again. */
-export const printsForever = (csv: string) => `while :; do printf '%s\\n' "${csv}"; sleep 0.05; done`;
+/** A tool that prints these lines. */
+export const prints = (csv: string) => `printf '%s\\n' "${csv}"`;
+
+/**
+ * Like the real nvidia-smi, the fake repeats its commands until it is killed if it gets `-lms`, but in rounds of 50 ms. An
+ * `exit` ends it in the first round.
+ */
+const loopOfNvidiaSmi = `case " $* " in *" -lms "*) while sleep 0.05; do round "$@"; done ;; esac`;
 
 export interface GpuHost extends AsyncDisposable {
   folder: string;
@@ -50,10 +56,7 @@ export async function createGpuHost(tools: Record<string, string>): Promise<GpuH
   await Bun.write(join(folder, "starts"), "");
   for (const [name, commands] of Object.entries(tools)) {
     const path = join(folder, "bin", name);
-    await Bun.write(
-      path,
-      `#!/bin/sh\nfolder=${folder}\necho "$$ $*" >>$folder/starts\nstarts=$(wc -l <$folder/starts)\n${commands}\n`,
-    );
+    await Bun.write(path, scriptOf(folder, commands, name === "nvidia-smi" ? loopOfNvidiaSmi : ""));
     await chmod(path, 0o755);
   }
   const lines = async () => (await Bun.file(join(folder, "starts")).text()).split("\n").slice(0, -1);
@@ -65,6 +68,18 @@ export async function createGpuHost(tools: Record<string, string>): Promise<GpuH
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
 }
+
+const scriptOf = (folder: string, commands: string, loop: string) => `#!/bin/sh
+folder=${folder}
+echo "$$ $*" >>$folder/starts
+starts=$(wc -l <$folder/starts)
+round() {
+  :
+  ${commands}
+}
+round "$@"
+${loop}
+`;
 
 export function isRunning(pid: number): boolean {
   try {

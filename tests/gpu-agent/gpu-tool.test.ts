@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { findGpuTool, type GpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import type { ToolReading } from "../../src/gpu-agent/gpu-entry.ts";
-import { createGpuHost, type GpuHost, isRunning, printsForever, csvOfTwo } from "./gpu-host.ts";
+import { createGpuHost, type GpuHost, isRunning, prints, csvOfTwo } from "./gpu-host.ts";
 
 /** Longer than any test runs. */
 const longTimeoutMs = 20_000;
@@ -56,7 +56,7 @@ test("prefers nvidia-smi to AMD's tools, and amd-smi to rocm-smi", async () => {
 });
 
 test("starts nvidia-smi once for many rounds, and leaves no process", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const { sets } = await watch(host, { sets: 4 });
   expect(sets[3]?.map(({ index }) => index)).toEqual([0, 1]);
   const [pid = 0, ...others] = await host.pids();
@@ -66,14 +66,14 @@ test("starts nvidia-smi once for many rounds, and leaves no process", async () =
 
 test("reads 64 GPUs, with carriage returns, as one set per round", async () => {
   const csv = Array.from({ length: 64 }, (_, index) => `${index}, NVIDIA H200, 100.5, 40, 1, 143771, 3`).join("\r\n");
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(`${csv}\r`) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(`${csv}\r`) });
   const { sets } = await watch(host, { sets: 3 });
   expect(sets.map((set) => set.length)).toEqual([64, 64, 64]);
 });
 
 test("passes on a message about one GPU while the others are read", async () => {
   const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(`${csvOfTwo}\n${lost}`) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(`${csvOfTwo}\n${lost}`) });
   const { sets, toolMessages } = await watch(host, { sets: 3 });
   expect(sets[2]).toHaveLength(2);
   expect(toolMessages[0]).toBe(lost);
@@ -92,7 +92,7 @@ test("reports a message on standard error", async () => {
 });
 
 test("a loop that exits with status 0 is a failure, and its last set is passed on", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}; exit 0` });
   const { sets, failure } = await watch(host);
   expect(sets).toHaveLength(1);
   expect(failure).toContain("exited");
@@ -107,7 +107,7 @@ test("kills a tool that stops printing", async () => {
 });
 
 test("does not kill a tool that keeps printing", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const started = performance.now();
   const { failure } = await watch(host, { sets: 30, outputTimeoutMs: 1000 });
   expect(failure).toBeUndefined();
@@ -131,7 +131,7 @@ test("runs the tool with decimal points in any locale", async () => {
 });
 
 test("reads once without the loop mode of nvidia-smi", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   expect(await readOnce(host)).toHaveLength(2);
   expect((await host.starts())[0]).not.toContain("-lms");
 });

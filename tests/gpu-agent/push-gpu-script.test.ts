@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
 import { accept, type SampleReceiver, startSampleReceiver } from "./sample-receiver.ts";
+import { whyNoCurl } from "../support/curl.ts";
 
 const key = `3f2a"90\\d1`;
 const prints = (csv: string) => `cat <<'EOT'\n${csv}\nEOT`;
@@ -52,7 +53,7 @@ test.skipIf(shellcheck === null)("shellcheck reports nothing", () => {
   expect(stdout.toString()).toBe("");
 });
 
-describe.each(shells)("the script under %s", (shell) => {
+describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (shell) => {
   test("posts the same body as the command", async () => {
     await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
     await using receiver = startSampleReceiver();
@@ -98,10 +99,10 @@ describe.each(shells)("the script under %s", (shell) => {
   test("exits at once on TERM while the tool hangs, and leaves no process and no file", async () => {
     await using host = await createGpuHost({ "nvidia-smi": "exec sleep 600" });
     const child = await start(shell, host, { TOLLGATE_URL: "http://127.0.0.1:9", TOLLGATE_KEY: key });
-    await until(async () => (await host.pids()).length > 0);
+    await pollUntil(async () => (await host.pids()).length > 0);
     expect(await stop(child)).toBe(0);
     // Their parent is gone, so another process reaps them, which may take a moment.
-    await until(async () => !(await host.pids()).some(isRunning));
+    await pollUntil(async () => !(await host.pids()).some(isRunning));
     expect(await Array.fromAsync(new Bun.Glob("push-gpu.*/*").scan(host.folder))).toEqual([]);
   });
 

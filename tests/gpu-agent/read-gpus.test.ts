@@ -4,8 +4,8 @@ import { createBackoff } from "../../src/time/backoff.ts";
 import type { SampleSet } from "../../src/gpu-agent/gpu-entry.ts";
 import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
-import { until } from "../support/until.ts";
-import { createGpuHost, csvOfTwo, type GpuHost, printsForever } from "./gpu-host.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createGpuHost, csvOfTwo, type GpuHost, prints } from "./gpu-host.ts";
 
 interface ReadOptions {
   sets?: number;
@@ -49,7 +49,7 @@ async function read(host: GpuHost, options: ReadOptions = {}) {
 
 test("restarts a tool that fails, after longer and longer waits, until it succeeds", async () => {
   await using host = await createGpuHost({
-    "nvidia-smi": `[ "$starts" -ge 5 ] || { echo "No devices were found"; exit 6; }; ${printsForever(csvOfTwo)}`,
+    "nvidia-smi": `[ "$starts" -ge 5 ] || { echo "No devices were found"; exit 6; }; ${prints(csvOfTwo)}`,
   });
   const { logged, waits } = await read(host);
   expect(waits.slice(0, 4)).toEqual([1, 2, 4, 4]);
@@ -61,7 +61,7 @@ test("restarts a tool that fails, after longer and longer waits, until it succee
 
 test("restarts a tool that hangs", async () => {
   await using host = await createGpuHost({
-    "nvidia-smi": `[ "$starts" -ge 2 ] || exec sleep 600; ${printsForever(csvOfTwo)}`,
+    "nvidia-smi": `[ "$starts" -ge 2 ] || exec sleep 600; ${prints(csvOfTwo)}`,
   });
   const { logged, sets } = await read(host, { outputTimeoutMs: 300 });
   expect(logged[0]).toContain("printed nothing");
@@ -69,13 +69,13 @@ test("restarts a tool that hangs", async () => {
 });
 
 test("resets the wait after the tool has worked", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}; exit 0` });
   const { waits } = await read(host, { sets: 4 });
   expect(waits.slice(0, 3)).toEqual([1, 1, 1]);
 });
 
 test("adds the offset, and leaves out GPUs above the maximum id with a warning", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(csvOfTwo) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const { sets, logged } = await read(host, { gpuIdOffset: 255 });
   expect(sets[0]?.map(({ gpu_id }) => gpu_id)).toEqual([255]);
   expect(logged[0]).toStartWith("warn: GPU ids over 255 are left out");
@@ -84,7 +84,7 @@ test("adds the offset, and leaves out GPUs above the maximum id with a warning",
 
 test("passes on a message that the tool repeats once", async () => {
   const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
-  await using host = await createGpuHost({ "nvidia-smi": printsForever(`${csvOfTwo}\n${lost}`) });
+  await using host = await createGpuHost({ "nvidia-smi": prints(`${csvOfTwo}\n${lost}`) });
   expect((await read(host, { sets: 4 })).toolMessages).toEqual([lost]);
 });
 
@@ -124,7 +124,7 @@ test("logs a GPU that is missing twice", async () => {
 });
 
 test("restarts a tool that an update removed and put back", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `mv "$0" "$0.away"; echo "${csvOfTwo}"` });
+  await using host = await createGpuHost({ "nvidia-smi": `mv "$0" "$0.away"; ${prints(csvOfTwo)}; exit 0` });
   const path = `${host.folder}/bin/nvidia-smi`;
   const { logged } = await read(host, {
     sets: 2,
@@ -158,7 +158,7 @@ test("a stop while the tool runs is not a failure of the tool", async () => {
     onToolMessage: () => undefined,
     onSamples: () => undefined,
   });
-  await until(async () => (await host.pids()).length > 0);
+  await pollUntil(async () => (await host.pids()).length > 0);
   stop.abort();
   await reading;
   expect(logged).toEqual([]);

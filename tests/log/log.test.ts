@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { createLog, type LogOptions } from "../../src/log/log.ts";
 
 const logged = (options: Partial<LogOptions>, act: (log: ReturnType<typeof createLog>) => void): string => {
@@ -52,5 +53,46 @@ describe("createLog", () => {
     const text = logged({ format }, (log) => log.info("request", { path: "/v1/\u001b[2J\r\nfake\u009b\u2028" }));
     expect(text.slice(0, -1)).toMatch(/^[\x20-\x7e]+$/);
     expect(text.split("\n")).toHaveLength(2);
+  });
+
+  test("cuts long fields, and keeps the short ones and the order", () => {
+    const fields = { status: 404, path: `/v1/${"x".repeat(16_000)}`, model: "m" };
+    const text = logged({}, (log) => log.info("Request ended", fields));
+    const { path, ...rest } = JSON.parse(text);
+    expect(path).toMatch(/^\/v1\/x{1000,}…$/);
+    expect(rest).toMatchObject({ message: "Request ended", status: 404, model: "m" });
+    expect(Object.keys(JSON.parse(text))).toEqual(["time", "level", "message", "status", "path", "model"]);
+  });
+
+  test("leaves a line of 2048 bytes as it is", () => {
+    const overhead = logged({}, (log) => log.info("m", { path: "" })).length;
+    const path = "x".repeat(2048 - overhead);
+    const text = logged({}, (log) => log.info("m", { path }));
+    expect(text).toHaveLength(2048);
+    expect(JSON.parse(text).path).toBe(path);
+    expect(JSON.parse(logged({}, (log) => log.info("m", { path: `${path}x` }))).path).toEndWith("x…");
+  });
+
+  const values = fc.oneof(fc.string({ unit: "binary", maxLength: 5000, size: "max" }), fc.double(), fc.boolean());
+  test.each(["pretty", "json"] as const)("writes no line over 2048 bytes in %s format", (format) => {
+    fc.assert(
+      fc.property(
+        fc.string({ size: "max", maxLength: 5000 }),
+        fc.dictionary(fc.string(), values),
+        (message, fields) => {
+          const text = logged({ format }, (log) => log.info(message, fields));
+          expect(Buffer.byteLength(text)).toBeLessThanOrEqual(2048);
+          expect(text.split("\n")).toHaveLength(2);
+          if (format === "json") JSON.parse(text);
+        },
+      ),
+    );
+  });
+
+  test("writes a line even if it has more fields than fit", () => {
+    const fields = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`field${n}`, n]));
+    const text = logged({}, (log) => log.error("Too much", fields));
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(2048);
+    expect(JSON.parse(text)).toMatchObject({ level: "error", message: "Too much" });
   });
 });

@@ -1,15 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { type ErrorCode, errorFrame, errorResponse } from "../../src/proxy/errors.ts";
 
-describe("an error's answer", () => {
+describe("an error response", () => {
   const allMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
   const rows: [code: ErrorCode, status: number, type: string, headers: Record<string, string>][] = [
     ["invalid_host", 400, "invalid_request_error", {}],
     ["invalid_path", 400, "invalid_request_error", {}],
-    ["invalid_api_key", 401, "authentication_error", { "www-authenticate": "Bearer" }],
+    ["invalid_api_key", 401, "authentication_error", { "www-authenticate": "Bearer", "x-should-retry": "false" }],
     ["not_found", 404, "not_found_error", {}],
     ["method_not_allowed", 405, "invalid_request_error", { allow: allMethods }],
     ["request_timeout", 408, "timeout_error", {}],
+    ["invalid_json", 400, "invalid_request_error", {}],
+    ["path_without_v1", 404, "not_found_error", {}],
+    ["too_many_bytes_held", 429, "rate_limit_error", { "retry-after": "2" }],
     ["body_too_large", 413, "invalid_request_error", {}],
     ["upgrade_not_supported", 426, "invalid_request_error", { upgrade: "HTTP/1.1" }],
     ["internal", 500, "api_error", {}],
@@ -21,11 +24,19 @@ describe("an error's answer", () => {
   test.each(rows)("of %s is a %i that both families of SDKs read", async (code, status, type, headers) => {
     const response = errorResponse(code);
     expect(response.status).toBe(status);
-    const { "content-type": contentType, ...others } = Object.fromEntries(response.headers);
+    const {
+      "content-type": contentType,
+      "x-content-type-options": sniffing,
+      ...others
+    } = Object.fromEntries(response.headers);
+    expect(sniffing).toBe("nosniff");
     expect(contentType).toStartWith("application/json");
     expect(others).toEqual(headers);
     const message = expect.stringMatching(/^[A-Z].*\.$/);
-    expect(await response.json()).toEqual({ type: "error", error: { type, message, param: null, code } });
+    expect(await response.json()).toEqual({
+      type: "error",
+      error: { type, message, param: null, code: code === "path_without_v1" ? "not_found" : code },
+    });
   });
 });
 

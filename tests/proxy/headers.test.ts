@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { clientResponseHeaders, upstreamRequestHeaders } from "../../src/proxy/headers.ts";
 
-const options = { keepLength: false, requestId: "req-1", peerAddress: "192.0.2.7", upstreamApiKey: undefined };
+const options = { contentLength: 3, requestId: "req-1", peerAddress: "192.0.2.7", upstreamApiKey: undefined };
 
 describe("upstreamRequestHeaders", () => {
   test.each([
@@ -18,7 +18,6 @@ describe("upstreamRequestHeaders", () => {
     "x-api-key",
     "proxy-authorization",
     "cookie",
-    "content-length",
   ])("keeps %s from the upstream", (name) => {
     const headers = upstreamRequestHeaders(new Headers({ [name]: "value" }), options);
     expect(headers.has(name)).toBe(false);
@@ -54,7 +53,14 @@ describe("upstreamRequestHeaders", () => {
 
   test("keeps the length of a body that goes through as it came", () => {
     const incoming = new Headers({ "content-length": "5" });
-    expect(upstreamRequestHeaders(incoming, { ...options, keepLength: true }).get("content-length")).toBe("5");
+    const unchanged = { ...options, contentLength: undefined };
+    expect(upstreamRequestHeaders(incoming, unchanged).get("content-length")).toBe("5");
+    expect(upstreamRequestHeaders(new Headers(), unchanged).has("content-length")).toBe(false);
+  });
+
+  test("sets the length of a body that was held", () => {
+    const incoming = new Headers({ "content-length": "5" });
+    expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
   });
 
   test("does not change what came", () => {

@@ -22,23 +22,25 @@ interface Harness {
   finished: RequestRecord[];
 }
 
+const proxyConfig: ProxyDeps["config"] = {
+  upstream: {
+    baseUrl: "http://up.example",
+    apiKey: undefined,
+    streamReadTimeoutMs: 111,
+    nonStreamReadTimeoutMs: 222,
+  },
+  rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
+  corsOrigins: undefined,
+  maxBodyBytes: 1_000_000,
+};
+
 /** The proxy with an upstream that gives this response. */
 function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Harness {
   const calls: UpstreamRequest[] = [];
   const events: string[] = [];
   const finished: RequestRecord[] = [];
   const proxy = createProxy({
-    config: {
-      upstream: {
-        baseUrl: "http://up.example",
-        apiKey: undefined,
-        streamReadTimeoutMs: 111,
-        nonStreamReadTimeoutMs: 222,
-      },
-      rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
-      corsOrigins: undefined,
-      maxBodyBytes: 1_000_000,
-    },
+    config: proxyConfig,
     forward: async (call) => {
       calls.push(call);
       const release = (): void => void events.push("released");
@@ -47,11 +49,15 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
         readTimeout: noTimeout,
         signal: new AbortController().signal,
         abort: () => {},
+        onBodyRead: () => {},
         release,
       };
     },
     findKey: () => ({ id: 1 }),
-    record: async () => void events.push("counted"),
+    record: async (event) => {
+      events.push("counted");
+      return event;
+    },
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",
@@ -135,6 +141,31 @@ describe("the list of models", () => {
     expect(await (await listed(200).send("GET", "/v1/models")).json()).toMatchObject({
       data: [{ id: "Family-nonthinking", created: 1_700_000_000 }],
     });
+  });
+
+  test("above 4 MiB passes as it is, and so does one of an unserved family, which is not even held", async () => {
+    const long = `{"object":"list","data":[${"{},".repeat(2_000_000)}{}]}`;
+    const chunked = () => new Response(new Blob([long]).stream(), { headers: json });
+    expect(await (await proxyWith(chunked).send("GET", "/v1/models")).text()).toBe(long);
+
+    let pulled = 0;
+    const endless = () =>
+      new Response(
+        new ReadableStream({
+          pull(controller) {
+            pulled++;
+            controller.enqueue(new Uint8Array(65_536));
+          },
+        }),
+        { headers: json },
+      );
+    const { send } = proxyWith(endless, {
+      config: { ...proxyConfig, rewrite: { ...rewriteRules({}), vendorPrefixes: [] } },
+    });
+    const response = await send("GET", "/v1/models");
+    await passTicks();
+    expect(pulled).toBeLessThan(10);
+    await response.body?.cancel();
   });
 
   test.each([

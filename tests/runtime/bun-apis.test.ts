@@ -2,7 +2,6 @@ import { expect } from "bun:test";
 import { connect } from "node:net";
 import { SQL } from "bun";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { createTempFolder } from "../support/temp-folder.ts";
 import { stillNeeded } from "./still-needed.ts";
 
 stillNeeded("Bun.sleepSync still ignores fractions of a millisecond", "src/store/sqlite/engine.ts", () => {
@@ -69,16 +68,4 @@ stillNeeded("Bun's rejects still ignores a promise's own then", "tests/support/r
   const lazy = Object.assign(Promise.resolve(), { then: rejectAtOnce });
   const check = async (): Promise<void> => expect(lazy).rejects.toThrow("rejected");
   expect(await check().catch((error: Error) => error.message)).toContain("Received promise that resolved");
-});
-
-stillNeeded("bun test still keeps a preloaded default timeout for one file only", "tests/browser", async () => {
-  using folder = createTempFolder();
-  await Bun.write(folder.file("bunfig.toml"), '[test]\npreload = ["./preload.ts"]\n');
-  await Bun.write(folder.file("preload.ts"), 'import { setDefaultTimeout } from "bun:test";\nsetDefaultTimeout(10);\n');
-  const slow = 'import { test } from "bun:test";\ntest("slow", () => Bun.sleep(100));\n';
-  for (const name of ["a", "b"]) await Bun.write(folder.file(`${name}.test.ts`), slow);
-  const child = Bun.spawn([process.execPath, "test"], { cwd: folder.path, stdout: "ignore", stderr: "pipe" });
-  const report = await new Response(child.stderr).text();
-  expect(report).toContain(" 1 pass");
-  expect(report).toContain(" 1 fail");
 });

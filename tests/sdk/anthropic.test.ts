@@ -20,59 +20,59 @@ function clientWith(headers: Record<string, string>, apiKey = gate.key): Anthrop
   return new Anthropic({ apiKey, baseURL: gate.url, maxRetries: 0, defaultHeaders: headers });
 }
 
-const question = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
+const request = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
 
 describe("the @anthropic-ai/sdk package", () => {
   test("gets a message, and its version header reaches the backend", async () => {
     backend.clear();
-    const message = await client.messages.create(question);
+    const message = await client.messages.create(request);
     expect(message.content[0]?.type).toBe("text");
     expect(message.usage.output_tokens).toBe(5);
-    const request = await backend.nextRequest();
-    expect(request.header("anthropic-version")).toMatch(/^\d{4}-\d\d-\d\d$/);
-    expect(request.header("x-api-key")).toBeUndefined();
+    const forwarded = await backend.nextRequest();
+    expect(forwarded.header("anthropic-version")).toMatch(/^\d{4}-\d\d-\d\d$/);
+    expect(forwarded.header("x-api-key")).toBeUndefined();
   });
 
   test("streams a message to its end", async () => {
-    const message = await client.messages.stream(question).finalMessage();
+    const message = await client.messages.stream(request).finalMessage();
     expect(message.stop_reason).not.toBeNull();
     expect(message.usage.output_tokens).toBe(5);
   });
 
-  test("has thinking budgets passed on as they are", async () => {
+  test("has its thinking budget forwarded unchanged", async () => {
     backend.clear();
     const thinking = { type: "enabled" as const, budget_tokens: 1024 };
-    await client.messages.create({ ...question, max_tokens: 2048, thinking });
+    await client.messages.create({ ...request, max_tokens: 2048, thinking });
     expect((await backend.nextRequest()).json()).toMatchObject({ thinking });
   });
 
-  test("counts tokens without being counted for them", async () => {
-    const before = await gate.counted();
-    const { max_tokens: _, ...counted } = question;
+  test("counts tokens, which adds a request and no tokens", async () => {
+    const before = await gate.readKey();
+    const { max_tokens: _, ...counted } = request;
     expect((await client.messages.countTokens(counted)).input_tokens).toBeGreaterThan(0);
-    const after = await gate.counted();
+    const after = await gate.readKey();
     expect(after.total_request_count).toBe(before.total_request_count + 1);
     expect(after.total_input_tokens).toBe(before.total_input_tokens);
   });
 
   test("throws its authentication error for a wrong key", async () => {
-    const error = await clientWith({}, "wrong").messages.create(question).catch(caught);
+    const error = await clientWith({}, "wrong").messages.create(request).catch(caught);
     expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
   });
 
-  test("throws its server error where the backend is down", async () => {
-    const error = await clientWith({ "x-simulate": "reset-before-head" }).messages.create(question).catch(caught);
+  test("throws its server error if the backend is down", async () => {
+    const error = await clientWith({ "x-simulate": "reset-before-head" }).messages.create(request).catch(caught);
     expect(error).toBeInstanceOf(Anthropic.InternalServerError);
   });
 
-  test.each(["die@3", "reset@4", "die-mid-frame@4"])("throws where a stream breaks: %s", async (script) => {
-    const error = await clientWith({ "x-simulate": script }).messages.stream(question).finalMessage().catch(caught);
+  test.each(["die@3", "reset@4", "die-mid-frame@4"])("throws if a stream breaks: %s", async (script) => {
+    const error = await clientWith({ "x-simulate": script }).messages.stream(request).finalMessage().catch(caught);
     expect(error).toBeInstanceOf(Error);
   });
 
   test("ends the backend's work when it aborts", async () => {
     backend.clear();
-    const stream = await clientWith({ "x-simulate": "gap=forever@3" }).messages.create({ ...question, stream: true });
+    const stream = await clientWith({ "x-simulate": "gap=forever@3" }).messages.create({ ...request, stream: true });
     for await (const _ of stream) break;
     stream.controller.abort();
     expect((await (await backend.nextRequest()).ended).how).toBe("aborted");

@@ -20,18 +20,18 @@ function clientWith(headers: Record<string, string>, apiKey = gate.key): OpenAI 
   return new OpenAI({ apiKey, baseURL: `${gate.url}/v1`, maxRetries: 0, defaultHeaders: headers });
 }
 
-const question = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
+const request = { model: "m", max_tokens: 5, messages: [{ role: "user" as const, content: "Hi" }] };
 
 describe("the openai package", () => {
   test("completes a chat", async () => {
-    const completion = await client.chat.completions.create(question);
+    const completion = await client.chat.completions.create(request);
     expect(completion.choices[0]?.message.content).toBeString();
     expect(completion.usage?.completion_tokens).toBe(5);
   });
 
-  test("streams a chat, with usage where it asks for it", async () => {
+  test("streams a chat, with usage if requested", async () => {
     const stream = await client.chat.completions.create({
-      ...question,
+      ...request,
       stream: true,
       stream_options: { include_usage: true },
     });
@@ -66,9 +66,9 @@ describe("the openai package", () => {
     expect((error as InstanceType<typeof OpenAI.AuthenticationError>).code).toBe("invalid_api_key");
   });
 
-  test("throws its server error where the backend is down", async () => {
+  test("throws its server error if the backend is down", async () => {
     const error = await clientWith({ "x-simulate": "reset-before-head" })
-      .chat.completions.create(question)
+      .chat.completions.create(request)
       .catch(caught);
     expect(error).toBeInstanceOf(OpenAI.InternalServerError);
     expect((error as InstanceType<typeof OpenAI.InternalServerError>).status).toBe(502);
@@ -82,14 +82,14 @@ describe("the openai package", () => {
       maxRetries: 3,
       defaultHeaders: { "x-simulate": "slow-head=forever" },
     });
-    const error = await patient.chat.completions.create(question).catch(caught);
+    const error = await patient.chat.completions.create(request).catch(caught);
     expect((error as InstanceType<typeof OpenAI.APIError>).status).toBe(504);
     expect(backend.requests()).toHaveLength(1);
   });
 
-  test.each(["die@2", "reset@2", "die-mid-frame@3"])("throws where a stream breaks: %s", async (script) => {
-    const stream = await clientWith({ "x-simulate": `${script}; rate=100` }).chat.completions.create({
-      ...question,
+  test.each(["die@2", "reset@2", "die-mid-frame@3"])("throws if a stream breaks: %s", async (script) => {
+    const stream = await clientWith({ "x-simulate": `gap=300ms@1; ${script}` }).chat.completions.create({
+      ...request,
       stream: true,
     });
     const read = async (): Promise<void> => {
@@ -101,7 +101,7 @@ describe("the openai package", () => {
   test("ends the backend's work when it aborts", async () => {
     backend.clear();
     const stream = await clientWith({ "x-simulate": "gap=forever@2" }).chat.completions.create({
-      ...question,
+      ...request,
       stream: true,
     });
     for await (const _ of stream) break;

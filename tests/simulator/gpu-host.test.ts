@@ -3,7 +3,7 @@ import { advanceGpuHost, type GpuHost, idleGpuHost, readGpus } from "../../src/s
 
 const secondMs = 1000;
 
-/** The host after so many seconds of one load, sampled each second. */
+/** The host after that many seconds at one load, sampled each second. */
 function run(host: GpuHost, load: number, seconds: number): GpuHost {
   let current = host;
   for (let second = 1; second <= seconds; second++)
@@ -13,18 +13,18 @@ function run(host: GpuHost, load: number, seconds: number): GpuHost {
 
 const first = (host: GpuHost) => {
   const [reading] = readGpus(host, 0);
-  if (reading === undefined) throw new Error("There is no GPU");
+  if (reading === undefined) throw new Error("The host has no GPU");
   return { utilization: reading.utilizationPct ?? -1, power: reading.powerDrawW ?? -1, celsius: reading.tempC ?? -1 };
 };
 
-test("an idle host is cool and draws little", () => {
+test("an idle host is cool and draws little power", () => {
   const { utilization, power, celsius } = first(run(idleGpuHost(8), 0, 300));
   expect(utilization).toBe(0);
   expect(power).toBeWithin(60, 100);
   expect(celsius).toBeWithin(25, 40);
 });
 
-test("utilisation and power follow the load at once, temperature lags behind", () => {
+test("utilisation and power follow the load quickly, the temperature slowly", () => {
   const soon = first(run(idleGpuHost(1), 0.9, 5));
   const late = first(run(idleGpuHost(1), 0.9, 120));
   expect(soon.utilization).toBeGreaterThan(75);
@@ -39,7 +39,7 @@ test("the same arguments give the same host", () => {
   expect(run(idleGpuHost(4), 0.5, 30)).toEqual(run(idleGpuHost(4), 0.5, 30));
 });
 
-test("readings stay within what the API takes, whatever the load", () => {
+test("readings stay within the API's limits at any load", () => {
   for (const load of [0, 0.01, 0.5, 1]) {
     let host = idleGpuHost(8);
     for (let second = 1; second <= 120; second++) {
@@ -55,7 +55,7 @@ test("readings stay within what the API takes, whatever the load", () => {
   }
 });
 
-test("the cards of a host are told apart and do not move in step", () => {
+test("the GPUs of a host have different ids and different power readings", () => {
   const readings = readGpus(run(idleGpuHost(8), 0.6, 60), 60 * secondMs);
   expect(readings.map(({ gpuId }) => gpuId)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   expect(new Set(readings.map(({ powerDrawW }) => powerDrawW)).size).toBeGreaterThan(4);

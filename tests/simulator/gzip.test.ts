@@ -5,13 +5,13 @@ import { gzipPieces } from "../../src/simulator/gzip.ts";
 
 const pieces = ["data: 한국어\n\n", Uint8Array.from([0, 255, 7]), "x".repeat(100_000)];
 
-test("compressed pieces are one gzip member that holds them all", () => {
+test("compressed pieces form one gzip member with all the data", () => {
   const compressed = [...gzipPieces<never>(pieces)];
   const plain = Buffer.concat(pieces.map((piece) => Buffer.from(piece as string)));
   expect(gunzipSync(Buffer.concat(compressed)).equals(plain)).toBe(true);
 });
 
-test("every piece can be read before the next one is there", async () => {
+test("each piece can be decompressed before the next one arrives", async () => {
   const pause = Symbol("pause");
   const gunzip = createGunzip();
   const read: string[] = [];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 const streams = 1000;
 const tokens = 100;
 const perSecond = 50;
-/** What a benchmark may lose to its backend; about 12 are usual, nearly all of it in the kernel. */
+/** The share of a benchmark that its backend may take. Usual are about 12, nearly all of it in the kernel. */
 const maxCpuMicrosPerFrame = 40;
 
 const cpuMicrosOf = (pid: number): number => {
@@ -13,7 +13,7 @@ const cpuMicrosOf = (pid: number): number => {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 };
 
-/** Reads one stream to its end. @returns how many events it had */
+/** Reads one stream to its end. @returns the number of its events */
 async function readStream(port: number): Promise<number> {
   const body = JSON.stringify({ model: "m", messages: [], stream: true, max_tokens: tokens });
   const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -36,7 +36,7 @@ async function readStream(port: number): Promise<number> {
   return promise;
 }
 
-test("a simulator of its own paces a thousand streams, loses nothing and costs little", async () => {
+test("a simulator process paces a thousand streams, loses no frame and uses little CPU", async () => {
   const file = join(import.meta.dir, "../bench/simulator.ts");
   const child = Bun.spawn([process.execPath, file, "--rate", String(perSecond)], { stdout: "pipe" });
   try {
@@ -49,7 +49,7 @@ test("a simulator of its own paces a thousand streams, loses nothing and costs l
     const elapsedMs = performance.now() - startedAt;
     const cpuPerFrame = (cpuMicrosOf(pid) - cpuBefore) / (streams * tokens);
 
-    // The role, the tokens, the finish and `[DONE]`.
+    // The role, the tokens, the finish reason and `[DONE]`.
     expect(events).toEqual(Array.from({ length: streams }, () => tokens + 3));
     expect(elapsedMs).toBeGreaterThan((tokens * 1000) / perSecond - 50);
     expect(cpuPerFrame).toBeLessThan(maxCpuMicrosPerFrame);

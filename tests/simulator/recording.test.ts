@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { rejectionOf } from "../support/rejection.ts";
 
-test("requests are given out once each, in order, also to who waits for them", async () => {
+test("nextRequest returns each request once, in order, also to callers that wait", async () => {
   using simulator = startSimulator();
   const waiting = [simulator.nextRequest(), simulator.nextRequest()];
   for (const name of ["one", "two", "three"]) await fetch(`${simulator.url}/v1/${name}`);
@@ -10,13 +10,13 @@ test("requests are given out once each, in order, also to who waits for them", a
   expect(paths).toEqual(["/v1/one", "/v1/two", "/v1/three"]);
 });
 
-test("waiting for what does not come ends with a sentence", async () => {
+test("waiting past the deadline rejects with a message", async () => {
   using simulator = startSimulator();
   expect(String(await rejectionOf(simulator.nextRequest(20)))).toContain("saw no request within 20 ms");
   expect(String(await rejectionOf(simulator.waitFor(() => false, 20)))).toContain("within 20 ms");
 });
 
-test("an event that happened already is found", async () => {
+test("waitFor finds a past event", async () => {
   using simulator = startSimulator();
   await fetch(`${simulator.url}/v1/models`);
   const finished = await simulator.waitFor(({ type }) => type === "finished");
@@ -27,7 +27,7 @@ test("an event that happened already is found", async () => {
   expect(await rejectionOf(simulator.waitFor(({ type }) => type === "connected", 20))).toBeInstanceOf(Error);
 });
 
-test("only so many requests are kept, and none where that is asked for", async () => {
+test("recordRequests limits how many requests are kept, down to none", async () => {
   using few = startSimulator({ recordRequests: 2 });
   for (const name of ["one", "two", "three"]) await fetch(`${few.url}/v1/${name}`);
   expect(few.requests().map(({ path }) => path)).toEqual(["/v1/two", "/v1/three"]);

@@ -29,7 +29,7 @@ const messages = {
 } as const;
 
 for (const [name, [message, body]] of Object.entries(messages)) {
-  test(`a request ${name} is read the same wherever it is cut`, () => {
+  test(`a request ${name} is parsed the same wherever it is cut`, () => {
     for (let cut = 1; cut < message.length; cut++) {
       const read = parse([message.slice(0, cut), message.slice(cut)]);
       expect(read).toMatchObject({ body, ends: 1, rest: "" });
@@ -38,13 +38,13 @@ for (const [name, [message, body]] of Object.entries(messages)) {
   });
 }
 
-test("the bytes behind a request are handed back for the next one", () => {
+test("the bytes after a request are returned for the next one", () => {
   const { body, rest } = parse(["POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nokGET /next"]);
   expect(body).toBe("ok");
   expect(rest).toBe("GET /next");
 });
 
-test("target and headers keep spelling and order", () => {
+test("target and headers keep their spelling and order", () => {
   const { heads } = parse(["GET //a%2f..;b?c=%41#d HTTP/1.1\r\nX-b: 1 \r\nx-B:2\r\nEmpty:\r\n\r\n"]);
   expect(heads[0]).toEqual({
     method: "GET",

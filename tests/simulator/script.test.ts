@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { parseScript, type Script, ScriptError } from "../../src/simulator/script.ts";
 
-const understood: Record<string, Script> = {
+const validScripts: Record<string, Script> = {
   "": {},
   " ; ;": {},
   "slow-head=500ms": { slowHeadMs: 500 },
@@ -30,8 +30,8 @@ const understood: Record<string, Script> = {
   "rate=50;tokens=7": { framesPerSecond: 50, tokens: 7 },
 };
 
-for (const [text, script] of Object.entries(understood)) {
-  test(`${JSON.stringify(text)} is understood`, () => {
+for (const [text, script] of Object.entries(validScripts)) {
+  test(`${JSON.stringify(text)} is parsed`, () => {
     expect(parseScript(text)).toEqual(script);
   });
 }
@@ -47,7 +47,7 @@ for (const text of [
   "constructor",
   "die@x",
 ]) {
-  test(`${JSON.stringify(text)} is refused with a sentence`, () => {
+  test(`${JSON.stringify(text)} is a ScriptError`, () => {
     expect(() => parseScript(text)).toThrow(ScriptError);
   });
 }

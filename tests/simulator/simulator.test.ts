@@ -17,7 +17,7 @@ async function post(path: string, body: string, script = "") {
   return client;
 }
 
-test("a client that leaves a stream is seen at once, and the answer counts as aborted", async () => {
+test("a client that leaves a stream is noticed immediately, and the request counts as aborted", async () => {
   const client = await post("/v1/chat/completions", chat({ stream: true }), "gap=forever@2");
   await client.nextEvent();
   const request = await simulator.nextRequest();
@@ -30,7 +30,7 @@ test("a client that leaves a stream is seen at once, and the answer counts as ab
   expect(simulator.stats()).toMatchObject({ open: 0, aborted: 1, finished: 0, broken: 0 });
 });
 
-test("requests are recorded as they stood on the wire", async () => {
+test("requests are recorded exactly as sent", async () => {
   const client = await connectRaw(simulator.url);
   client.send(
     "PUT /v1/a%2Fb//c?x=%20 HTTP/1.1\r\nHost: somewhere\r\nX-One: 1\r\nx-one: 2\r\nTransfer-Encoding: chunked\r\n\r\n",

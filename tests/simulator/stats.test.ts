@@ -1,22 +1,22 @@
 import { expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
-async function ask(simulator: Simulator, fields: object, script = "", path = "/v1/chat/completions"): Promise<void> {
+async function post(simulator: Simulator, fields: object, script = "", path = "/v1/chat/completions"): Promise<void> {
   const body = { model: "a", max_tokens: 5, messages: [{ role: "user", content: "12345678" }], ...fields };
   const headers = { "content-type": "application/json", "x-simulate": script };
-  const answer = await fetch(simulator.url + path, { method: "POST", headers, body: JSON.stringify(body) });
-  await answer.text();
+  const response = await fetch(simulator.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  await response.text();
 }
 
-test("sums are those of the answers, told or not, by model and by user", async () => {
+test("usage is summed over all responses, and reported usage also by model and by user", async () => {
   using simulator = startSimulator();
-  await ask(simulator, { user: "ann" });
-  await ask(simulator, { user: "ann", stream: true, stream_options: { include_usage: true } });
-  await ask(simulator, { model: "b", metadata: { user_id: "bob" }, stream: true }, "", "/v1/messages");
-  // Counted, but the client does not get to know.
-  await ask(simulator, { stream: true });
-  await ask(simulator, {}, "no-usage");
+  await post(simulator, { user: "ann" });
+  await post(simulator, { user: "ann", stream: true, stream_options: { include_usage: true } });
+  await post(simulator, { model: "b", metadata: { user_id: "bob" }, stream: true }, "", "/v1/messages");
+  // Counted, but not reported to the client.
+  await post(simulator, { stream: true });
+  await post(simulator, {}, "no-usage");
   expect(simulator.stats()).toEqual({
     open: 0,
     finished: 5,
@@ -35,32 +35,32 @@ test("sums are those of the answers, told or not, by model and by user", async (
   });
 });
 
-test("refused and broken answers add nothing to the sums", async () => {
+test("failed and broken responses add nothing to the sums", async () => {
   using simulator = startSimulator();
-  await ask(simulator, {}, "status=500");
-  await ask(simulator, { stream: true, stream_options: { include_usage: true } }, "die@3").catch(() => {});
-  await until(() => simulator.stats().open === 0);
+  await post(simulator, {}, "status=500");
+  await post(simulator, { stream: true, stream_options: { include_usage: true } }, "die@3").catch(() => {});
+  await pollUntil(() => simulator.stats().open === 0);
   expect(simulator.stats()).toMatchObject({ finished: 1, broken: 1, counted: { requests: 0, outputTokens: 0 } });
 });
 
-test("a hundred streams at once are all counted, those that are left too", async () => {
+test("a hundred concurrent streams are all counted, including those that their clients leave", async () => {
   using simulator = startSimulator({ framesPerSecond: 200 });
   const leaving = new AbortController();
   const fields = { stream: true, stream_options: { include_usage: true } };
-  const staying = Array.from({ length: 60 }, () => ask(simulator, fields));
+  const staying = Array.from({ length: 60 }, () => post(simulator, fields));
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ model: "a", messages: [], max_tokens: 1000, stream: true });
   const left = Array.from({ length: 40 }, async () => {
     const url = `${simulator.url}/v1/chat/completions`;
-    const answer = await fetch(url, { method: "POST", headers, body, signal: leaving.signal });
-    await answer.text();
+    const response = await fetch(url, { method: "POST", headers, body, signal: leaving.signal });
+    await response.text();
   });
   const settled = Promise.allSettled(left);
   await Promise.all(staying);
-  await until(() => simulator.stats().open === 40);
+  await pollUntil(() => simulator.stats().open === 40);
   leaving.abort();
   await settled;
-  await until(() => simulator.stats().open === 0);
+  await pollUntil(() => simulator.stats().open === 0);
   expect(simulator.stats()).toMatchObject({
     finished: 60,
     aborted: 40,

@@ -1,13 +1,13 @@
 import type { AdminClient } from "../support/admin-client.ts";
 
-/** What was used: by clients that saw the end of an answer, by the simulator, or as the program counted it. */
+/** Usage as seen by clients, by the simulator or by the program's counters. */
 export interface Sum {
   requests: number;
   inputTokens: number;
   outputTokens: number;
 }
 
-/** By the name of a key. */
+/** By key name. */
 export type Tally = Map<string, Sum>;
 
 export function add(tally: Tally, name: string, sum: Sum): void {
@@ -26,7 +26,7 @@ interface Row {
   output_tokens: number;
 }
 
-/** What the program counted, as the console would read it: from the keys, the days and the minutes. */
+/** The program's counters as the console reads them: by key, by day and by minute. */
 export async function readCounters(admin: AdminClient): Promise<Record<"keys" | "days" | "minutes", Tally>> {
   const keys: Tally = new Map();
   for (const key of await admin.listKeys()) {
@@ -53,7 +53,7 @@ function tallyOf(rows: Row[]): Tally {
   return tally;
 }
 
-/** One line for each name that two tallies do not agree on; names that used nothing are as good as absent. */
+/** One line for each name that differs between two tallies. A name without usage counts as absent. */
 export function differences(left: Tally, right: Tally): string[] {
   const names = new Set([...left.keys(), ...right.keys()]);
   return [...names].flatMap((name) => {

@@ -6,15 +6,15 @@ export interface Traffic {
   url: string;
   keys: readonly { name: string; key: string }[];
   random: Random;
-  /** What clients saw the end of, or left in the middle of, and so what has to be counted. */
+  /** Usage of the responses that clients read to the end or left midway: what the program must count. */
   seen: Tally;
-  /** What the simulator tells its sums by: the same, less what clients left. */
+  /** The same without the responses that clients left: what the simulator reports. */
   finished: Tally;
-  /** How often each kind of request was made. */
+  /** Number of requests of each kind. */
   kinds: Map<string, number>;
 }
 
-interface Ask {
+interface PlannedRequest {
   name: string;
   key: string;
   usage: Sum;
@@ -24,8 +24,8 @@ interface Ask {
 
 const messages = [{ role: "user", content: "Soak me" }];
 
-/** Every endpoint whose answer tells its usage, streamed and not. */
-const questions: readonly { path: string; body: object }[] = [
+/** Each endpoint that reports usage, streamed and whole. */
+const endpoints: readonly { path: string; body: object }[] = [
   { path: "/v1/chat/completions", body: { messages } },
   { path: "/v1/chat/completions", body: { messages, stream: true } },
   { path: "/v1/completions", body: { prompt: "Soak me" } },
@@ -36,8 +36,8 @@ const questions: readonly { path: string; body: object }[] = [
   { path: "/v1/responses", body: { input: "Soak me", stream: true } },
 ];
 
-/** The answer is whole after these. */
-const detours = [
+/** The response is complete with these. */
+const harmlessScripts = [
   "",
   "",
   "",
@@ -54,8 +54,8 @@ const detours = [
   "huge-frame=1MB",
 ];
 
-/** There is none after these. */
-const refusals = [
+/** There is no successful response with these. */
+const failingScripts = [
   "reset-before-head",
   "close-before-head",
   "garbage",
@@ -65,103 +65,110 @@ const refusals = [
   "status=999",
 ];
 
-/** A stream is broken after these. */
-const breaks = ["die@2", "reset@2", "die-mid-frame@3", "reset-mid-frame@3"];
+/** A stream breaks with these. */
+const breakingScripts = ["die@2", "reset@2", "die-mid-frame@3", "reset-mid-frame@3"];
 
 type Kind = (traffic: Traffic) => Promise<void>;
 
 const kinds: Readonly<Record<string, Kind>> = {
   whole,
-  refused,
+  failing,
   broken,
   left,
   "left early": leftEarly,
-  slow,
+  "slow reader": slowReader,
   download,
   upload,
-  stranger,
+  "unknown key": unknownKey,
 };
 
-/** Whole answers are as frequent as three of the others together. */
-const drawn = [...Object.keys(kinds), "whole", "whole"];
+/** "whole" is three times as frequent as each other kind. */
+const weightedKinds = [...Object.keys(kinds), "whole", "whole"];
 
-/** Makes requests of all kinds, one after the other, until told to stop. */
-export async function talk(traffic: Traffic, isOver: () => boolean): Promise<void> {
+/** Sends requests of random kinds in sequence until `isOver`. */
+export async function sendRequests(traffic: Traffic, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    const kind = traffic.random.pick(drawn);
+    const kind = traffic.random.pick(weightedKinds);
     traffic.kinds.set(kind, (traffic.kinds.get(kind) ?? 0) + 1);
     await kinds[kind]?.(traffic).catch((error: unknown) => {
-      throw new Error(`A request of the kind "${kind}" went wrong`, { cause: error });
+      throw new Error(`A request of kind "${kind}" failed`, { cause: error });
     });
   }
 }
 
-function askAtRandom({ keys, random }: Traffic, wants: (body: object) => boolean = () => true): Ask {
+function planRequest({ keys, random }: Traffic, matches: (body: object) => boolean = () => true): PlannedRequest {
   const { name, key } = random.pick(keys);
-  const { path, body } = random.pick(questions.filter((question) => wants(question.body)));
+  const { path, body } = random.pick(endpoints.filter((endpoint) => matches(endpoint.body)));
   const usage = { requests: 1, inputTokens: random.below(5000), outputTokens: 1 + random.below(900) };
-  // The simulator sums by whom requests name.
+  // The simulator sums usage by the user that a request names.
   const user = path === "/v1/messages" ? { metadata: { user_id: name } } : { user: name };
   return { name, key, usage, path, body: { model: "m", max_tokens: 1 + random.below(20), ...user, ...body } };
 }
 
 const isStreamed = (body: object): boolean => "stream" in body;
 
-function headersOf({ key, usage }: Ask, script: string): Record<string, string> {
-  const told = `usage=${usage.inputTokens},${usage.outputTokens}`;
-  return { "x-api-key": key, "content-type": "application/json", "x-simulate": `${told}; ${script}` };
+function headersOf({ key, usage }: PlannedRequest, script: string): Record<string, string> {
+  const reportedUsage = `usage=${usage.inputTokens},${usage.outputTokens}`;
+  return { "x-api-key": key, "content-type": "application/json", "x-simulate": `${reportedUsage}; ${script}` };
 }
 
-const send = ({ url }: Traffic, ask: Ask, script: string): Promise<Response> =>
-  fetch(url + ask.path, { method: "POST", headers: headersOf(ask, script), body: JSON.stringify(ask.body) });
+const send = ({ url }: Traffic, request: PlannedRequest, script: string): Promise<Response> =>
+  fetch(url + request.path, {
+    method: "POST",
+    headers: headersOf(request, script),
+    body: JSON.stringify(request.body),
+  });
 
 async function whole(traffic: Traffic): Promise<void> {
-  const ask = askAtRandom(traffic);
-  const script = traffic.random.pick(detours);
-  const response = await send(traffic, ask, script);
+  const request = planRequest(traffic);
+  const script = traffic.random.pick(harmlessScripts);
+  const response = await send(traffic, request, script);
   const text = await response.text();
-  if (response.status !== 200) throw new Error(`${ask.path} with ${script}: ${response.status} ${text.slice(0, 300)}`);
-  count(traffic, ask);
+  if (response.status !== 200)
+    throw new Error(`${request.path} with ${script}: ${response.status} ${text.slice(0, 300)}`);
+  count(traffic, request);
 }
 
-function count({ seen, finished }: Traffic, { name, usage }: Ask): void {
+function count({ seen, finished }: Traffic, { name, usage }: PlannedRequest): void {
   add(seen, name, usage);
   add(finished, name, usage);
 }
 
-async function refused(traffic: Traffic): Promise<void> {
-  const script = traffic.random.pick(refusals);
-  const response = await send(traffic, askAtRandom(traffic), script);
+async function failing(traffic: Traffic): Promise<void> {
+  const script = traffic.random.pick(failingScripts);
+  const response = await send(traffic, planRequest(traffic), script);
   await response.text();
-  if (response.ok) throw new Error(`${script} was answered with ${response.status}`);
+  if (response.ok) throw new Error(`${script} got a ${response.status}`);
 }
 
 async function broken(traffic: Traffic): Promise<void> {
-  const script = traffic.random.pick(breaks);
-  const response = await send(traffic, askAtRandom(traffic, isStreamed), script);
-  const looksWhole = await response.text().then(
+  const script = traffic.random.pick(breakingScripts);
+  const response = await send(traffic, planRequest(traffic, isStreamed), script);
+  const isComplete = await response.text().then(
     () => true,
     () => false,
   );
-  if (looksWhole) throw new Error(`${script} looks like a whole answer`);
+  // If the break arrives with the first bytes, the response is a 502.
+  if (isComplete && response.ok) throw new Error(`${script} got a complete response`);
 }
 
-/** Leaves once the usage of the input was told: it counts. */
+/** Leaves after the input usage was reported, which must be counted. */
 async function left(traffic: Traffic): Promise<void> {
-  const streamed = askAtRandom(traffic, isStreamed);
-  const ask = { ...streamed, path: "/v1/messages", body: { model: "m", max_tokens: 9, stream: true, messages } };
+  const streamed = planRequest(traffic, isStreamed);
+  const request = { ...streamed, path: "/v1/messages", body: { model: "m", max_tokens: 9, stream: true, messages } };
   const client = await connectRaw(traffic.url);
-  client.request("POST", ask.path, headersOf(ask, "gap=forever@5"), JSON.stringify(ask.body));
-  await client.bodyHolding("content_block_delta");
+  client.request("POST", request.path, headersOf(request, "gap=forever@5"), JSON.stringify(request.body));
+  await client.bodyContaining("content_block_delta");
   leave(traffic, client);
-  add(traffic.seen, ask.name, { ...ask.usage, outputTokens: 0 });
+  add(traffic.seen, request.name, { ...request.usage, outputTokens: 0 });
 }
 
-/** Leaves before there is an answer: nothing counts. */
+/** Leaves before the response begins: nothing is counted. */
 async function leftEarly(traffic: Traffic): Promise<void> {
-  const ask = askAtRandom(traffic);
+  const request = planRequest(traffic);
   const client = await connectRaw(traffic.url);
-  client.request("POST", ask.path, headersOf(ask, "slow-head=forever"), JSON.stringify(ask.body));
+  client.request("POST", request.path, headersOf(request, "slow-head=forever"), JSON.stringify(request.body));
+  // Plays a client that leaves at a random time.
   await Bun.sleep(traffic.random.below(50));
   leave(traffic, client);
 }
@@ -170,18 +177,18 @@ function leave({ random }: Traffic, client: { reset(): void; close(): void; half
   random.pick([() => client.reset(), () => client.close(), () => client.halfClose()])();
 }
 
-/** Reads, rests, and reads on. */
-async function slow(traffic: Traffic): Promise<void> {
-  const ask = askAtRandom(traffic, isStreamed);
+/** Stalls once while it reads. */
+async function slowReader(traffic: Traffic): Promise<void> {
+  const request = planRequest(traffic, isStreamed);
   const client = await connectRaw(traffic.url);
-  client.request("POST", ask.path, headersOf(ask, "tokens=3000"), JSON.stringify(ask.body));
+  client.request("POST", request.path, headersOf(request, "tokens=3000"), JSON.stringify(request.body));
   await client.nextEvent();
   client.pause();
   await Bun.sleep(300);
   client.resume();
-  if ((await client.ended()) !== "complete") throw new Error("A slow reader's answer broke");
+  if ((await client.ended()) !== "complete") throw new Error("A slow reader's response broke");
   client.close();
-  count(traffic, ask);
+  count(traffic, request);
 }
 
 const megabyte = 1024 * 1024;
@@ -202,14 +209,14 @@ async function upload(traffic: Traffic): Promise<void> {
   const body = new Uint8Array(megabyte);
   const response = await fetch(`${traffic.url}/v1/files`, { method: "PUT", headers, body });
   await response.arrayBuffer();
-  if (!response.ok) throw new Error(`An upload was answered with ${response.status}`);
+  if (!response.ok) throw new Error(`An upload got a ${response.status}`);
   add(traffic.seen, name, { requests: 1, inputTokens: 0, outputTokens: 0 });
 }
 
-async function stranger(traffic: Traffic): Promise<void> {
+async function unknownKey(traffic: Traffic): Promise<void> {
   const response = await fetch(`${traffic.url}/v1/models`, {
     headers: { "x-api-key": `wrong${traffic.random.below(99)}` },
   });
   await response.text();
-  if (response.status !== 401) throw new Error(`A stranger was answered with ${response.status}`);
+  if (response.status !== 401) throw new Error(`An unknown key got a ${response.status}`);
 }

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/store/store.ts";
+import type { GpuReading } from "../../src/domain.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../src/time/seoul.ts";
-import { createKeys, type TestEngine, onEachEngine, readReport } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, type TestEngine, readReport } from "./test-store.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();
 const dayMs = 86_400_000;

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { createKeys, readReport, usageIncrement, type DailyRow, onEachEngine } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { createKeys, readReport, usageIncrement, type DailyRow } from "./test-store.ts";
 
 onEachEngine(({ openTestStore }) => {
   test("a key is found until it is switched off, and again after it is switched on", async () => {

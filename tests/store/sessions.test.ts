@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { onEachEngine } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
 
 const session = { csrfToken: "token", username: "admin", expiresAt: 10_000 };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { onEachEngine } from "./test-store.ts";
+import { onEachEngine } from "./each-engine.ts";
 
 onEachEngine(({ openTestStore }) => {
   test("a setting has the value that was set last", async () => {

@@ -1,4 +1,3 @@
-import { describe } from "bun:test";
 import type { WallClock } from "../../src/time/clock.ts";
 import { createLog } from "../../src/log/log.ts";
 import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
@@ -7,9 +6,7 @@ import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import type { Store, UsageIncrement } from "../../src/store/store.ts";
-import { whyNoPostgres } from "../support/postgres.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { openPostgresTestEngine, openPostgresTestStore } from "./postgres/postgres-test-store.ts";
 
 export interface LogEntry {
   level: string;
@@ -76,19 +73,6 @@ export async function openTestEngine(clock: WallClock = Date.now): Promise<TestE
       folder.remove();
     },
   };
-}
-
-interface TestStores {
-  openTestStore(clock?: WallClock): Promise<TestStore>;
-  openTestEngine(clock?: WallClock): Promise<TestEngine>;
-}
-
-/** Runs the same tests on SQLite and on PostgreSQL. */
-export function onEachEngine(tests: (stores: TestStores) => void): void {
-  describe("on SQLite", () => tests({ openTestStore, openTestEngine }));
-  describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () =>
-    tests({ openTestStore: openPostgresTestStore, openTestEngine: openPostgresTestEngine }),
-  );
 }
 
 export async function createKeys(store: Pick<Store, "keys">, names: readonly string[]): Promise<number[]> {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { readConfig } from "../../src/config.ts";
+import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { commandLine } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -29,8 +29,9 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   let own: () => number[];
   let ending: AbortController;
   let ended: Promise<number>;
+  let expectedStatus = 0;
 
-  const supervise = async (): Promise<void> => {
+  const supervise = async (environment: Environment = {}, maxMissed = 60): Promise<void> => {
     const env = {
       PORT: String(port),
       DATA_DIR: folder.path,
@@ -38,6 +39,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       LOG_LEVEL: "error",
       // Without it the child replaces itself with execve and loses the channel to its parent.
       BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+      ...environment,
     };
     ended = superviseProcesses({
       config: readConfig(env, false),
@@ -46,20 +48,21 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       env,
       log: createLog({ level: "info", format: "json", clock: Date.now, write: (line) => lines.push(JSON.parse(line)) }),
       signal: ending.signal,
-      heartbeatLimits: { intervalMs: 50, maxMissed: 60 },
+      heartbeatLimits: { intervalMs: 50, maxMissed },
     });
-    await until(() => listenersOn(port) === count);
+    await pollUntil(() => listenersOn(port) === count);
   };
 
   beforeEach(() => {
     folder = createTempFolder();
     [lines, port, ending] = [[], findFreePort(), new AbortController()];
+    expectedStatus = 0;
     const before = new Set(children());
     own = () => children().filter((pid) => !before.has(pid));
   });
   afterEach(async () => {
     ending.abort();
-    expect(await ended).toBe(0);
+    expect(await ended).toBe(expectedStatus);
     folder.remove();
   });
 
@@ -67,8 +70,8 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     await supervise();
     const [unresponsive = 0, healthy] = own();
     process.kill(unresponsive, "SIGSTOP");
-    await until(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
-    await until(() => own().length === count && listenersOn(port) === count);
+    await pollUntil(() => lines.some(({ message }) => message === "Worker process exited; starting a replacement"));
+    await pollUntil(() => own().length === count && listenersOn(port) === count);
     expect(lines.filter(({ level }) => level === "error")).toMatchObject([
       { message: "Worker process unresponsive; killing it", child: unresponsive },
     ]);
@@ -88,5 +91,36 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     }
     expect(own()).toEqual(before);
     expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
+  });
+
+  test("ends in time though one process is stopped and does not hear of it", async () => {
+    // Never unresponsive: only the end of the grace may kill it.
+    await supervise({ SHUTDOWN_GRACE: "0.2" }, 1_000_000);
+    const [stopped = 0, healthy = 0] = own();
+    process.kill(stopped, "SIGSTOP");
+    const started = performance.now();
+    ending.abort();
+    await pollUntil(() => !own().includes(healthy));
+    expect(own()).toContain(stopped);
+    // It may have held counts that were not written.
+    expectedStatus = 1;
+    expect(await ended).toBe(1);
+    expect(performance.now() - started).toBeGreaterThan(15_000);
+    expect(own()).toEqual([]);
+  });
+
+  test("gives all processes one admin port if the kernel chooses it", async () => {
+    await supervise({ ADMIN_PORT: "0" });
+    const listening = await pollUntil(() => lines.find(({ message }) => message === "Listening"));
+    const adminPort = Number(new URL(String(listening["console"])).port);
+    expect(adminPort).not.toBe(port);
+    await pollUntil(() => listenersOn(adminPort) === count);
+    const statuses = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const headers = { connection: "close" };
+        return (await fetch(`http://127.0.0.1:${adminPort}/healthz`, { headers })).status;
+      }),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200]));
   });
 });

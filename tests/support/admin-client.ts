@@ -1,11 +1,11 @@
-/** A console session, as a browser would hold it. */
+/** A console session, as a browser has it. */
 export interface AdminClient {
   csrfToken: string;
-  /** `session=…`, as the Cookie header has it. */
+  /** `session=…`, for the Cookie header. */
   cookie: string;
-  /** Any request of the session; a body is sent as JSON, and writes carry the CSRF token. */
+  /** Sends a request with the session's cookie, a body as JSON, and with the CSRF token if it is a write. */
   request(method: string, path: string, body?: unknown): Promise<Response>;
-  /** Like `request`, for an answer that must be 2xx. @throws Error with what it was instead */
+  /** Like `request`, but returns the JSON body. @throws Error with status and body if the status is not 2xx */
   expectOk<T>(method: string, path: string, body?: unknown): Promise<T>;
   createKey(name: string, key?: string): Promise<ListedKey>;
   listKeys(): Promise<ListedKey[]>;
@@ -13,10 +13,10 @@ export interface AdminClient {
   deleteKey(id: number): Promise<void>;
 }
 
-/** A key as the admin API sends it. */
+/** A key as the admin API lists it. */
 export interface ListedKey {
   id: number;
-  /** In full right after it was created, masked ever after. */
+  /** In full in the response to its creation, masked later. */
   key: string;
   name: string;
   is_active: boolean;
@@ -27,17 +27,17 @@ export interface ListedKey {
   total_output_tokens: number;
 }
 
-/** @throws Error where the login is refused */
+/** @throws Error if the login is refused */
 export async function logIn(adminUrl: string, username: string, password: string): Promise<AdminClient> {
-  const answer = await fetch(`${adminUrl}/api/login`, {
+  const login = await fetch(`${adminUrl}/api/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ username, password }),
   });
-  if (!answer.ok) throw new Error(`Login: ${answer.status} ${await answer.text()}`);
-  const { csrf_token: csrfToken } = (await answer.json()) as { csrf_token: string };
-  // By hand: the cookie is for HTTPS alone, and tests speak plain HTTP on loopback.
-  const setCookie = answer.headers.getSetCookie().find((line) => line.startsWith("session="));
+  if (!login.ok) throw new Error(`Login: ${login.status} ${await login.text()}`);
+  const { csrf_token: csrfToken } = (await login.json()) as { csrf_token: string };
+  // By hand, because the cookie is restricted to HTTPS and tests use plain HTTP on loopback.
+  const setCookie = login.headers.getSetCookie().find((line) => line.startsWith("session="));
   const cookie = setCookie?.split(";", 1)[0] ?? "";
 
   const request = (method: string, path: string, body?: unknown): Promise<Response> => {

@@ -1,20 +1,20 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder, type TempFolder } from "./temp-folder.ts";
-import { until } from "./until.ts";
+import { pollUntil } from "./poll-until.ts";
 
-/** A web server in front of one Tollgate or several, on loopback and without TLS. */
+/** A web server in front of one or more Tollgate instances, on loopback without TLS. */
 export interface Balancer extends AsyncDisposable {
   url: string;
 }
 
 export interface BalancerProgram {
   name: string;
-  /** Why it is not there; undefined where it is. */
-  whyNot: string | undefined;
-  /** Empty where it is not there. */
+  /** Why the program cannot be used; undefined if it is installed. */
+  whyMissing: string | undefined;
+  /** Empty if it is not installed. */
   version: string;
-  /** @param block of the README, with its own name and port; what it leads to must answer */
+  /** @param block configuration from the README; its `/healthz` must work through the balancer */
   start(block: string): Promise<Balancer>;
 }
 
@@ -23,7 +23,7 @@ const caddyFile = process.env["CADDY"] || Bun.which("caddy") || undefined;
 
 export const nginx: BalancerProgram = {
   name: "nginx",
-  whyNot: nginxFile === undefined ? "nginx is not installed: its tests are skipped" : undefined,
+  whyMissing: nginxFile === undefined ? "nginx is not installed: its tests are skipped" : undefined,
   version: nginxFile === undefined ? "" : versionOf([nginxFile, "-v"]),
   start: (block) =>
     startBalancer(async (folder, port) => {
@@ -46,7 +46,8 @@ events {} http { access_log off; ${temporary} ${server} }`,
 
 export const caddy: BalancerProgram = {
   name: "Caddy",
-  whyNot: caddyFile === undefined ? "Caddy is not installed, and CADDY names none: its tests are skipped" : undefined,
+  whyMissing:
+    caddyFile === undefined ? "Caddy is not installed and CADDY is not set: its tests are skipped" : undefined,
   version: caddyFile === undefined ? "" : versionOf([caddyFile, "version"]),
   start: (block) =>
     startBalancer(async (folder, port) => {
@@ -56,7 +57,7 @@ export const caddy: BalancerProgram = {
     }),
 };
 
-for (const { whyNot } of [nginx, caddy]) if (whyNot !== undefined) process.stderr.write(`${whyNot}\n`);
+for (const { whyMissing } of [nginx, caddy]) if (whyMissing !== undefined) process.stderr.write(`${whyMissing}\n`);
 
 function versionOf(command: string[]): string {
   const { stdout, stderr } = Bun.spawnSync(command);
@@ -75,7 +76,7 @@ async function startBalancer(prepare: (folder: TempFolder, port: number) => Prom
   const kill = (): void => child.kill("SIGKILL");
   process.on("exit", kill);
   const url = `http://127.0.0.1:${port}`;
-  await until(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+  await pollUntil(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
   if (child.exitCode !== null) throw new Error(await Bun.file(folder.file("stderr.log")).text());
   return {
     url,

@@ -1,10 +1,18 @@
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { dlopen, ptr } from "bun:ffi";
 
 export interface Blackhole extends Disposable {
-  /** An origin at which connects are neither accepted nor refused. */
+  /** An origin that neither accepts nor refuses connections. */
   url: string;
   port: number;
+}
+
+export interface BusyBackend extends Blackhole {
+  /** Whether the one place in the queue is taken. */
+  isTaken(): boolean;
+  /** Accepts the connection in the queue, reads its request and responds with 200. Linux then has room for another one. */
+  respond(): void;
 }
 
 const afInet = 2;
@@ -12,40 +20,85 @@ const sockStream = 1;
 const sockCloexec = 0o2_000_000;
 const addressBytes = 16;
 
+/** Room for a request without a body. */
+const requestBytes = 16_384;
+
+/** 0: a free one. */
+const anyPort = { host: "127.0.0.1", port: 0 };
+
+/** A port at which the queue of connections is full. */
+export async function startBlackhole(at = anyPort): Promise<Blackhole> {
+  const backend = startBusyBackend(at);
+  const filler = connect(backend.port, at.host);
+  await new Promise((resolve) => filler.once("connect", resolve));
+  return {
+    url: backend.url,
+    port: backend.port,
+    [Symbol.dispose]() {
+      filler.destroy();
+      backend[Symbol.dispose]();
+    },
+  };
+}
+
 /**
- * A listening socket whose queue has room for one connection, which is taken: Linux then drops every further SYN.
- * Through libc, since neither Bun nor its node:net passes a backlog on (1.4.5).
+ * A listening socket whose queue has room for one connection. Nothing accepts it, and Linux drops every further SYN.
+ * Through libc, because neither Bun nor its node:net passes a backlog on (1.4.5).
  * Remove the calls of libc when `backlog` of node:net reaches the kernel.
  */
-export async function startBlackhole(): Promise<Blackhole> {
-  const libc = dlopen("libc.so.6", {
-    socket: { args: ["i32", "i32", "i32"], returns: "i32" },
-    bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
-    listen: { args: ["i32", "i32"], returns: "i32" },
-    getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    close: { args: ["i32"], returns: "i32" },
-  });
-  const { socket, bind, listen, getsockname, close } = libc.symbols;
+export function startBusyBackend(at = anyPort): BusyBackend {
+  const libc = openLibc();
+  const { socket, bind, listen, getsockname, accept, recv, send, close } = libc.symbols;
   const address = Buffer.alloc(addressBytes);
   address.writeUInt16LE(afInet);
-  address.set([127, 0, 0, 1], 4);
+  address.writeUInt16BE(at.port, 2);
+  address.set(at.host.split(".").map(Number), 4);
   const length = Buffer.alloc(4);
   length.writeUInt32LE(addressBytes);
   const descriptor = socket(afInet, sockStream | sockCloexec, 0);
   const failures = bind(descriptor, ptr(address), addressBytes) + listen(descriptor, 0);
   if (descriptor < 0 || failures + getsockname(descriptor, ptr(address), ptr(length)) !== 0) {
-    throw new Error("No blackhole: the socket could not be opened");
+    throw new Error("The blackhole's socket could not be opened");
   }
   const port = address.readUInt16BE(2);
-  const filler = connect(port, "127.0.0.1");
-  await new Promise((resolve) => filler.once("connect", resolve));
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${at.host}:${port}`,
     port,
+    isTaken: () => queueLength(port) > 0,
+    respond() {
+      const connection = accept(descriptor, null, null);
+      recv(connection, ptr(Buffer.alloc(requestBytes)), requestBytes, 0);
+      const response = Buffer.from("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+      send(connection, ptr(response), response.length, 0);
+      close(connection);
+    },
     [Symbol.dispose]() {
-      filler.destroy();
       close(descriptor);
       libc.close();
     },
   };
+}
+
+/** proc_net_tcp(5): of a listening socket, state 0A, the second number of `tx_queue:rx_queue` is the length of its queue. */
+function queueLength(port: number): number {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const sockets = readFileSync("/proc/self/net/tcp", "utf8")
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/));
+  const queues = sockets.find(([, address = "", , state]) => address.endsWith(local) && state === "0A")?.[4] ?? "";
+  return Number.parseInt(queues.split(":")[1] ?? "0", 16);
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the types of the symbols are inferred
+function openLibc() {
+  return dlopen("libc.so.6", {
+    socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+    bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+    listen: { args: ["i32", "i32"], returns: "i32" },
+    getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+    accept: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+    recv: { args: ["i32", "ptr", "u64", "i32"], returns: "i64" },
+    send: { args: ["i32", "ptr", "u64", "i32"], returns: "i64" },
+    close: { args: ["i32"], returns: "i32" },
+  });
 }

@@ -1,12 +1,12 @@
 /**
- * The data of an event stream's events, as the WHATWG text has it (HTML, section 9.2.6), on the whole text at once, slow
- * and plain. Other than there, an event that the stream's end cuts off is dispatched.
+ * The data of the events of a complete event stream, by a slow and simple reading of the WHATWG HTML standard, section
+ * 9.2.6. Unlike there, an event that the end of the stream cuts off is dispatched.
  */
 export function eventDataOf(stream: Uint8Array): string[] {
   const text = new TextDecoder("utf-8").decode(stream);
   const events: string[] = [];
   let data: string[] = [];
-  // The empty line behind the last event stands for the end of the stream.
+  // The added empty line stands for the end of the stream.
   for (const line of [...text.split(/\r\n|\r|\n/), ""]) {
     if (line === "") {
       if (data.length > 0) events.push(data.join("\n"));

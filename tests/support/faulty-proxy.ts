@@ -1,18 +1,18 @@
 import type { Socket } from "bun";
 
-/** Stands between a client and a server on loopback, and lets an answer get lost. */
+/** A TCP proxy on loopback that can lose a response. */
 export interface FaultyProxy extends Disposable {
   port: number;
-  /** Once: what next holds this text reaches the server, its answer does not reach the client, whose connection breaks. */
-  loseAnswerTo(text: string): void;
-  /** How many answers were lost. */
+  /** Applies once. The next message with this text reaches the server; its response is dropped and the client's connection broken. */
+  loseResponseTo(text: string): void;
+  /** How many responses were lost. */
   lost(): number;
 }
 
 interface Side {
   other: Promise<Socket<Side>>;
   isServer: boolean;
-  answerIsLost: { value: boolean };
+  losesResponse: { value: boolean };
 }
 
 export function startFaultyProxy(serverPort: number): FaultyProxy {
@@ -20,8 +20,8 @@ export function startFaultyProxy(serverPort: number): FaultyProxy {
   let lost = 0;
   const handlers = {
     async data(socket: Socket<Side>, bytes: Buffer) {
-      const { other, isServer, answerIsLost } = socket.data;
-      if (isServer && answerIsLost.value) {
+      const { other, isServer, losesResponse } = socket.data;
+      if (isServer && losesResponse.value) {
         lost++;
         socket.end();
         (await other).terminate();
@@ -29,7 +29,7 @@ export function startFaultyProxy(serverPort: number): FaultyProxy {
       }
       if (!isServer && doomed !== undefined && bytes.includes(doomed)) {
         doomed = undefined;
-        answerIsLost.value = true;
+        losesResponse.value = true;
       }
       (await other).write(bytes);
     },
@@ -43,16 +43,16 @@ export function startFaultyProxy(serverPort: number): FaultyProxy {
     socket: {
       ...handlers,
       open(client) {
-        const answerIsLost = { value: false };
-        const own: Side = { other: Promise.resolve(client), isServer: true, answerIsLost };
+        const losesResponse = { value: false };
+        const own: Side = { other: Promise.resolve(client), isServer: true, losesResponse };
         const server = Bun.connect<Side>({ hostname: "127.0.0.1", port: serverPort, socket: handlers, data: own });
-        client.data = { other: server, isServer: false, answerIsLost };
+        client.data = { other: server, isServer: false, losesResponse };
       },
     },
   });
   return {
     port: listener.port,
-    loseAnswerTo: (text) => void (doomed = text),
+    loseResponseTo: (text) => void (doomed = text),
     lost: () => lost,
     [Symbol.dispose]: () => listener.stop(true),
   };

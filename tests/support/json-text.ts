@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 
-/** White space as people and serialisers leave it between tokens. */
+/** White space between tokens. */
 export const space = fc.constantFrom("", "", "", " ", "\n", "\t", "\r\n  ");
 
-/** Spellings that a parser and a serialiser would not bring back. */
+/** Numbers that parsing and serializing would change. */
 const numberText = fc.oneof(
   fc.constantFrom("12345678901234567890", "1.0", "-0", "1e400", "-1E+2", "0.1e-7", "3.141592653589793238462643383279"),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
 );
 
-/** The string as JSON, some of its characters escaped that need not be. */
+/** The string as JSON, sometimes with escapes that are not needed. */
 export const stringText = (content: fc.Arbitrary<string>): fc.Arbitrary<string> =>
   fc.tuple(content, fc.nat(3)).map(([text, escaped]) => {
     if (escaped > 0) return JSON.stringify(text);
@@ -38,13 +38,13 @@ export const { value: jsonText } = fc.letrec<{ value: string; array: string; obj
 
 type Members = readonly (readonly [name: string, value: string])[];
 
-/** An object of these members in this order, duplicates included, with white space between the tokens. */
+/** An object with these members in this order, including duplicates, with white space between the tokens. */
 export function objectText(members: Members): fc.Arbitrary<string> {
   if (members.length === 0) return space.map((inside) => `{${inside}}`);
   return memberTexts(members).map((texts) => `{${texts.join(",")}}`);
 }
 
-/** Each member's own text, white space on both sides. */
+/** The text of each member, with white space on both sides. */
 export function memberTexts(members: Members): fc.Arbitrary<string[]> {
   const { length } = members;
   const spaces = fc.array(fc.tuple(space, space, space, space), { minLength: length, maxLength: length });
@@ -65,7 +65,7 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** JSON, and what is nearly so: each a mistake that some reader lets pass. */
+/** JSON, and texts that some reader wrongly accepts. */
 export const nearlyJson: readonly string[] = [
   ["{}", "[]", " { } ", "[ ]", '""', "0", "-0", "-1.5e+10", "1E5", "true", "false", "null", "\t\r\n 1 \t\r\n"],
   ['{"a":1,"a":2}', '[[],{},[{}],""]', '"\\u00e9\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\ud800"', '"\u2028\u007f"'],
@@ -94,7 +94,7 @@ export const nearlyJson: readonly string[] = [
   ],
 ].flat();
 
-/** Any JSON text with one character inserted, removed or replaced. */
+/** A JSON text with one character inserted, removed or replaced. */
 export const brokenText: fc.Arbitrary<string> = fc
   .tuple(
     jsonText,

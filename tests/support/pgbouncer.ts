@@ -2,31 +2,31 @@ import { existsSync } from "node:fs";
 import { findFreePort } from "./free-port.ts";
 import { ownedByUnprivileged } from "./postgres.ts";
 import { createTempFolder } from "./temp-folder.ts";
-import { until } from "./until.ts";
+import { pollUntil } from "./poll-until.ts";
 
-/** In front of a PostgreSQL of the tests' own, on loopback. It ends with the test process. */
+/** A PgBouncer in front of a test PostgreSQL, on loopback. It ends with the test process. */
 export interface Pgbouncer extends AsyncDisposable {
-  /** The address of the same database, by way of it. */
+  /** The address of the same database through PgBouncer. */
   url: string;
 }
 
 const file = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => existsSync(path));
 
-/** Why it is not there; undefined where it is. */
+/** Why PgBouncer cannot be used; undefined if it is installed. */
 export const whyNoPgbouncer: string | undefined =
   file === undefined ? "PgBouncer is not installed (apt-get install pgbouncer): its tests are skipped" : undefined;
 
 if (whyNoPgbouncer !== undefined) process.stderr.write(`${whyNoPgbouncer}\n`);
 
-/** @param settings of its `[pgbouncer]` section, one a line */
+/** @param settings lines for its `[pgbouncer]` section */
 export async function startPgbouncer(databaseUrl: string, settings: readonly string[]): Promise<Pgbouncer> {
   const folder = createTempFolder();
-  const behind = new URL(databaseUrl);
+  const target = new URL(databaseUrl);
   const port = findFreePort();
   await Bun.write(
     folder.file("pgbouncer.ini"),
     `[databases]
-* = host=${behind.hostname} port=${behind.port} user=${behind.username}
+* = host=${target.hostname} port=${target.port} user=${target.username}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}
@@ -43,10 +43,12 @@ ${settings.join("\n")}
   });
   const kill = (): void => child.kill("SIGKILL");
   process.on("exit", kill);
-  await until(async () => (await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })).end() ?? true);
-  behind.port = String(port);
+  await pollUntil(
+    async () => (await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })).end() ?? true,
+  );
+  target.port = String(port);
   return {
-    url: behind.href,
+    url: target.href,
     async [Symbol.asyncDispose]() {
       kill();
       await child.exited;

@@ -4,26 +4,26 @@ import { SQL } from "bun";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 
-/** A PostgreSQL of the tests' own, on loopback, in a temporary folder. It ends with the test process. */
+/** A PostgreSQL server for tests, on loopback, in a temporary folder. It ends with the test process. */
 export interface Postgres extends AsyncDisposable {
-  /** An empty database. @returns its address */
+  /** Creates an empty database. @returns its address */
   createDatabase(): Promise<string>;
-  /** Ends every connection of a client. */
+  /** Ends every client connection. */
   cutConnections(): Promise<void>;
-  /** Runs statements as the superuser, in the database `postgres` unless another's address is given. */
+  /** Runs a statement as the superuser, by default in the database `postgres`. */
   run(statement: string, url?: string): Promise<Record<string, unknown>[]>;
-  /** Waits until it is down; connections are cut. */
+  /** Cuts the connections and waits until the server is down. */
   stop(): Promise<void>;
-  /** Waits until it answers. */
+  /** Waits until the server accepts connections. */
   start(): Promise<void>;
-  /** It keeps its connections and says nothing, as behind a network that swallows everything. */
+  /** Stops responding but keeps its connections, as if the network dropped every packet. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
 }
 
 const bin = findBin();
 
-/** Why PostgreSQL is not there; undefined where it is. */
+/** Why PostgreSQL cannot be used; undefined if it is installed. */
 export const whyNoPostgres: string | undefined =
   bin === undefined ? "PostgreSQL is not installed (apt-get install postgresql): its tests are skipped" : undefined;
 
@@ -34,16 +34,16 @@ if (whyNoPostgres !== undefined) {
 
 let shared: Promise<Postgres> | undefined;
 
-/** One server for all tests of this process. Tests that stop it start one of their own. */
+/** One server for all tests of this process. A test that stops its server starts its own. */
 export const sharedPostgres = (): Promise<Postgres> => (shared ??= startPostgres());
 
-/** A database for a test that does not mind which engine it has; undefined: SQLite. TOLLGATE_TEST_ENGINE=postgres decides. */
+/** A database for a test that works with either engine: PostgreSQL if TOLLGATE_TEST_ENGINE=postgres, else undefined for SQLite. */
 export async function databaseUrlForTest(): Promise<string | undefined> {
   if (process.env["TOLLGATE_TEST_ENGINE"] !== "postgres") return undefined;
   return (await sharedPostgres()).createDatabase();
 }
 
-/** @param settings of the server, such as `fsync=on` */
+/** @param settings server settings such as `fsync=on` */
 export async function startPostgres(settings: readonly string[] = ["fsync=off"]): Promise<Postgres> {
   if (bin === undefined) throw new Error(whyNoPostgres);
   const folder = createTempFolder();
@@ -52,30 +52,12 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
   const asOwner = await ownedByUnprivileged([folder.path, data]);
   const port = findFreePort();
   const urlOf = (database: string): string => `postgres://tollgate@127.0.0.1:${port}/${database}`;
-  await runToEnd([
-    ...asOwner,
-    `${bin}/initdb`,
-    "-D",
-    data,
-    "-A",
-    "trust",
-    "-U",
-    "tollgate",
-    "-N",
-    "-E",
-    "UTF8",
-    "--locale=C",
-  ]);
+  const initOptions = "-A trust -U tollgate -N -E UTF8 --locale=C".split(" ");
+  await runToEnd([...asOwner, `${bin}/initdb`, "-D", data, ...initOptions]);
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings];
 
   const warden = startWarden(folder.path, [...asOwner, `${bin}/pg_ctl`, "-D", data, "-m", "immediate", "stop"]);
   const pgCtl = (...args: string[]) => runToEnd([...asOwner, `${bin}/pg_ctl`, "-D", data, "-w", ...args]);
-  /** The server and each process of its own that serves a connection. */
-  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
-    const server = Number((await Bun.file(`${data}/postmaster.pid`).text()).split("\n", 1)[0]);
-    const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
-    for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
-  };
   const start = () =>
     pgCtl(
       "-l",
@@ -105,8 +87,8 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
     },
     stop: () => pgCtl("-m", "fast", "stop"),
     start,
-    freeze: () => signalAll("SIGSTOP"),
-    thaw: () => signalAll("SIGCONT"),
+    freeze: () => signalAll(data, "SIGSTOP"),
+    thaw: () => signalAll(data, "SIGCONT"),
     async [Symbol.asyncDispose]() {
       await warden.stdin.end();
       await warden.exited;
@@ -114,7 +96,14 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
   };
 }
 
-/** Ends the server and removes its folder when its standard input closes, as it does however the test process ends. */
+/** Signals the server and its child processes, one of which serves each connection. */
+async function signalAll(dataFolder: string, signal: NodeJS.Signals): Promise<void> {
+  const server = Number((await Bun.file(`${dataFolder}/postmaster.pid`).text()).split("\n", 1)[0]);
+  const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
+  for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
+}
+
+/** Ends the server and removes its folder when its standard input closes, which happens however the test process ends. */
 function startWarden(folder: string, stop: readonly string[]): Bun.Subprocess<"pipe", "ignore", "ignore"> {
   const script = 'folder=$1; shift; read -r _; "$@"; rm -rf "$folder"';
   const warden = Bun.spawn(["sh", "-c", script, "sh", folder, ...stop], {
@@ -136,7 +125,7 @@ function findBin(): string | undefined {
   return found ?? onPath?.replace(/\/initdb$/, "");
 }
 
-/** PostgreSQL refuses to run as root. @returns what goes before a command */
+/** Hands the paths to an unprivileged user, because PostgreSQL refuses to run as root. @returns the prefix for its commands */
 export async function ownedByUnprivileged(paths: readonly string[]): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];
   const [uid, gid] = ["-u", "-g"].map((flag) => Number(Bun.spawnSync(["id", flag, "nobody"]).stdout.toString())) as [
@@ -148,7 +137,7 @@ export async function ownedByUnprivileged(paths: readonly string[]): Promise<str
 }
 
 async function runToEnd(command: string[]): Promise<void> {
-  // What the server inherits must not be a pipe: it would keep whoever reads it waiting.
+  // The server inherits these; a pipe would never reach its end for the reader.
   const child = Bun.spawn(command, {
     cwd: "/",
     stdin: "ignore",

@@ -4,7 +4,7 @@ import { logIn } from "./admin-client.ts";
 import { runProgram, startProgram } from "./program.ts";
 import { rejectionOf } from "./rejection.ts";
 
-test("a program answers when it has started, can be measured and stopped, and leaves nothing behind", async () => {
+test("a started program responds, reports memory and CPU, stops, and leaves no data folder", async () => {
   const program = await startProgram({ ADMIN_PASSWORD: "correct horse" });
   expect((await fetch(`${program.adminUrl}/healthz`)).status).toBe(200);
   const admin = await logIn(program.adminUrl, "admin", "correct horse");
@@ -17,13 +17,13 @@ test("a program answers when it has started, can be measured and stopped, and le
   expect(program.stdout()).not.toBe("");
 });
 
-test("a program that ends before it is ready is an error with what it said", async () => {
+test("a program that exits before it is ready is an error with its output", async () => {
   const error = await rejectionOf(startProgram({ PORT: "none" }));
-  expect(String(error)).toContain("ended with 2");
+  expect(String(error)).toContain("exited with 2");
   expect(String(error)).toContain("PORT");
 });
 
-test("a program run to its end gives back what it wrote, and sees nothing of this process's own settings", async () => {
+test("runProgram returns status and output and does not pass this process's settings on", async () => {
   process.env["PORT"] = "none";
   const { status, stdout } = await runProgram(["--version"]);
   delete process.env["PORT"];

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
-import { until } from "./until.ts";
+import { pollUntil } from "./poll-until.ts";
 
 export type ProgramEnvironment = Readonly<Record<string, string>>;
 
@@ -15,13 +15,13 @@ export interface Program {
   dataDir: string;
   stdout: () => string;
   stderr: () => string;
-  /** The exit status; 128 and the signal's number where one ended it. */
+  /** The exit status; 128 plus the signal's number if a signal ended it. */
   exited: Promise<number>;
   /** @returns the exit status */
   stop: (signal?: NodeJS.Signals) => Promise<number>;
   /** Resident memory. */
   rssBytes: () => number;
-  /** Processor time used so far, user and system. */
+  /** CPU time used so far, user and system. */
   cpuMs: () => number;
 }
 
@@ -39,7 +39,7 @@ export function commandLine(args: readonly string[]): string[] {
   return binary === undefined ? [process.execPath, mainFile, ...args] : [binary, ...args];
 }
 
-/** Nothing of the developer's own settings; no colours, no home that holds any. */
+/** Without the developer's settings, colours and home folder. */
 function cleanEnvironment(environment: ProgramEnvironment, dataDir: string): ProgramEnvironment {
   return { PATH: process.env["PATH"] ?? "", HOME: dataDir, DATA_DIR: dataDir, ...environment };
 }
@@ -67,9 +67,9 @@ export async function runProgram(
 }
 
 /**
- * Starts `serve`, or what `args` say instead, on free ports with an empty data folder, and waits until it answers.
- * It is killed when the test process ends, should nobody stop it before.
- * @throws Error with what it wrote, where it ends before it is ready
+ * Starts `serve`, or the command in `args`, on free ports with an empty data folder, and waits until it responds.
+ * It is killed when the test process ends.
+ * @throws Error with its output if it exits before it is ready
  */
 export async function startProgram(
   environment: ProgramEnvironment = {},
@@ -110,13 +110,13 @@ export async function startProgram(
     cpuMs: () => processorMs(child.pid),
   };
   try {
-    await until(async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program)));
+    await pollUntil(async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program)));
   } catch (error) {
     kill();
     throw error;
   }
   if (child.exitCode !== null || child.signalCode !== null) {
-    throw new Error(`The program ended with ${await exited}:\n${stderr()}${stdout()}`);
+    throw new Error(`The program exited with ${await exited}:\n${stderr()}${stdout()}`);
   }
   return program;
 }
@@ -140,10 +140,10 @@ function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
-/** proc_pid_stat(5): user and system time are the 14th and 15th field, in ticks of 10 ms on every Linux that Bun runs on. */
+/** proc_pid_stat(5): user and system time are fields 14 and 15, in ticks of 10 ms on every Linux that Bun supports. */
 function processorMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The second field, the command's name, may hold spaces; it ends at the last parenthesis.
+  // The second field, the command's name, may contain spaces; it ends at the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }

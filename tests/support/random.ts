@@ -1,6 +1,6 @@
-/** A seeded source of chance (mulberry32): a failing round is told by its seed and comes back. */
+/** A seeded random generator (mulberry32): the seed of a failing round reproduces it. */
 export interface Random {
-  /** From 0 to below `limit`. */
+  /** An integer from 0 to `limit` - 1. */
   below(limit: number): number;
   pick<T>(values: readonly T[]): T;
 }
@@ -24,7 +24,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Cuts bytes into pieces of chance length, the mean of which is chosen by chance too. */
+/** Cuts bytes into pieces of random length, up to a random maximum. */
 export function cutAtRandom(bytes: Uint8Array, random: Random): Uint8Array[] {
   const longest = random.pick([1, 2, 5, 20, 200, bytes.length]);
   const pieces: Uint8Array[] = [];
@@ -36,7 +36,7 @@ export function cutAtRandom(bytes: Uint8Array, random: Random): Uint8Array[] {
   return pieces;
 }
 
-/** The bytes in two pieces, once for every place between them. */
+/** The bytes in two pieces, once for every position between them. */
 export function* cutAtEveryByte(bytes: Uint8Array): Generator<Uint8Array[]> {
   for (let at = 0; at <= bytes.length; at++) yield [bytes.slice(0, at), bytes.slice(at)];
 }

@@ -2,13 +2,13 @@ import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { connectRaw, type MessageEnding } from "./raw-client.ts";
 import { rejectionOf } from "./rejection.ts";
-import { until } from "./until.ts";
+import { pollUntil } from "./poll-until.ts";
 
 let stop: (() => void) | undefined;
 afterEach(() => stop?.());
 
-/** A server that does what it is told with each connection's first bytes, and keeps what it saw. */
-function serve(answer: (socket: Socket, request: string) => void) {
+/** A server that calls `respond` with received bytes and records what it received. */
+function serve(respond: (socket: Socket, request: string) => void) {
   const seen = { text: "", isClosed: false, closeError: undefined as Error | undefined };
   const listener = Bun.listen({
     hostname: "127.0.0.1",
@@ -17,9 +17,9 @@ function serve(answer: (socket: Socket, request: string) => void) {
     socket: {
       data(socket, bytes) {
         seen.text += bytes.toString();
-        answer(socket, bytes.toString());
+        respond(socket, bytes.toString());
       },
-      // Without a handler Bun closes the other half too (1.4.5).
+      // Without this handler Bun closes the other half too (1.4.5).
       // Remove when `allowHalfOpen` is enough.
       end() {},
       close(_, error) {
@@ -48,7 +48,7 @@ const ends: Record<string, [bytes: string, how: "end" | "terminate" | "stay", en
     "truncated",
     "ok",
   ],
-  "a chunk that is longer than it says": [
+  "a chunk longer than its size": [
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nokay\r\n",
     "stay",
     "malformed",
@@ -58,12 +58,12 @@ const ends: Record<string, [bytes: string, how: "end" | "terminate" | "stay", en
   "a body without a length that is reset": ["HTTP/1.0 200 OK\r\n\r\nok", "terminate", "reset", "ok"],
   "a status without a body": ["HTTP/1.1 304 Not Modified\r\n\r\n", "stay", "complete", ""],
   "half a head": ["HTTP/1.1 200 OK\r\nConte", "end", "truncated", ""],
-  "no answer at all": ["", "end", "truncated", ""],
-  "something else than HTTP": ["SSH-2.0-OpenSSH\r\n\r\n", "stay", "malformed", ""],
+  "no response at all": ["", "end", "truncated", ""],
+  "bytes that are not HTTP": ["SSH-2.0-OpenSSH\r\n\r\n", "stay", "malformed", ""],
 };
 
 for (const [name, [bytes, how, ending, body]] of Object.entries(ends)) {
-  test(`${name} (${how}) has ended ${ending}`, async () => {
+  test(`${name} (${how}) ends as ${ending}`, async () => {
     const { url } = serve((socket) => {
       socket.write(bytes);
       if (how !== "stay") socket[how]();
@@ -77,7 +77,7 @@ for (const [name, [bytes, how, ending, body]] of Object.entries(ends)) {
   });
 }
 
-test("bytes go out exactly as written", async () => {
+test("bytes are sent exactly as given", async () => {
   const { url, seen } = serve((socket) => void socket.write("HTTP/1.1 204 No Content\r\n\r\n"));
   const client = await connectRaw(url);
   client.request("PATCH", "/a/../b//%2e?q#f", { "x-ONE": "1" }, "a body");
@@ -88,22 +88,22 @@ test("bytes go out exactly as written", async () => {
   client.close();
 });
 
-test("a head that never comes is an error that tells the ending", async () => {
+test("a head that never arrives is an error that names the ending", async () => {
   const { url } = serve((socket) => socket.terminate());
   const client = await connectRaw(url);
   client.request("GET", "/");
   expect(String(await rejectionOf(client.head()))).toContain("No head: reset");
 });
 
-test("waiting for what does not come ends with what came", async () => {
+test("waiting past the deadline is an error with what arrived", async () => {
   const { url } = serve((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"));
   const client = await connectRaw(url, { deadlineMs: 50 });
   client.request("GET", "/");
-  expect(String(await rejectionOf(client.bodyHolding("more")))).toMatch(/within 50 ms.*some/);
+  expect(String(await rejectionOf(client.bodyContaining("more")))).toMatch(/within 50 ms.*some/);
   client.close();
 });
 
-test("events come one by one, whatever ends their lines and wherever they are cut", async () => {
+test("events are returned one by one, with any line ends and any cuts", async () => {
   const events = ["data: 한국\n\n", ": comment\r\n\r\n", "event: x\ndata: 2\n\n"];
   const { url } = serve((socket) => {
     socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -116,7 +116,7 @@ test("events come one by one, whatever ends their lines and wherever they are cu
   client.close();
 });
 
-test("interim answers are apart from the final one", async () => {
+test("interim responses are separate from the final one", async () => {
   const { url } = serve(
     (socket) => void socket.write("HTTP/1.1 103 Early Hints\r\na: 1\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
   );
@@ -127,18 +127,18 @@ test("interim answers are apart from the final one", async () => {
   client.close();
 });
 
-test("one connection takes one answer after the other, also where they came together", async () => {
-  const answer = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
-  const { url } = serve((socket) => void socket.write(answer("one") + answer("two")));
+test("one connection returns responses in sequence, also if they arrive together", async () => {
+  const response = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+  const { url } = serve((socket) => void socket.write(response("one") + response("two")));
   const client = await connectRaw(url);
   client.request("GET", "/");
   expect(await client.text()).toBe("one");
-  client.next();
+  client.nextResponse();
   expect(await client.text()).toBe("two");
   client.close();
 });
 
-test("a paused client makes the other side wait", async () => {
+test("a paused client stops the sender", async () => {
   let sent = 0;
   const block = Buffer.alloc(64 * 1024);
   const { url } = serve((socket) => {
@@ -153,14 +153,14 @@ test("a paused client makes the other side wait", async () => {
   client.request("GET", "/");
   await client.head();
   client.pause();
-  await until(() => sent > 1024 * 1024);
+  await pollUntil(() => sent > 1024 * 1024);
   expect(client.bodyBytes()).toBeLessThan(sent);
   client.resume();
-  await until(() => client.bodyBytes() >= sent);
+  await pollUntil(() => client.bodyBytes() >= sent);
   client.close();
 });
 
-test("a half-closed connection still reads the answer", async () => {
+test("a half-closed connection still receives the response", async () => {
   const { url } = serve((socket) => {
     setTimeout(() => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate"), 30);
   });
@@ -171,15 +171,15 @@ test("a half-closed connection still reads the answer", async () => {
   client.close();
 });
 
-test("a client that resets is seen to have reset, one that closes to have closed", async () => {
+test("the server sees a reset as a reset and a close as a close", async () => {
   for (const how of ["reset", "close"] as const) {
     const { url, seen } = serve((socket) => void socket.write("x"));
     const client = await connectRaw(url);
     client.send("hello");
-    await until(() => seen.text === "hello");
+    await pollUntil(() => seen.text === "hello");
     client[how]();
     await client.closed();
-    if (how === "reset") await until(() => seen.isClosed);
+    if (how === "reset") await pollUntil(() => seen.isClosed);
     expect(seen.closeError === undefined).toBe(how === "close");
     stop?.();
   }

@@ -1,62 +1,62 @@
 import type { Socket } from "bun";
-import { type Changes, createChanges } from "./changes.ts";
+import { type ChangeNotifier, createChangeNotifier } from "./change-notifier.ts";
 import {
-  bodyHolding,
+  describeMessage,
   emptyMessage,
-  eventOrEnd,
-  fill,
-  headOf,
+  findBodyContaining,
+  findEventOrEnd,
+  findHead,
   type Message,
   type MessageEnding,
-  shown,
+  recordInto,
 } from "./raw-message.ts";
 import { createResponseParser, type RawHead, type ResponseParser } from "./response-parser.ts";
 
 export type { MessageEnding } from "./raw-message.ts";
 
-/** A client that tidies nothing up: bytes go out as given, and what comes back is told apart down to how it ended. */
+/** A client that sends bytes exactly as given and reports exactly what it received, including how it ended. */
 export interface RawClient {
   send(bytes: string | Uint8Array): void;
-  /** A request with `Host` and, where there is a body, its length. Further headers as given; they replace nothing. */
+  /** Sends a request with `Host`, the given headers and, if there is a body, `Content-Length`. */
   request(method: string, target: string, headers?: Readonly<Record<string, string>>, body?: string | Uint8Array): void;
-  /** The final head. @throws Error where the message ended without one */
+  /** The final head. @throws Error if the message ended without one */
   head(): Promise<RawHead>;
-  /** The 1xx heads that came before it. */
+  /** The 1xx heads received before it. */
   interim(): readonly RawHead[];
-  /** The next event of the stream with its empty line; undefined where the message ended. */
+  /** The next event of the stream with its empty line; undefined if the message ended. */
   nextEvent(): Promise<string | undefined>;
-  /** Resolves once the body so far holds the text. @throws Error where the message ended without it */
-  bodyHolding(text: string): Promise<string>;
+  /** Resolves with the body so far once it contains the text. @throws Error if the message ended without it */
+  bodyContaining(text: string): Promise<string>;
   ended(): Promise<MessageEnding>;
-  /** The whole body without its chunk framing, once the message ended, however it did. */
+  /** The body without its chunk framing, after the message ended in any way. */
   body(): Promise<Buffer>;
   text(): Promise<string>;
   json(): Promise<unknown>;
   bodyBytes(): number;
-  /** Everything of this message as it came; nothing of its body with `keepBody: false`. */
+  /** This message's raw bytes; with `keepBody: false` only up to its head. */
   received(): Buffer;
-  /** Forgets the message that ended and gets ready for the next one on the same connection. */
-  next(): void;
-  /** Reads no more: the kernel's buffers fill and the other side has to wait. */
+  /** Drops the finished message and begins to read the next one on the same connection. */
+  nextResponse(): void;
+  /** Stops reading, so that the kernel's buffers fill and the sender has to wait. */
   pause(): void;
   resume(): void;
-  /** Says that nothing more will be sent, and goes on reading (FIN). */
+  /** Ends the sending side (FIN) and keeps reading. */
   halfClose(): void;
   close(): void;
-  /** Goes away without a word (RST). */
+  /** Ends the connection with RST. */
   reset(): void;
-  /** Resolves once the connection is gone, whoever ended it. */
+  /** Resolves once the connection is closed by either side. */
   closed(): Promise<void>;
 }
 
 export interface RawClientOptions {
-  /** false: bodies are measured only, for those too large to hold. */
+  /** false: bodies are only counted, for those too large to keep. */
   keepBody?: boolean;
-  /** For every wait; far longer than a loaded machine needs. */
+  /** For each wait. The default is far longer than a loaded machine needs. */
   deadlineMs?: number;
 }
 
-/** @param url its host and port are connected to; the rest is ignored */
+/** @param url only host and port are used */
 export async function connectRaw(url: string | URL, options: RawClientOptions = {}): Promise<RawClient> {
   const { host, hostname, port } = new URL(url);
   const connection = createConnection(options);
@@ -83,7 +83,7 @@ export async function connectRaw(url: string | URL, options: RawClientOptions = 
     flush(connection, socket);
   };
   return {
-    ...reading(connection),
+    ...messageMethods(connection),
     send,
     request(method, target, headers = {}, body = "") {
       connection.lastMethod = method;
@@ -99,20 +99,20 @@ export async function connectRaw(url: string | URL, options: RawClientOptions = 
     halfClose: () => socket.shutdown(),
     close: () => socket.end(),
     reset: () => socket.terminate(),
-    closed: async () => void (await connection.changes.when("closing", () => connection.isClosed || undefined)),
+    closed: async () => void (await connection.notifier.waitFor("closing", () => connection.isClosed || undefined)),
   };
 }
 
 interface RawConnection {
   message: Message;
   parser: ResponseParser;
-  changes: Changes;
+  notifier: ChangeNotifier;
   keepBody: boolean;
-  /** What came behind the message that is being looked at. */
-  early: Buffer;
+  /** Bytes received after the current message. */
+  earlyBytes: Buffer;
   unsent: Buffer;
   lastMethod: string;
-  /** How the other side ended it. */
+  /** How the other side ended the connection. */
   ending: "fin" | "reset" | undefined;
   isClosed: boolean;
 }
@@ -121,10 +121,10 @@ function createConnection({ keepBody = true, deadlineMs = 20_000 }: RawClientOpt
   const message = emptyMessage();
   const connection: RawConnection = {
     message,
-    parser: createResponseParser(fill(message, keepBody), () => connection.lastMethod),
-    changes: createChanges(deadlineMs, () => shown(connection.message)),
+    parser: createResponseParser(recordInto(message, keepBody), () => connection.lastMethod),
+    notifier: createChangeNotifier(deadlineMs, () => describeMessage(connection.message)),
     keepBody,
-    early: Buffer.alloc(0),
+    earlyBytes: Buffer.alloc(0),
     unsent: Buffer.alloc(0),
     lastMethod: "GET",
     ending: undefined,
@@ -134,27 +134,27 @@ function createConnection({ keepBody = true, deadlineMs = 20_000 }: RawClientOpt
 }
 
 function nextMessage(connection: RawConnection): void {
-  const { keepBody, early, ending } = connection;
+  const { keepBody, earlyBytes, ending } = connection;
   connection.message = emptyMessage();
-  connection.parser = createResponseParser(fill(connection.message, keepBody), () => connection.lastMethod);
-  connection.early = Buffer.alloc(0);
-  if (early.length > 0) receive(connection, early);
+  connection.parser = createResponseParser(recordInto(connection.message, keepBody), () => connection.lastMethod);
+  connection.earlyBytes = Buffer.alloc(0);
+  if (earlyBytes.length > 0) receive(connection, earlyBytes);
   if (ending !== undefined) endConnection(connection, ending);
 }
 
 function receive(connection: RawConnection, bytes: Buffer): void {
   const { message, parser, keepBody } = connection;
   if (message.ending !== undefined) {
-    connection.early = Buffer.concat([connection.early, bytes]);
+    connection.earlyBytes = Buffer.concat([connection.earlyBytes, bytes]);
     return;
   }
   if (keepBody || message.head === undefined) message.received.push(bytes);
   try {
-    connection.early = parser.feed(bytes) ?? connection.early;
+    connection.earlyBytes = parser.feed(bytes) ?? connection.earlyBytes;
   } catch {
     message.ending = "malformed";
   }
-  connection.changes.announce();
+  connection.notifier.notify();
 }
 
 function endConnection(connection: RawConnection, how: "fin" | "reset"): void {
@@ -162,7 +162,7 @@ function endConnection(connection: RawConnection, how: "fin" | "reset"): void {
   connection.ending ??= how;
   if (how === "reset") message.ending ??= "reset";
   else message.ending ??= parser.endOfConnection() ? "complete" : "truncated";
-  connection.changes.announce();
+  connection.notifier.notify();
 }
 
 function flush(connection: RawConnection, socket: Socket): void {
@@ -170,39 +170,40 @@ function flush(connection: RawConnection, socket: Socket): void {
   if (unsent.length > 0) connection.unsent = unsent.subarray(Math.max(0, socket.write(unsent)));
 }
 
-type Reading =
+type MessageMethod =
   | "head"
   | "interim"
   | "nextEvent"
-  | "bodyHolding"
+  | "bodyContaining"
   | "ended"
   | "body"
   | "text"
   | "json"
   | "bodyBytes"
   | "received"
-  | "next";
+  | "nextResponse";
 
-/** What the client tells about the message that is being looked at. */
-function reading(connection: RawConnection): Pick<RawClient, Reading> {
-  const { when } = connection.changes;
-  const ended = (): Promise<MessageEnding> => when("end of the message", () => connection.message.ending);
+/** The methods about the current message. */
+function messageMethods(connection: RawConnection): Pick<RawClient, MessageMethod> {
+  const { waitFor } = connection.notifier;
+  const ended = (): Promise<MessageEnding> => waitFor("end of the message", () => connection.message.ending);
   const body = async (): Promise<Buffer> => {
     await ended();
     return Buffer.concat(connection.message.body);
   };
   const text = async (): Promise<string> => (await body()).toString();
   return {
-    head: () => when("head", () => headOf(connection.message)),
+    head: () => waitFor("head", () => findHead(connection.message)),
     interim: () => connection.message.interim,
-    nextEvent: async () => (await when("event", () => eventOrEnd(connection.message))).text,
-    bodyHolding: (wanted) => when(`body with ${JSON.stringify(wanted)}`, () => bodyHolding(connection.message, wanted)),
+    nextEvent: async () => (await waitFor("event", () => findEventOrEnd(connection.message))).text,
+    bodyContaining: (wanted) =>
+      waitFor(`body with ${JSON.stringify(wanted)}`, () => findBodyContaining(connection.message, wanted)),
     ended,
     body,
     text,
     json: async () => JSON.parse(await text()),
     bodyBytes: () => connection.message.bodyBytes,
     received: () => Buffer.concat(connection.message.received),
-    next: () => nextMessage(connection),
+    nextResponse: () => nextMessage(connection),
   };
 }

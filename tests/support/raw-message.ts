@@ -1,18 +1,18 @@
 import type { RawHead, ResponseEvents } from "./response-parser.ts";
 
 /**
- * How a message ended. "complete": by its length, its last chunk or, where neither says, the connection's end.
- * "truncated": the connection ended (FIN) before that. "reset": RST. "malformed": what came is not HTTP.
+ * How a message ended. "complete": by its length, its last chunk or, without either, the end of the connection.
+ * "truncated": the connection ended (FIN) before that. "reset": RST. "malformed": the bytes are not HTTP.
  */
 export type MessageEnding = "complete" | "truncated" | "reset" | "malformed";
 
-/** What came of one response so far. */
+/** The part of one response received so far. */
 export interface Message {
   head: RawHead | undefined;
   interim: RawHead[];
   body: Buffer[];
   bodyBytes: number;
-  /** Where in the body the next event begins. */
+  /** The position in the body of the next event. */
   eventAt: number;
   received: Buffer[];
   ending: MessageEnding | undefined;
@@ -22,7 +22,7 @@ export function emptyMessage(): Message {
   return { head: undefined, interim: [], body: [], bodyBytes: 0, eventAt: 0, received: [], ending: undefined };
 }
 
-export function fill(message: Message, keepBody: boolean): ResponseEvents {
+export function recordInto(message: Message, keepBody: boolean): ResponseEvents {
   return {
     head(head) {
       if (head.status < 200) message.interim.push(head);
@@ -38,19 +38,20 @@ export function fill(message: Message, keepBody: boolean): ResponseEvents {
   };
 }
 
-export function headOf({ head, ending }: Message): RawHead | undefined {
+export function findHead({ head, ending }: Message): RawHead | undefined {
   if (head === undefined && ending !== undefined) throw new Error(`No head: ${ending}`);
   return head;
 }
 
-export function bodyHolding(message: Message, wanted: string): string | undefined {
+export function findBodyContaining(message: Message, wanted: string): string | undefined {
   const soFar = Buffer.concat(message.body).toString();
   if (soFar.includes(wanted)) return soFar;
-  if (message.ending !== undefined) throw new Error(`The message ended (${message.ending}): ${shown(message)}`);
+  if (message.ending !== undefined)
+    throw new Error(`The message ended (${message.ending}): ${describeMessage(message)}`);
   return undefined;
 }
 
-export function eventOrEnd(message: Message): { text: string | undefined } | undefined {
+export function findEventOrEnd(message: Message): { text: string | undefined } | undefined {
   return takeEvent(message) ?? (message.ending === undefined ? undefined : { text: undefined });
 }
 
@@ -68,6 +69,6 @@ function takeEvent(message: Message): { text: string } | undefined {
   return { text };
 }
 
-export function shown(message: Message): string {
+export function describeMessage(message: Message): string {
   return JSON.stringify(Buffer.concat(message.received).toString().slice(0, 500));
 }

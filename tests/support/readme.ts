@@ -1,12 +1,12 @@
 export const readme = await Bun.file(new URL("../../README.md", import.meta.url)).text();
 
-/** The README's blocks of code in this language, in their order. */
+/** The README's code blocks in this language, in order. */
 export const readmeBlocks = (language: string): string[] =>
   [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text]) => (of === language ? [text ?? ""] : []));
 
 /**
- * The README's web server in front of two instances, `gate-1.internal` and `gate-2.internal`. For nginx it describes a
- * change to its first server instead of a second one.
+ * The README's configuration of a web server in front of two instances, `gate-1.internal` and `gate-2.internal`. For nginx
+ * the README describes it as a change to its first server.
  */
 export function readmeBalancer(language: "nginx" | "caddyfile"): string {
   const balancing = readmeBlocks(language).find((block) => block.includes("gate-2.internal")) ?? "";

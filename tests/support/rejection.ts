@@ -1,8 +1,8 @@
 /**
- * What a promise is rejected with. For promises of client libraries, which are not plain ones: Bun's `rejects` takes
- * them for resolved (1.4.5).
+ * The reason of a rejected promise. For promises of client libraries, which subclass Promise: Bun's `rejects` treats
+ * them as resolved (1.4.5).
  * Remove when `rejects` awaits them.
- * @throws Error where it is not rejected
+ * @throws Error if the promise resolves
  */
 export async function rejectionOf(promise: PromiseLike<unknown>): Promise<unknown> {
   try {

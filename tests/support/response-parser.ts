@@ -4,11 +4,11 @@ export interface RawHead {
   version: string;
   status: number;
   reason: string;
-  /** In the order and spelling in which they came. */
+  /** In their original order and spelling. */
   headers: readonly RawHeader[];
-  /** All values of that name, any case. */
+  /** All values with that name, ignoring case. */
   all(name: string): string[];
-  /** The first of them. */
+  /** The first value. */
   header(name: string): string | undefined;
 }
 
@@ -19,97 +19,105 @@ export interface ResponseEvents {
 }
 
 export interface ResponseParser {
-  /** @returns the bytes behind the message, or undefined while it lasts */
+  /** @returns undefined until the message ends, then the bytes that follow it */
   feed(bytes: Buffer): Buffer | undefined;
-  /** The connection ended: the end of a message that nothing else delimits. @returns whether the message is whole */
+  /** Call when the connection ended, which ends a message without length or chunks. @returns whether the message is complete */
   endOfConnection(): boolean;
 }
 
 type Step = "head" | "fixed" | "until-close" | "chunk-size" | "chunk" | "chunk-end" | "trailers" | "done";
 
-/** A push parser of one final HTTP/1.1 response and the interim ones before it. Strict: what is not HTTP throws. */
+interface State {
+  readonly events: ResponseEvents;
+  readonly requestMethod: () => string;
+  step: Step;
+  /** Received bytes that no step has consumed yet. */
+  rest: Buffer;
+  /** Bytes left of the fixed-length body or of the chunk. */
+  remaining: number;
+}
+
+/** A strict push parser for one final HTTP/1.1 response and the interim ones before it. Throws on bytes that are not HTTP. */
 export function createResponseParser(events: ResponseEvents, requestMethod: () => string): ResponseParser {
-  let rest: Buffer = Buffer.alloc(0);
-  let step: Step = "head";
-  let remaining = 0;
-
-  const takeUntil = (mark: string): string | undefined => {
-    const at = rest.indexOf(mark);
-    if (at === -1) return undefined;
-    const text = rest.toString("latin1", 0, at);
-    rest = rest.subarray(at + mark.length);
-    return text;
-  };
-  const takeBody = (max: number): number => {
-    const bytes = rest.subarray(0, max);
-    rest = rest.subarray(bytes.length);
-    if (bytes.length > 0) events.body(bytes);
-    return bytes.length;
-  };
-
-  /** Each step returns whether it got on; where it did not, more bytes are needed. */
-  const steps: Record<Step, () => boolean> = {
-    head() {
-      const text = takeUntil("\r\n\r\n");
-      if (text === undefined) return false;
-      const head = parseHead(text);
-      events.head(head);
-      if (head.status < 200) return true;
-      const framing = bodyFraming(head, requestMethod());
-      step = typeof framing === "number" ? "fixed" : framing;
-      remaining = typeof framing === "number" ? framing : 0;
-      return true;
-    },
-    fixed() {
-      remaining -= takeBody(remaining);
-      if (remaining === 0) step = "done";
-      return remaining === 0;
-    },
-    "until-close"() {
-      takeBody(Infinity);
-      return false;
-    },
-    "chunk-size"() {
-      const line = takeUntil("\r\n");
-      if (line === undefined) return false;
-      if (!/^[0-9a-f]+(;.*)?$/i.test(line)) throw new Error(`Not a chunk size: ${JSON.stringify(line)}`);
-      remaining = Number.parseInt(line, 16);
-      step = remaining === 0 ? "trailers" : "chunk";
-      return true;
-    },
-    chunk() {
-      remaining -= takeBody(remaining);
-      if (remaining === 0) step = "chunk-end";
-      return remaining === 0;
-    },
-    "chunk-end"() {
-      if (rest.length < 2) return false;
-      if (takeUntil("\r\n") !== "") throw new Error("A chunk is longer than it said");
-      step = "chunk-size";
-      return true;
-    },
-    trailers() {
-      const line = takeUntil("\r\n");
-      if (line === "") step = "done";
-      return line !== undefined;
-    },
-    done: () => false,
-  };
-
+  const state: State = { events, requestMethod, step: "head", rest: Buffer.alloc(0), remaining: 0 };
   return {
     feed(bytes) {
-      rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
-      let getsOn = true;
-      while (getsOn) getsOn = steps[step]();
-      if (step !== "done") return undefined;
+      state.rest = state.rest.length === 0 ? bytes : Buffer.concat([state.rest, bytes]);
+      let stepEnded = true;
+      while (stepEnded) stepEnded = steps[state.step](state);
+      if (state.step !== "done") return undefined;
       events.end();
-      return rest;
+      return state.rest;
     },
     endOfConnection() {
-      if (step === "until-close") step = "done";
-      return step === "done";
+      if (state.step === "until-close") state.step = "done";
+      return state.step === "done";
     },
   };
+}
+
+/** Each step returns whether it is complete; if not, it needs more bytes. */
+const steps: Readonly<Record<Step, (state: State) => boolean>> = {
+  head(state) {
+    const text = takeUntil(state, "\r\n\r\n");
+    if (text === undefined) return false;
+    const head = parseHead(text);
+    state.events.head(head);
+    if (head.status < 200) return true;
+    const framing = bodyFraming(head, state.requestMethod());
+    state.step = typeof framing === "number" ? "fixed" : framing;
+    state.remaining = typeof framing === "number" ? framing : 0;
+    return true;
+  },
+  fixed(state) {
+    state.remaining -= takeBody(state, state.remaining);
+    if (state.remaining === 0) state.step = "done";
+    return state.remaining === 0;
+  },
+  "until-close"(state) {
+    takeBody(state, Infinity);
+    return false;
+  },
+  "chunk-size"(state) {
+    const line = takeUntil(state, "\r\n");
+    if (line === undefined) return false;
+    if (!/^[0-9a-f]+(;.*)?$/i.test(line)) throw new Error(`Not a chunk size: ${JSON.stringify(line)}`);
+    state.remaining = Number.parseInt(line, 16);
+    state.step = state.remaining === 0 ? "trailers" : "chunk";
+    return true;
+  },
+  chunk(state) {
+    state.remaining -= takeBody(state, state.remaining);
+    if (state.remaining === 0) state.step = "chunk-end";
+    return state.remaining === 0;
+  },
+  "chunk-end"(state) {
+    if (state.rest.length < 2) return false;
+    if (takeUntil(state, "\r\n") !== "") throw new Error("A chunk is longer than its size");
+    state.step = "chunk-size";
+    return true;
+  },
+  trailers(state) {
+    const line = takeUntil(state, "\r\n");
+    if (line === "") state.step = "done";
+    return line !== undefined;
+  },
+  done: () => false,
+};
+
+function takeUntil(state: State, mark: string): string | undefined {
+  const at = state.rest.indexOf(mark);
+  if (at === -1) return undefined;
+  const text = state.rest.toString("latin1", 0, at);
+  state.rest = state.rest.subarray(at + mark.length);
+  return text;
+}
+
+function takeBody(state: State, max: number): number {
+  const bytes = state.rest.subarray(0, max);
+  state.rest = state.rest.subarray(bytes.length);
+  if (bytes.length > 0) state.events.body(bytes);
+  return bytes.length;
 }
 
 function parseHead(text: string): RawHead {

@@ -8,7 +8,7 @@ type Value = Record<string, unknown>;
 const isObject = (value: unknown): value is Value =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The rules on parsed values, the plain way that loses bytes: what an edited body must parse to. */
+/** Applies the rules to the parsed body, which loses bytes: what a rewritten body must parse to. */
 export function rewriteByValue(path: string, body: string, rules: RewriteRules): unknown {
   const root: unknown = JSON.parse(body);
   if (!isObject(root)) return root;
@@ -25,16 +25,19 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   const prefixes = family && mode === "max" && own !== false ? [maximumEffortPrefix] : [];
   if (family && /chat|messages|responses/.test(path)) fillByValue(root, mode);
   if (/chat|messages/.test(path)) prefixByValue(root, path, prefixes, rules.hanGuard);
-  if (/completions/.test(path) && root["stream"] === true) askByValue(root, rules.forceStreamUsage);
+  if (/completions/.test(path) && isStream(root["stream"])) requestByValue(root, rules.forceStreamUsage);
   return root;
 }
 
 function capByValue(root: Value, characters: number, rules: RewriteRules): void {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
-    const asked = root[name];
+    const given = root[name];
+    const isDigits = typeof given === "string" && /^[0-9]+$/.test(given);
+    const asked = isDigits ? Number(given) : given;
     if (typeof asked !== "number" || asked <= 0 || (asked % 1 !== 0 && asked !== Infinity)) continue;
     const available = rules.maxContextTokens - Math.floor(characters / 3) - 512;
-    root[name] = Math.max(1, Math.min(asked, available, rules.maxOutputTokens));
+    const limit = Math.max(1, Math.min(available, rules.maxOutputTokens));
+    if (asked > limit) root[name] = isDigits ? String(limit) : limit;
   }
 }
 
@@ -73,11 +76,21 @@ function prefixed(content: unknown, prefix: string): unknown {
   return Array.isArray(content) ? [{ type: "text", text: `${prefix}\n\n` }, ...(content as unknown[])] : content;
 }
 
-function askByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
+const falseValues: readonly unknown[] = [false, 0, "0", "f", "false", "n", "no", "off"];
+const trueValues: readonly unknown[] = [true, 1, "1", "t", "true", "y", "yes", "on"];
+const lower = (value: unknown): unknown => (typeof value === "string" ? value.toLowerCase() : value);
+
+function isStream(value: unknown): boolean {
+  return value !== undefined && value !== null && !falseValues.includes(lower(value));
+}
+
+function requestByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
   if (force === "off") return;
   const options = root["stream_options"] ?? { include_usage: null };
-  if (!isObject(options) || ![true, false, null].includes(options["include_usage"] as null)) return;
+  if (!isObject(options)) return;
+  const include = lower(options["include_usage"]);
+  if (![...falseValues, ...trueValues, null].includes(include)) return;
   root["stream_options"] = options;
-  options["include_usage"] = true;
+  if (!trueValues.includes(include)) options["include_usage"] = true;
   if (force === "continuous" && !("continuous_usage_stats" in options)) options["continuous_usage_stats"] = true;
 }

@@ -1,6 +1,6 @@
 import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 
-/** An operator who set nothing, without the Han guard; tests name what they are about. */
+/** The default settings without the Han guard, with those that a test chooses. */
 export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
   return {
     servedModel: undefined,

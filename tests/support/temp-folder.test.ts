@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { createTempFolder } from "./temp-folder.ts";
 
-test("a folder is there inside its scope and gone with all it held afterwards", () => {
+test("a folder exists inside its scope and is removed with its contents afterwards", () => {
   let path: string;
   {
     using folder = createTempFolder();
@@ -13,7 +13,7 @@ test("a folder is there inside its scope and gone with all it held afterwards", 
   expect(existsSync(path)).toBe(false);
 });
 
-test("a folder that nobody removed goes with its process", () => {
+test("a folder is removed with its process at the latest", () => {
   const module = JSON.stringify(`${import.meta.dir}/temp-folder.ts`);
   const script = `const { createTempFolder } = await import(${module}); console.log(createTempFolder().path)`;
   const { stdout } = Bun.spawnSync([process.execPath, "-e", script]);

@@ -4,12 +4,12 @@ import { join } from "node:path";
 
 export interface TempFolder extends Disposable {
   path: string;
-  /** A path inside. */
+  /** A path inside the folder. */
   file(name: string): string;
   remove(): void;
 }
 
-/** An empty folder, removed by `using`, by `remove`, and at the latest when the process ends. */
+/** An empty folder. It is removed by `using`, by `remove`, or when the process ends. */
 export function createTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "tollgate-test-"));
   const remove = (): void => {

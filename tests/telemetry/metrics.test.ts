@@ -8,7 +8,7 @@ import {
 } from "../../src/telemetry/metrics.ts";
 import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import type { RequestRecord } from "../../src/domain.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const opened: Metrics[] = [];
 
@@ -18,7 +18,14 @@ afterEach(() => {
 
 function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } } = {}): Metrics {
   const inFlight = createInFlight();
-  const options = { version: "1.2.3", commit: "abc1234", perKey, waiting: () => waiting, inFlight: inFlight.count };
+  const options = {
+    version: "1.2.3",
+    commit: "abc1234",
+    perKey,
+    waiting: () => waiting,
+    refusedRequests: () => 5,
+    inFlight: inFlight.count,
+  };
   const metrics = createMetrics(options);
   opened.push(metrics);
   return { ...metrics, ...observeAll(inFlight, metrics) };
@@ -32,7 +39,11 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 180,
   firstByteMs: 200,
@@ -62,13 +73,13 @@ test("counts a request by endpoint, method, outcome and status class", async () 
     metrics,
     record(),
     record(),
-    record({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable" }),
+    record({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNREFUSED" }),
   );
   const text = await metrics.text();
   const labels = 'method="POST",endpoint="/v1/chat/completions"';
   expect(valueOf(text, `tollgate_requests_total{${labels},outcome="completed",status="2xx"}`)).toBe(2);
   expect(valueOf(text, `tollgate_requests_total{${labels},outcome="upstream_failed",status="5xx"}`)).toBe(1);
-  expect(valueOf(text, 'tollgate_upstream_errors_total{code="upstream_unreachable"}')).toBe(1);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}')).toBe(1);
 });
 
 test("keeps counts from scrape to scrape", async () => {
@@ -129,6 +140,7 @@ test("bounds the number of series, whatever clients send", async () => {
         status: 100 + index,
         outcome: "upstream_failed",
         code: `code_${index}`,
+        cause: `cause_${index}`,
       }),
     );
   }
@@ -136,7 +148,7 @@ test("bounds the number of series, whatever clients send", async () => {
   expect(seriesOf(text, "tollgate_requests_total").length).toBeLessThanOrEqual(6);
   expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toHaveLength(1);
   expect(seriesOf(text, "tollgate_upstream_errors_total").length).toBeLessThanOrEqual(51);
-  expect(valueOf(text, 'tollgate_upstream_errors_total{code="other"}')).toBe(1950);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="other",cause="other"}')).toBe(1950);
 });
 
 test("a path cannot add a label", async () => {
@@ -177,6 +189,7 @@ test("reads the uncommitted usage at each scrape", async () => {
   const text = await metrics.text();
   expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
   expect(valueOf(text, "tollgate_ledger_waiting_keys")).toBe(2);
+  expect(valueOf(text, "tollgate_ledger_refused_requests")).toBe(5);
   expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(1.5);
   waiting.requests = 0;
   expect(valueOf(await metrics.text(), "tollgate_ledger_waiting_requests")).toBe(0);
@@ -204,16 +217,18 @@ test("describes the build and the process with real values", async () => {
   expect(valueOf(text, "process_cpu_seconds_total")).toBeGreaterThan(0);
   const startedAt = valueOf(text, "process_start_time_seconds") ?? 0;
   expect(Math.abs(startedAt - Date.now() / 1000)).toBeLessThan(3600);
+  expect(valueOf(text, "process_open_fds")).toBeGreaterThan(5);
+  expect(valueOf(text, "process_max_fds")).toBeGreaterThan(valueOf(text, "process_open_fds") ?? Infinity);
   expect(text).not.toMatch(/ nan$/im);
 });
 
 test("reports the delay of a blocked event loop once", async () => {
   const metrics = open();
   const readDelay = async () => valueOf(await metrics.text(), "tollgate_event_loop_delay_max_seconds") ?? 0;
-  await until(async () => (await readDelay()) > 0);
+  await pollUntil(async () => (await readDelay()) > 0);
   const blockedUntil = performance.now() + 300;
   while (performance.now() < blockedUntil);
-  await until(async () => (await readDelay()) > 0.2);
+  await pollUntil(async () => (await readDelay()) > 0.2);
   expect(await readDelay()).toBeLessThan(0.2);
 });
 

@@ -11,7 +11,11 @@ const record: RequestRecord = {
   status: 200,
   outcome: "completed",
   keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
   code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
   streamed: true,
   upstreamMs: 1.26,
   firstByteMs: undefined,
@@ -37,6 +41,8 @@ test("logs tokens and durations to a tenth of a millisecond, and leaves out what
     status: 200,
     outcome: "completed",
     keyId: 7,
+    modelAsked: "claude-x",
+    modelSent: "served",
     streamed: true,
     upstreamMs: 1.3,
     durationMs: 12.3,
@@ -44,4 +50,11 @@ test("logs tokens and durations to a tenth of a millisecond, and leaves out what
     outputTokens: 4,
   });
   expect(uncounted).not.toHaveProperty("inputTokens");
+});
+
+test("logs the cause of a failed call to the backend, and how much of its response had come", () => {
+  const { entries, log } = memoryLog();
+  const requestLog = createRequestLog(log);
+  requestLog.finished({ ...record, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNRESET" });
+  expect(entries[0]).toMatchObject({ code: "upstream_unreachable", cause: "ECONNRESET", receivedBytes: 5_000 });
 });

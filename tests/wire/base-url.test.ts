@@ -28,14 +28,14 @@ async function statusOf(
   return [status, text];
 }
 
-describe("a base URL with a slash at its end", () => {
+describe("a base URL with a trailing slash", () => {
   test.each(["//v1/anything", "//v1/a/b/c?x=//v1/"])("reaches the backend below /v1: %s", async (target) => {
     const [status] = await statusOf("POST", target);
     expect([status, (await backend.nextRequest()).target]).toEqual([200, target.slice(1)]);
   });
 
   test.each(["//v1/../x", "//v1/a/%2e%2e/b", "//v1/..", "///v1/a/../b"])(
-    "is no way around the path guard: %s",
+    "does not bypass the path guard: %s",
     async (target) => {
       const [status, text] = await statusOf("GET", target);
       expect([status, JSON.parse(text).error.code]).toEqual([400, "invalid_path"]);
@@ -60,13 +60,13 @@ describe("a base URL without /v1", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test("leaves pages to browsers", async () => {
+  test("a browser gets a page", async () => {
     const page = await fetch(`${gate.url}/models`, { headers: { accept: "text/html" } });
     expect(page.headers.get("content-type")).toStartWith("text/html");
   });
 });
 
-test("a backslash hides no dots", async () => {
+test("dots after a backslash are refused", async () => {
   const [status, text] = await statusOf("GET", "/v1\\..\\x");
   expect([status, JSON.parse(text).error.code]).toEqual([400, "invalid_path"]);
 });

@@ -32,7 +32,7 @@ const preflight = (gate: Tollgate, origin: string): Promise<Response> =>
   });
 
 describe("a preflight", () => {
-  test("is answered without a key, echoes the headers it asks for and never reaches the backend", async () => {
+  test("gets a response without a key and with the requested headers, and never reaches the backend", async () => {
     backend.clear();
     for (const [gate, allowed] of [
       [listed, page],
@@ -47,7 +47,7 @@ describe("a preflight", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test("may be kept for two hours, by page and by the headers it asks for", async () => {
+  test("may be cached for two hours, by origin and requested headers", async () => {
     const response = await preflight(listed, page);
     expect(response.headers.get("access-control-max-age")).toBe("7200");
     expect(response.headers.get("vary")).toBe("Origin, Access-Control-Request-Headers");
@@ -55,8 +55,8 @@ describe("a preflight", () => {
 
   test.each([
     ["no method", { origin: page }],
-    ["no page", { "access-control-request-method": "POST" }],
-  ])("that names %s is none, and needs a key", async (_, headers) => {
+    ["no origin", { "access-control-request-method": "POST" }],
+  ])("that names %s is an ordinary request and needs a key", async (_, headers) => {
     backend.clear();
     const options = (key: Record<string, string>): Promise<Response> =>
       fetch(`${listed.url}/v1/anything`, { method: "OPTIONS", headers: { ...headers, ...key } });
@@ -65,33 +65,33 @@ describe("a preflight", () => {
     expect((await backend.nextRequest()).method).toBe("OPTIONS");
   });
 
-  test("from a page that is not listed allows nothing", async () => {
+  test("from an unlisted origin allows nothing", async () => {
     const response = await preflight(listed, "https://evil.example");
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-control-allow"))).toEqual([]);
   });
 
-  test("is a request like any other where no origins are set", async () => {
+  test("is an ordinary request if no origins are set", async () => {
     expect((await preflight(off, page)).status).toBe(401);
   });
 });
 
-describe("an answer to a listed page", () => {
-  const ask = (gate: Tollgate, path: string, headers: Record<string, string> = {}): Promise<Response> =>
+describe("a response to a listed origin", () => {
+  const get = (gate: Tollgate, path: string, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(gate.url + path, { headers: { origin: page, "x-api-key": gate.key, ...headers } });
 
   test.each<[string, string, Record<string, string>]>([
     ["whole", "/v1/models", {}],
-    ["an error of ours", "/v1/models", { "x-api-key": "wrong" }],
-    ["an error of the backend's", "/v1/anything", { "x-simulate": "status=500" }],
-    ["without a backend behind it", "/v1/anything", { "x-simulate": "reset-before-head" }],
-    ["in the place of the backend's own", "/v1/anything", { "x-simulate": "header=Access-Control-Allow-Origin: *" }],
+    ["as Tollgate's own error", "/v1/models", { "x-api-key": "wrong" }],
+    ["as the backend's error", "/v1/anything", { "x-simulate": "status=500" }],
+    ["after the backend failed", "/v1/anything", { "x-simulate": "reset-before-head" }],
+    ["with the backend's own header", "/v1/anything", { "x-simulate": "header=Access-Control-Allow-Origin: *" }],
   ])("%s carries the origin once", async (_, path, headers) => {
-    const response = await ask(listed, path, headers);
+    const response = await get(listed, path, headers);
     expect(response.headers.get("access-control-allow-origin")).toBe(page);
     expect(response.headers.get("vary")).toContain("Origin");
   });
 
-  test("streamed carries it too", async () => {
+  test("carries the origin if it is streamed", async () => {
     const response = await fetch(`${listed.url}/v1/chat/completions`, {
       method: "POST",
       headers: { origin: page, "x-api-key": listed.key, "content-type": "application/json" },
@@ -101,34 +101,34 @@ describe("an answer to a listed page", () => {
     expect(await response.text()).toEndWith("data: [DONE]\n\n");
   });
 
-  test("about a path that may not pass carries it too", async () => {
-    const response = await ask(listed, "/v1/a..b");
+  test("carries the origin if the path is refused", async () => {
+    const response = await get(listed, "/v1/a..b");
     expect(response.status).toBe(400);
     expect(response.headers.get("access-control-allow-origin")).toBe(page);
   });
 
-  test("is not for pages that are not listed", async () => {
-    const response = await ask(listed, "/v1/models", { origin: "https://evil.example" });
+  test("carries no origin if the page is not listed", async () => {
+    const response = await get(listed, "/v1/models", { origin: "https://evil.example" });
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
   });
 
-  test.each([page, "https://evil.example"])("to %s has none of the backend's own", async (origin) => {
+  test.each([page, "https://evil.example"])("to %s has none of the backend's CORS headers", async (origin) => {
     const backends = "header=Access-Control-Allow-Origin: *; header=Access-Control-Allow-Credentials: true";
-    const response = await ask(listed, "/v1/anything", { origin, "x-simulate": backends });
+    const response = await get(listed, "/v1/anything", { origin, "x-simulate": backends });
     expect(response.headers.has("access-control-allow-credentials")).toBe(false);
     expect(response.headers.get("access-control-allow-origin")).toBe(origin === page ? page : null);
   });
 
-  test("lets the page read all headers", async () => {
-    expect((await ask(listed, "/v1/models")).headers.get("access-control-expose-headers")).toBe("*");
+  test("exposes all headers to the page", async () => {
+    expect((await get(listed, "/v1/models")).headers.get("access-control-expose-headers")).toBe("*");
   });
 
-  test("is the same for all pages where all may ask, so that caches keep one", async () => {
-    expect((await ask(open, "/v1/models")).headers.has("vary")).toBe(false);
+  test("does not vary by origin if all origins are allowed, so that caches keep one copy", async () => {
+    expect((await get(open, "/v1/models")).headers.has("vary")).toBe(false);
   });
 
-  test("leaves the backend's own headers alone where no origins are set", async () => {
-    const response = await ask(off, "/v1/anything", {
+  test("keeps the backend's CORS headers if no origins are set", async () => {
+    const response = await get(off, "/v1/anything", {
       "x-simulate": "header=Access-Control-Allow-Origin: https://b.example",
     });
     expect(response.headers.get("access-control-allow-origin")).toBe("https://b.example");

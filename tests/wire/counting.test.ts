@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { constants, gzipSync } from "node:zlib";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -21,11 +22,11 @@ type Counts = [requests: number, inputTokens: number, outputTokens: number];
 
 const countsOf = (key: ListedKey): Counts => [key.total_request_count, key.total_input_tokens, key.total_output_tokens];
 
-/** What `act` adds to the key's totals, read right after it. */
-async function counted(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
-  const before = countsOf(await of.counted());
+/** What `act` adds to the key's totals, read immediately after it. */
+async function countsAddedBy(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
+  const before = countsOf(await of.readKey());
   await act();
-  const after = countsOf(await of.counted());
+  const after = countsOf(await of.readKey());
   return after.map((count, index) => count - (before[index] ?? 0)) as Counts;
 }
 
@@ -39,8 +40,8 @@ const send = (path: string, body: object, script = usage, of: Tollgate = gate): 
     body: JSON.stringify({ model: "m", ...body }),
   });
 
-/** Every kind of answer that tells its usage. */
-const answers: [string, string, object][] = [
+/** Each kind of request whose response reports usage. */
+const reportingRequests: [string, string, object][] = [
   ["a chat completion", "/v1/chat/completions", { messages, max_tokens: 8 }],
   [
     "a streamed chat completion",
@@ -59,30 +60,59 @@ const answers: [string, string, object][] = [
   ["a streamed message", "/v1/messages", { messages, max_tokens: 8, stream: true }],
 ];
 
-describe("an answer is counted the moment its end is seen:", () => {
-  test.each(answers)("%s", async (_, path, body) => {
-    expect(await counted(async () => (await send(path, body)).text())).toEqual([1, 1234, 56]);
+describe("a response is counted by the time the client sees its end:", () => {
+  test.each(reportingRequests)("%s", async (_, path, body) => {
+    expect(await countsAddedBy(async () => (await send(path, body)).text())).toEqual([1, 1234, 56]);
   });
 
-  test.each(answers)("%s, compressed", async (_, path, body) => {
-    expect(await counted(async () => (await send(path, body, `${usage}; gzip`)).text())).toEqual([1, 1234, 56]);
+  test.each(reportingRequests)("%s, compressed", async (_, path, body) => {
+    expect(await countsAddedBy(async () => (await send(path, body, `${usage}; gzip`)).text())).toEqual([1, 1234, 56]);
   });
 
-  test.each(answers)("%s, cut into small pieces", async (_, path, body) => {
-    expect(await counted(async () => (await send(path, body, `${usage}; split=17`)).text())).toEqual([1, 1234, 56]);
+  test.each(reportingRequests)("%s, cut into small pieces", async (_, path, body) => {
+    expect(await countsAddedBy(async () => (await send(path, body, `${usage}; split=17`)).text())).toEqual([
+      1, 1234, 56,
+    ]);
   });
 
   test("an embedding has no output tokens", async () => {
-    const [requests, input, output] = await counted(async () =>
+    const [requests, input, output] = await countsAddedBy(async () =>
       (await send("/v1/embeddings", { input: "Count me" }, "usage=77,0")).text(),
     );
     expect([requests, input, output]).toEqual([1, 77, 0]);
   });
 
-  test("an answer without usage counts as a request", async () => {
+  const chunk = '{"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":56}}';
+  const flushed = gzipSync(`data: ${chunk}\n\n`, { finishFlush: constants.Z_SYNC_FLUSH });
+  test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
+    ["a gzip that is flushed but not finished", { "content-encoding": "gzip" }, new Uint8Array(flushed)],
+    ["a body in gzip twice", { "content-encoding": "gzip, gzip" }, new Uint8Array(gzipSync(flushed))],
+    ["JSON under the type of an event stream", {}, chunk],
+    ["usage under x_groq", {}, `data: {"x_groq":${chunk},"choices":[]}\n\n`],
+    ["lines of JSON", { "content-type": "application/x-ndjson" }, `{"a":1}\n${chunk}\n`],
+  ])("%s", async (_, headers, body) => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(body, { headers: { "content-type": "text/event-stream", ...headers } }),
+    });
+    await using other = await startTollgate({ PROXY_UPSTREAM_URL: server.url.href });
+    const act = async (): Promise<unknown> =>
+      (
+        await fetch(`${other.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { "x-api-key": other.key, "content-type": "application/json" },
+          body: JSON.stringify({ model: "m", stream: true, messages }),
+          decompress: false,
+        })
+      ).bytes();
+    expect(await countsAddedBy(act, other)).toEqual([1, 1234, 56]);
+  });
+
+  test("a response without usage counts as a request", async () => {
     const streamed = { messages, max_tokens: 8, stream: true };
     for (const script of ["no-usage", "usage-null"]) {
-      expect(await counted(async () => (await send("/v1/chat/completions", streamed, script)).text())).toEqual([
+      expect(await countsAddedBy(async () => (await send("/v1/chat/completions", streamed, script)).text())).toEqual([
         1, 0, 0,
       ]);
     }
@@ -91,10 +121,10 @@ describe("an answer is counted the moment its end is seen:", () => {
   test("any other 2xx counts as a request", async () => {
     const get = (script: string) =>
       fetch(`${gate.url}/v1/anything`, { headers: { "x-api-key": gate.key, "x-simulate": script } });
-    expect(await counted(async () => (await get("")).text())).toEqual([1, 0, 0]);
-    expect(await counted(() => get("204"))).toEqual([1, 0, 0]);
+    expect(await countsAddedBy(async () => (await get("")).text())).toEqual([1, 0, 0]);
+    expect(await countsAddedBy(() => get("204"))).toEqual([1, 0, 0]);
     expect(
-      await counted(() => fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": gate.key } })),
+      await countsAddedBy(() => fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": gate.key } })),
     ).toEqual([1, 0, 0]);
   });
 });
@@ -109,7 +139,7 @@ describe("nothing is counted of", () => {
     "redirect",
     "304",
     "reset-before-head",
-  ])("an answer with %s", async (script) => {
+  ])("a response with %s", async (script) => {
     const act = async (): Promise<unknown> =>
       (
         await fetch(`${gate.url}/v1/anything`, {
@@ -117,14 +147,14 @@ describe("nothing is counted of", () => {
           redirect: "manual",
         })
       ).text();
-    expect(await counted(act)).toEqual([0, 0, 0]);
+    expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
   });
 
-  test("a stream that the backend breaks off, though it told usage before", async () => {
+  test("a stream that the backend breaks after it reported usage", async () => {
     const body = { messages, max_tokens: 8, stream: true };
     const act = async (): Promise<unknown> =>
       (await send("/v1/messages", body, `${usage}; reset@5`)).text().catch(() => "");
-    expect(await counted(act)).toEqual([0, 0, 0]);
+    expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
   });
 });
 
@@ -134,9 +164,9 @@ describe("a count", () => {
     await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
     const use = async (): Promise<string | null> => {
       await (await send("/v1/chat/completions", { messages }, usage, timed)).text();
-      return (await timed.counted()).last_used_at;
+      return (await timed.readKey()).last_used_at;
     };
-    expect((await timed.counted()).last_used_at).toBeNull();
+    expect((await timed.readKey()).last_used_at).toBeNull();
     expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
     now += 59_000;
     expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
@@ -144,7 +174,7 @@ describe("a count", () => {
     expect(await use()).toBe("2026-03-01T12:01:00.000+09:00");
   });
 
-  test("belongs to the day and minute of Seoul in which the answer closed", async () => {
+  test("belongs to the day and minute in Seoul in which the response closed", async () => {
     const midnight = Date.parse("2026-03-02T00:00:00+09:00");
     let now = midnight - 1;
     await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
@@ -181,8 +211,8 @@ describe("a count", () => {
     ]);
   });
 
-  test("of a client that left holds the usage seen so far", async () => {
-    const before = countsOf(await gate.counted());
+  test("of a client that left contains the usage seen so far", async () => {
+    const before = countsOf(await gate.readKey());
     const client = await connectRaw(gate.url);
     const headers = {
       "x-api-key": gate.key,
@@ -196,13 +226,13 @@ describe("a count", () => {
       JSON.stringify({ model: "m", stream: true, max_tokens: 9, messages }),
     );
     expect(await client.nextEvent()).toContain("message_start");
-    await client.bodyHolding("content_block_delta");
+    await client.bodyContaining("content_block_delta");
     client.reset();
-    await until(async () => countsOf(await gate.counted())[0] > before[0]);
-    expect(countsOf(await gate.counted())[1] - before[1]).toBe(500);
+    await pollUntil(async () => countsOf(await gate.readKey())[0] > before[0]);
+    expect(countsOf(await gate.readKey())[1] - before[1]).toBe(500);
   });
 
-  test("of traffic through two servers on one database is the sum of both", async () => {
+  test("of traffic through two servers on one database is their sum", async () => {
     using folder = createTempFolder();
     await using first = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
     await using second = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
@@ -213,22 +243,41 @@ describe("a count", () => {
       await (await fetch(`${through.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
     });
     await Promise.all(requests);
-    expect(countsOf(await first.counted())).toEqual([60, 180, 240]);
+    expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
     await second.admin.updateKey(first.keyId, { is_active: false });
     const refused = await fetch(`${first.url}/v1/models`, { headers: { "x-api-key": first.key } });
     expect(refused.status).toBe(401);
   });
 });
 
+interface Row {
+  key_id: number;
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+}
+/** The counts of one key in the rows of a report. */
+const sumOf = (rows: Row[], id: number): Counts =>
+  rows
+    .filter((row) => row.key_id === id)
+    .reduce<Counts>(
+      (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
+      [0, 0, 0],
+    );
+
 describe("after mixed traffic of several keys, with clients leaving and backends breaking,", () => {
   test("clients, simulator and counters agree key by key, by day and by minute", async () => {
     await using busy = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
     const keys = await Promise.all(["a", "b", "c"].map((name) => busy.admin.createKey(name)));
     const seen = new Map(keys.map(({ id }) => [id, [0, 0, 0] as Counts]));
-    const talk = async (index: number): Promise<void> => {
+    const sendNth = async (index: number): Promise<void> => {
       const key = keys[index % keys.length];
       if (key === undefined) return;
-      const [, path, body] = answers[(index * 7) % answers.length] ?? ["", "/v1/chat/completions", { messages }];
+      const [, path, body] = reportingRequests[(index * 7) % reportingRequests.length] ?? [
+        "",
+        "/v1/chat/completions",
+        { messages },
+      ];
       const [input, output] = [100 + index, index];
       const breaks = index % 5 === 0;
       const response = await fetch(busy.url + path, {
@@ -248,22 +297,9 @@ describe("after mixed traffic of several keys, with clients leaving and backends
       sums[2] += output;
     };
     for (let round = 0; round < 10; round++) {
-      await Promise.all(Array.from({ length: 20 }, (_, index) => talk(round * 20 + index)));
+      await Promise.all(Array.from({ length: 20 }, (_, index) => sendNth(round * 20 + index)));
     }
 
-    interface Row {
-      key_id: number;
-      request_count: number;
-      input_tokens: number;
-      output_tokens: number;
-    }
-    const sumOf = (rows: Row[], id: number): Counts =>
-      rows
-        .filter((row) => row.key_id === id)
-        .reduce<Counts>(
-          (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
-          [0, 0, 0],
-        );
     const listed = await busy.admin.listKeys();
     const daily = await busy.admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
     const { points } = await busy.admin.expectOk<{ points: Row[] }>(

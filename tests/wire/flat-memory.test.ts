@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const megabyte = 1024 * 1024;
 let backend: Simulator;
-let program: GateProgram;
+let program: ProgramWithKey;
 beforeAll(async () => {
   backend = startSimulator({ keepBodyBytes: 0 });
-  program = await startGateProgram(backend.url);
+  program = await startProgramWithKey(backend.url);
 });
 afterAll(async () => {
   await program.stop();
@@ -17,22 +17,23 @@ afterAll(async () => {
 });
 
 describe("one process", () => {
-  test("stays flat against a client that stalls while the backend floods", async () => {
+  test("uses constant memory if a client stalls while the backend floods", async () => {
     const client = await program.postStream("flood", { keepBody: false });
     await client.head();
     client.pause();
     const before = program.rssBytes();
     let peak = before;
-    for (let look = 0; look < 40; look++) {
+    // The client stalls for two seconds.
+    for (let sample = 0; sample < 40; sample++) {
       await Bun.sleep(50);
       peak = Math.max(peak, program.rssBytes());
     }
     client.reset();
     expect(peak - before).toBeLessThan(48 * megabyte);
-    await until(() => backend.stats().open === 0);
+    await pollUntil(() => backend.stats().open === 0);
   }, 60_000);
 
-  test("passes a large answer through in constant memory", async () => {
+  test("forwards a large response in constant memory", async () => {
     const before = program.rssBytes();
     const client = await connectRaw(program.url, { keepBody: false });
     client.request("GET", "/v1/files/1", { "x-api-key": program.key, "x-simulate": "body=400MB" });
@@ -45,7 +46,7 @@ describe("one process", () => {
     client.close();
   }, 120_000);
 
-  test("passes a large upload through in constant memory, to a backend that is slow to read it", async () => {
+  test("forwards a large upload to a slowly reading backend in constant memory", async () => {
     backend.clear();
     const before = program.rssBytes();
     let peak = before;

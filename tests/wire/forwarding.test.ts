@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
-import { startGateProgram } from "../support/gate-program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -16,7 +16,7 @@ afterAll(async () => {
   backend.stop();
 });
 
-async function ask(
+async function send(
   method: string,
   target: string,
   headers: Record<string, string> = {},
@@ -30,7 +30,12 @@ async function ask(
 
 describe("a request with a key", () => {
   test.each(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("reaches the backend as %s", async (method) => {
-    const client = await ask(method, "/v1/anything", { "Content-Type": "text/plain" }, method === "GET" ? "" : "hello");
+    const client = await send(
+      method,
+      "/v1/anything",
+      { "Content-Type": "text/plain" },
+      method === "GET" ? "" : "hello",
+    );
     expect((await client.head()).status).toBe(200);
     const request = await backend.nextRequest();
     expect(request.method).toBe(method);
@@ -47,15 +52,15 @@ describe("a request with a key", () => {
     "/v1/%E2%82%AC/%41",
     "/v1/a;b=c,d/@e:f",
     `/v1/${Array.from({ length: 64 }, (_, segment) => segment).join("/")}`,
-  ])("keeps the target %s as it came", async (target) => {
-    const client = await ask("GET", target);
+  ])("keeps the target %s unchanged", async (target) => {
+    const client = await send("GET", target);
     await client.ended();
     expect((await backend.nextRequest()).target).toBe(target);
     client.close();
   });
 
-  test("brings its own headers, and neither the client's key, cookies nor hop-by-hop ones", async () => {
-    const client = await ask("GET", "/v1/anything", {
+  test("keeps its headers, except the client's key, cookies and hop-by-hop headers", async () => {
+    const client = await send("GET", "/v1/anything", {
       "x-api-key": gate.key,
       Cookie: "session=secret",
       "Accept-Encoding": "gzip, br",
@@ -79,9 +84,9 @@ describe("a request with a key", () => {
     client.close();
   });
 
-  test("has a binary body of any size streamed through unchanged, with its length", async () => {
+  test("with a binary body streams it unchanged and with its length", async () => {
     const body = crypto.getRandomValues(new Uint8Array(65_536));
-    const client = await ask("POST", "/v1/files", { "Content-Type": "application/octet-stream" }, body);
+    const client = await send("POST", "/v1/files", { "Content-Type": "application/octet-stream" }, body);
     await client.ended();
     const request = await backend.nextRequest();
     expect(request.bodySha256()).toBe(new Bun.CryptoHasher("sha256").update(body).digest("hex"));
@@ -90,7 +95,7 @@ describe("a request with a key", () => {
     client.close();
   });
 
-  test("has a chunked body passed on while it is still being sent", async () => {
+  test("with a chunked body is forwarded while the body is still arriving", async () => {
     const client = await connectRaw(gate.url);
     backend.clear();
     client.send(
@@ -103,18 +108,22 @@ describe("a request with a key", () => {
     client.close();
   });
 
-  test("goes straight to the backend, whatever web proxy other programs of the machine use", async () => {
-    const nobody = `http://127.0.0.1:${findFreePort()}`;
-    const program = await startGateProgram(backend.url, { HTTP_PROXY: nobody, http_proxy: nobody, ALL_PROXY: nobody });
+  test("goes directly to the backend, even if the environment names an HTTP proxy", async () => {
+    const unusedOrigin = `http://127.0.0.1:${findFreePort()}`;
+    const program = await startProgramWithKey(backend.url, {
+      HTTP_PROXY: unusedOrigin,
+      http_proxy: unusedOrigin,
+      ALL_PROXY: unusedOrigin,
+    });
     const response = await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": program.key } });
     expect(response.status).toBe(200);
     await program.stop();
   });
 
-  test("serves several requests over one connection", async () => {
-    const client = await ask("GET", "/v1/one");
+  test("may follow another one on the same connection", async () => {
+    const client = await send("GET", "/v1/one");
     await client.ended();
-    client.next();
+    client.nextResponse();
     client.request("GET", "/v1/two", { "x-api-key": gate.key });
     await client.ended();
     expect((await client.head()).status).toBe(200);
@@ -122,9 +131,9 @@ describe("a request with a key", () => {
   });
 });
 
-describe("the backend's answer", () => {
-  test("comes back byte for byte, with its headers and several cookies", async () => {
-    const client = await ask("GET", "/v1/models", { "x-simulate": "set-cookies; header=X-Backend: 1" });
+describe("the backend's response", () => {
+  test("is returned byte for byte, with its headers and several cookies", async () => {
+    const client = await send("GET", "/v1/models", { "x-simulate": "set-cookies; header=X-Backend: 1" });
     const head = await client.head();
     expect(head.header("x-backend")).toBe("1");
     expect(head.all("set-cookie")).toEqual([
@@ -136,8 +145,8 @@ describe("the backend's answer", () => {
     client.close();
   });
 
-  test("to HEAD has the head alone", async () => {
-    const client = await ask("HEAD", "/v1/models");
+  test("to HEAD has only a head", async () => {
+    const client = await send("HEAD", "/v1/models");
     expect((await client.head()).status).toBe(200);
     expect(await client.ended()).toBe("complete");
     expect(Number((await client.head()).header("content-length"))).toBeGreaterThan(0);
@@ -146,14 +155,14 @@ describe("the backend's answer", () => {
     client.close();
   });
 
-  test("to HEAD without a length gains none", async () => {
-    const client = await ask("HEAD", "/v1/models", { "x-simulate": "http10" });
+  test("to HEAD without a length gets none added", async () => {
+    const client = await send("HEAD", "/v1/models", { "x-simulate": "http10" });
     expect((await client.head()).header("content-length")).toBeUndefined();
     client.close();
   });
 
-  test("keeps a cookie named session, which the console may own, to the backend", async () => {
-    const client = await ask("GET", "/v1/models", {
+  test("loses a cookie named session, which may belong to the console", async () => {
+    const client = await send("GET", "/v1/models", {
       "x-simulate": "set-cookies; header=set-cookie: session=stolen; header=set-cookie: SESSION = x",
     });
     const head = await client.head();
@@ -163,22 +172,22 @@ describe("the backend's answer", () => {
   });
 
   test.each([204, 304])("with status %i has no body", async (status) => {
-    const client = await ask("GET", "/v1/anything", { "x-simulate": `${status}` });
+    const client = await send("GET", "/v1/anything", { "x-simulate": `${status}` });
     expect((await client.head()).status).toBe(status);
     expect(await client.ended()).toBe("complete");
     expect(client.bodyBytes()).toBe(0);
     client.close();
   });
 
-  test.each([400, 401, 404, 429, 500, 503])("with status %i is the backend's own", async (status) => {
-    const client = await ask("GET", "/v1/anything", { "x-simulate": `status=${status}` });
+  test.each([400, 401, 404, 429, 500, 503])("with status %i keeps the backend's body", async (status) => {
+    const client = await send("GET", "/v1/anything", { "x-simulate": `status=${status}` });
     expect((await client.head()).status).toBe(status);
     expect(await client.text()).not.toContain("upstream_");
     client.close();
   });
 
-  test("that redirects is handed on and not followed", async () => {
-    const client = await ask("GET", "/v1/anything", { "x-simulate": "redirect" });
+  test("that redirects is forwarded, not followed", async () => {
+    const client = await send("GET", "/v1/anything", { "x-simulate": "redirect" });
     const head = await client.head();
     expect(head.status).toBeWithin(300, 399);
     expect(head.header("location")).toBeDefined();
@@ -187,22 +196,22 @@ describe("the backend's answer", () => {
     client.close();
   });
 
-  test("that is compressed all the same passes unchanged", async () => {
-    const client = await ask("GET", "/v1/models", { "x-simulate": "gzip" });
+  test("that is compressed despite Accept-Encoding: identity is forwarded unchanged", async () => {
+    const client = await send("GET", "/v1/models", { "x-simulate": "gzip" });
     expect((await client.head()).header("content-encoding")).toBe("gzip");
     const unpacked = Bun.gunzipSync(new Uint8Array(await client.body()));
     expect(JSON.parse(Buffer.from(unpacked).toString())).toHaveProperty("data");
     client.close();
   });
 
-  test("that streams arrives frame by frame, ended by the backend's own end", async () => {
+  test("that streams arrives frame by frame and ends with the backend's end", async () => {
     const body = JSON.stringify({
       model: "m",
       stream: true,
       max_tokens: 3,
       messages: [{ role: "user", content: "Hi" }],
     });
-    const client = await ask("POST", "/v1/chat/completions", { "x-simulate": "gap=200ms@2" }, body);
+    const client = await send("POST", "/v1/chat/completions", { "x-simulate": "gap=200ms@2" }, body);
     const first = await client.nextEvent();
     expect(first).toStartWith("data: {");
     expect(backend.stats().open).toBe(1);

@@ -33,7 +33,7 @@ async function hold(key: string): Promise<RawClient> {
   return client;
 }
 
-/** Every request that came before has taken its share once one that is refused at once has been refused. */
+/** Waits until all earlier requests have taken their share: a refused request is handled after them. */
 async function settled(): Promise<void> {
   await (await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).text();
 }
@@ -45,7 +45,7 @@ const small = (key: string): Promise<Response> =>
     body: '{"model":"m","input":"a"}',
   });
 
-describe("bodies that are held", () => {
+describe("held bodies", () => {
   test("take a quarter of the budget for one key, all of it for all, and give it back", async () => {
     const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => gate.admin.createKey(name)));
     const [greedy, second, third, fourth, fifth] = keys.map(({ key }) => key);
@@ -66,7 +66,7 @@ describe("bodies that are held", () => {
     for (const key of [second, third, fourth]) clients.push(await hold(key ?? ""), await hold(key ?? ""));
     await settled();
     expect((await small(fifth)).status).toBe(429);
-    // What needs no rewrite is not held, so it needs no budget.
+    // A body that needs no rewrite is not held, so it needs no budget.
     const streamed = await fetch(`${gate.url}/v1/files`, {
       method: "PUT",
       headers: { "x-api-key": greedy },
@@ -105,7 +105,7 @@ describe("a body that curl sends as a form", () => {
     },
   );
 
-  test("to another path passes as it is", async () => {
+  test("to another path is forwarded unchanged", async () => {
     await fetch(`${gate.url}/v1/anything`, {
       method: "POST",
       headers: { "x-api-key": gate.key, "content-type": "application/x-www-form-urlencoded" },

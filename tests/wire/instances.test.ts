@@ -3,18 +3,18 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { logIn } from "../support/admin-client.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const instanceCount = 3;
 const clientsEach = 4;
 const clientsAtOnce = instanceCount * clientsEach;
 const kills = 20;
-/** Before these kills, counted from 0, PostgreSQL is started again. */
+/** Before these kills, counted from 0, PostgreSQL is restarted. */
 const restarts = new Set([6, 13]);
 
 interface Seen {
   requests: number;
-  refused: number;
+  failed: number;
 }
 
 const request = (url: string, key: string, signal?: AbortSignal): Promise<Response> =>
@@ -30,16 +30,16 @@ async function waitingRequests({ adminUrl }: Program): Promise<number> {
   return Number(/^tollgate_ledger_waiting_requests(?:{[^}]*})? (\d+)$/m.exec(await response.text())?.[1]);
 }
 
-/** Talks to one instance after the other until it is told to stop; adds up only answers whose end was seen. */
-async function talk(urls: readonly string[], key: string, seen: Seen, signal: AbortSignal): Promise<void> {
+/** Sends requests to the instances in turn until the signal aborts. Counts only responses whose end it saw. */
+async function sendUntilAborted(urls: readonly string[], key: string, seen: Seen, signal: AbortSignal): Promise<void> {
   for (let turn = 0; !signal.aborted; turn++) {
     try {
       const response = await request(urls[turn % urls.length] ?? "", key);
       await response.text();
       if (response.ok) seen.requests++;
-      else seen.refused++;
+      else seen.failed++;
     } catch {
-      // An instance that is down, or was killed meanwhile: a balancer would go on to the next one.
+      // The instance is down or was just killed. This plays a client that retries after a pause.
       await Bun.sleep(5);
     }
   }
@@ -51,7 +51,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
   let environment: ProgramEnvironment;
   beforeAll(async () => {
     backend = startSimulator();
-    // Killed and restarted: this one has to keep what it said it keeps.
+    // With fsync, because it is restarted and must keep what it committed.
     postgres = await startPostgres(["fsync=on"]);
     environment = {
       PROXY_UPSTREAM_URL: backend.url,
@@ -67,7 +67,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
     await postgres[Symbol.asyncDispose]();
   });
 
-  test("start at once on an empty database, share sessions and keys, and obey each other's changes at once", async () => {
+  test("start together on an empty database, share sessions and keys, and apply each other's changes immediately", async () => {
     const [one, two] = await Promise.all([startProgram(environment), startProgram(environment)]);
     const admin = await logIn(one.adminUrl, "admin", "password");
     const { id, key } = await admin.createKey("shared");
@@ -83,7 +83,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
     await Promise.all([one.stop(), two.stop()]);
   }, 60_000);
 
-  test("count every answer once, whichever instance is killed, PostgreSQL restarts and connections are cut", async () => {
+  test("count each response once while instances are killed, PostgreSQL restarts and connections are cut", async () => {
     const instances: Program[] = await Promise.all(
       Array.from({ length: instanceCount }, () => startProgram(environment)),
     );
@@ -91,31 +91,31 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
     const first = instances[0];
     if (first === undefined) throw new Error("No instance");
     const { key, id } = await (await logIn(first.adminUrl, "admin", "password")).createKey("counted");
-    const seen: Seen = { requests: 0, refused: 0 };
+    const seen: Seen = { requests: 0, failed: 0 };
     const ending = new AbortController();
-    const talking = Array.from({ length: clientsAtOnce }, () => talk(urls, key, seen, ending.signal));
+    const load = Array.from({ length: clientsAtOnce }, () => sendUntilAborted(urls, key, seen, ending.signal));
 
     for (let round = 0; round < kills; round++) {
       const before = seen.requests;
-      while (seen.requests < before + 50) await Bun.sleep(2);
+      await pollUntil(() => seen.requests >= before + 50);
       await postgres.cutConnections();
       if (restarts.has(round)) {
         await postgres.stop();
-        await Bun.sleep(500);
+        await pollUntil(() => seen.requests >= before + 70);
         await postgres.start();
-        // What came while it was away waits in memory: an instance that is killed then takes it along.
+        // Counts of the outage wait in memory and would be lost with a killed instance.
         await Promise.all(
-          instances.map((instance) => until(async () => (await waitingRequests(instance)) < clientsAtOnce)),
+          instances.map((instance) => pollUntil(async () => (await waitingRequests(instance)) < clientsAtOnce)),
         );
       }
       const n = round % instanceCount;
       const killed = instances[n];
       await killed?.stop("SIGKILL");
-      // The same port again, so that clients find it.
+      // On the same port, so that clients find it.
       instances[n] = await startProgram({ ...environment, PORT: new URL(killed?.url ?? "").port });
     }
     ending.abort();
-    await Promise.all(talking);
+    await Promise.all(load);
     const statuses = await Promise.all(instances.map((instance) => instance.stop()));
     expect(statuses).toEqual([0, 0, 0]);
 
@@ -126,7 +126,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
     const requests = Number(counted?.["requests"]);
     expect(seen.requests).toBeGreaterThan(kills * 50);
     expect(requests).toBeGreaterThanOrEqual(seen.requests);
-    // Those that an instance held when it was killed may have been counted without their end being seen.
+    // Requests in progress at a kill may have been counted, although the client did not see their end.
     expect(requests).toBeLessThanOrEqual(seen.requests + kills * clientsAtOnce);
     expect(Number(counted?.["input"])).toBe(requests * 5);
     expect(Number(counted?.["output"])).toBe(requests * 7);

@@ -25,7 +25,7 @@ async function stream(script: string): Promise<RawClient> {
 }
 
 describe("with PROXY_SSE_KEEPALIVE", () => {
-  test("a silent stream gets comments, which also send the head on its way", async () => {
+  test("a silent stream gets comments, the first of which also sends the head", async () => {
     const client = await stream("gap=forever@0");
     expect((await client.head()).status).toBe(200);
     expect(await client.nextEvent()).toBe(comment);
@@ -33,7 +33,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.reset();
   });
 
-  test("a comment comes between events, and without the comments the stream is the backend's", async () => {
+  test("comments appear only between events and leave the events unchanged", async () => {
     const client = await stream("gap=350ms@2");
     expect(await client.ended()).toBe("complete");
     const text = await client.text();
@@ -43,7 +43,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.close();
   });
 
-  test("an answer that is no event stream gets none", async () => {
+  test("a response that is not an event stream gets no comments", async () => {
     const client = await connectRaw(gate.url);
     client.request("GET", "/v1/files/1", { "x-api-key": gate.key, "x-simulate": "body=3MB; split=1MB; gap=400ms@1" });
     expect(await client.ended()).toBe("complete");

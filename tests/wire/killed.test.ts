@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -14,8 +15,8 @@ afterAll(() => backend.stop());
 const rounds = 20;
 const clients = 8;
 
-/** Talks until the connection fails. Adds up only answers whose end was seen. */
-async function talk(url: string, key: string, seen: { requests: number; tokens: number }): Promise<void> {
+/** Sends requests until one fails. Counts only responses whose end it saw. */
+async function sendUntilFailure(url: string, key: string, seen: { requests: number; tokens: number }): Promise<void> {
   for (let turn = 0; ; turn++) {
     const stream = turn % 2 === 0;
     try {
@@ -34,7 +35,7 @@ async function talk(url: string, key: string, seen: { requests: number; tokens: 
   }
 }
 
-test("an answer whose end was seen is counted, though the program is killed twenty times under load", async () => {
+test("a response whose end a client saw is counted, even if the program is killed twenty times under load", async () => {
   using folder = createTempFolder();
   const environment = {
     PROXY_UPSTREAM_URL: backend.url,
@@ -48,10 +49,10 @@ test("an answer whose end was seen is counted, though the program is killed twen
     const program = await startProgram(environment);
     if (key === "") ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test"));
     const before = seen.requests;
-    const talking = Array.from({ length: clients }, () => talk(program.url, key, seen));
-    while (seen.requests < before + 20 + round * 3) await Bun.sleep(1);
+    const load = Array.from({ length: clients }, () => sendUntilFailure(program.url, key, seen));
+    await pollUntil(() => seen.requests >= before + 20 + round * 3);
     await program.stop("SIGKILL");
-    await Promise.all(talking);
+    await Promise.all(load);
   }
   const program = await startProgram(environment);
   const [listed] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
@@ -59,11 +60,11 @@ test("an answer whose end was seen is counted, though the program is killed twen
   expect(seen.requests).toBeGreaterThan(rounds * 20);
   expect(listed?.total_request_count).toBeGreaterThanOrEqual(seen.requests);
   expect(listed?.total_output_tokens).toBeGreaterThanOrEqual(seen.tokens);
-  // At most those that were under way at each end may have been counted without their end being seen.
+  // At most the requests in progress at each kill may have been counted, although the client did not see their end.
   expect(listed?.total_request_count).toBeLessThanOrEqual(seen.requests + rounds * clients);
 }, 120_000);
 
-/** Streams whose connection stays open after the event that clients take for the end. */
+/** Streams whose connection stays open after the event that clients treat as the end. */
 const dialects: readonly [path: string, body: object, end: string][] = [
   ["/v1/chat/completions", { messages: [{ role: "user", content: "Hi" }], max_tokens: 3 }, "data: [DONE]\n\n"],
   ["/v1/completions", { prompt: "Hi", max_tokens: 3 }, "data: [DONE]\n\n"],
@@ -71,7 +72,7 @@ const dialects: readonly [path: string, body: object, end: string][] = [
   ["/v1/responses", { input: "Hi", max_output_tokens: 3 }, "event: response.incomplete\n"],
 ];
 
-/** Reads until the terminal event and no further. @returns whether it was seen */
+/** Reads up to the terminal event. @returns whether it arrived */
 async function readToTerminalEvent(origin: string, key: string, [path, body, end]: (typeof dialects)[number]) {
   const response = await fetch(origin + path, {
     method: "POST",
@@ -87,11 +88,11 @@ async function readToTerminalEvent(origin: string, key: string, [path, body, end
   return false;
 }
 
-/** The proof at large is `TOLLGATE_KILL_ROUNDS=200`. */
+/** Set `TOLLGATE_KILL_ROUNDS=200` for the full proof. */
 const terminalRounds = Number(process.env["TOLLGATE_KILL_ROUNDS"] ?? 12);
 
 test.each(whyNoPostgres === undefined ? ["SQLite", "PostgreSQL"] : ["SQLite"])(
-  "a stream whose terminal event was read is counted, though the program is killed at that moment (%s)",
+  "a stream whose terminal event was read is counted, even if the program is killed at that moment (%s)",
   async (engine) => {
     using folder = createTempFolder();
     const environment = {

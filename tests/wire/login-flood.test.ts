@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type Program, startProgram } from "../support/program.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const megabyte = 1024 * 1024;
 const password = "correct horse battery staple";
@@ -117,7 +117,7 @@ describe("a flood of logins from many addresses", () => {
     expect((await attempt("203.0.113.7", password)).status).toBe(200);
     const { cookie } = await logIn(program.adminUrl, "admin", password);
     start(64);
-    await until(() => refused > 50);
+    await pollUntil(() => refused > 50);
     for (let round = 0; round < 6; round += 1) expect((await attempt("203.0.113.7", password)).status).toBe(200);
     const withSession = await fetch(`${program.adminUrl}/api/login`, {
       method: "POST",

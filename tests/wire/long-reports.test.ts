@@ -5,18 +5,18 @@ import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { minuteOf, minutesPerDay } from "../../src/time/seoul.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 let folder: TempFolder;
 let backend: Simulator;
-let program: GateProgram;
+let program: ProgramWithKey;
 let admin: AdminClient;
 beforeAll(async () => {
   folder = createTempFolder();
   writePowerOfThirtyDays();
   backend = startSimulator();
-  program = await startGateProgram(backend.url, { DATA_DIR: folder.path });
+  program = await startProgramWithKey(backend.url, { DATA_DIR: folder.path });
   admin = await logIn(program.adminUrl, "admin", "password");
 });
 afterAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let gate: Tollgate;
@@ -18,9 +18,9 @@ afterAll(async () => {
 const requests = 2000;
 const atOnce = 40;
 
-/** After these an answer is whole. */
+/** The response is complete with these. */
 const healthy = ["", "split=997", "gap=3ms@1", "connection-close", "slow-head=3ms", "early-hints", "http10"];
-/** After these it may be cut short, or there is none. */
+/** With these it may be truncated or missing. */
 const faults = [
   "reset-before-head",
   "close-before-head",
@@ -33,23 +33,23 @@ const faults = [
   "reset-mid-frame@1",
   "wrong-length=9",
   "wrong-length=-9",
-  "early-answer",
-  "early-answer; connection-close",
+  "early-response",
+  "early-response; connection-close",
   "http10; die-mid-frame@1",
 ];
 
-/** Bytes that tell whose they are wherever they are cut: the marker over and over. */
+/** Repeats the marker, so that any part of the text shows which request it belongs to. */
 const markedText = (marker: string, random: Random): string => `${marker}.`.repeat(1 + random.below(3000));
 
+/** How the requests ended. Only some of the left and broken ones are counted. */
 interface Tally {
   whole: number;
   left: number;
-  /** Of these only some may have been counted. */
   broken: number;
 }
 
-/** One upload that the backend echoes, marked in its head and in its body. */
-async function exchange(number: number, random: Random, tally: Tally): Promise<void> {
+/** Sends one upload that the backend echoes, with a marker in its head and body. */
+async function echoOnce(number: number, random: Random, tally: Tally): Promise<void> {
   const marker = `m${number}`;
   const sent = markedText(marker, random);
   const isFaulty = random.below(3) === 0;
@@ -72,7 +72,7 @@ async function exchange(number: number, random: Random, tally: Tally): Promise<v
     }
     expect([response.status, response.headers.get("x-marker")]).toEqual([200, marker]);
     const received = await response.text();
-    if (script.startsWith("early-answer")) expect(received).toContain(`"/v1/echo/${marker}"`);
+    if (script.startsWith("early-response")) expect(received).toContain(`"/v1/echo/${marker}"`);
     else if (isFaulty) expect(sent).toStartWith(received);
     else expect(received).toBe(sent);
     tally.whole++;
@@ -83,21 +83,21 @@ async function exchange(number: number, random: Random, tally: Tally): Promise<v
   }
 }
 
-test("no byte of one answer ever appears in another, whatever 2,000 requests in parallel run into", async () => {
+test("no byte of one response appears in another, in 2,000 concurrent requests with random faults", async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const random = createRandom(seed);
   const tally: Tally = { whole: 0, left: 0, broken: 0 };
   let next = 0;
-  const talk = async (): Promise<void> => {
-    while (next < requests) await exchange(next++, random, tally);
+  const runClient = async (): Promise<void> => {
+    while (next < requests) await echoOnce(next++, random, tally);
   };
   try {
-    await Promise.all(Array.from({ length: atOnce }, talk));
+    await Promise.all(Array.from({ length: atOnce }, runClient));
   } catch (error) {
-    throw new Error(`With the seed ${seed}`, { cause: error });
+    throw new Error(`Failed with seed ${seed}`, { cause: error });
   }
   expect(tally.whole).toBeGreaterThan(requests / 2);
-  await until(() => backend.stats().open === 0);
-  const { total_request_count: counted } = await gate.counted();
+  await pollUntil(() => backend.stats().open === 0);
+  const { total_request_count: counted } = await gate.readKey();
   expect(counted).toBeWithin(tally.whole, tally.whole + tally.left + tally.broken + 1);
 }, 60_000);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -23,21 +24,21 @@ async function send(bytes: string): Promise<RawClient> {
   return client;
 }
 
-/** A request whose head ends with the headers given. */
+/** A request with the key and the given headers. */
 const request = (line: string, headers: string[] = [], body = ""): string =>
   [line, "Host: h", `x-api-key: ${gate.key}`, ...headers, "", body].join("\r\n");
 
-/** Asks the same connection for something harmless. */
+/** Sends another request on the same connection. */
 async function expectReusable(client: RawClient): Promise<void> {
-  client.next();
+  client.nextResponse();
   client.request("GET", "/v1/reused", { "x-api-key": gate.key });
   expect((await client.head()).status).toBe(200);
   expect(await client.text()).toContain("/v1/reused");
   client.close();
 }
 
-describe("a client of HTTP/1.0", () => {
-  test("gets a whole answer, ended by its length and by the connection", async () => {
+describe("an HTTP/1.0 client", () => {
+  test("gets a complete response, ended by its length and by the connection", async () => {
     const client = await send(request("GET /v1/anything HTTP/1.0"));
     expect((await client.head()).status).toBe(200);
     expect(await client.text()).toContain("/v1/anything");
@@ -52,14 +53,14 @@ describe("a client of HTTP/1.0", () => {
     expect(await client.text()).toEndWith("data: [DONE]\n\n");
   });
 
-  test("sees a stream that the backend broke end with a reset, the one sign that it can see", async () => {
-    const headers = [`Content-Length: ${chat.length}`, "x-simulate: gap=30ms@1; die@2"];
+  test("sees a stream that the backend broke end with a reset, the only sign that HTTP/1.0 has", async () => {
+    const headers = [`Content-Length: ${chat.length}`, "x-simulate: gap=300ms@1; die@2"];
     const client = await send(request("POST /v1/chat/completions HTTP/1.0", headers, chat));
     expect(await client.ended()).toBe("reset");
     expect(await client.text()).toContain('"code":"upstream_unreachable"');
   });
 
-  test("is asked for a Host all the same", async () => {
+  test("must send a Host too", async () => {
     const client = await send(`GET /v1/anything HTTP/1.0\r\nx-api-key: ${gate.key}\r\n\r\n`);
     expect((await client.head()).status).toBe(400);
     client.close();
@@ -68,15 +69,15 @@ describe("a client of HTTP/1.0", () => {
 
 describe("a client's Connection: close", () => {
   test.each([
-    ["after a whole answer", "GET /v1/anything HTTP/1.1", ""],
+    ["after a whole response", "GET /v1/anything HTTP/1.1", ""],
     ["after a stream", "POST /v1/chat/completions HTTP/1.1", chat],
-  ])("is kept to %s", async (_, line, body) => {
+  ])("is respected %s", async (_, line, body) => {
     const client = await send(request(line, ["Connection: close", `Content-Length: ${body.length}`], body));
     expect(await client.ended()).toBe("complete");
     await client.closed();
   });
 
-  test("is kept to after an error of our own", async () => {
+  test("is respected after an error of Tollgate's", async () => {
     const client = await send("GET /v1/anything HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     expect((await client.head()).status).toBe(401);
     await client.closed();
@@ -84,11 +85,11 @@ describe("a client's Connection: close", () => {
 });
 
 describe("Expect: 100-continue", () => {
-  test("is answered, and not handed on to the backend", async () => {
+  test("gets a 100 and is not forwarded to the backend", async () => {
     const client = await send(
       request("POST /v1/files HTTP/1.1", ["Content-Type: text/plain", "Expect: 100-continue", "Content-Length: 3"]),
     );
-    await Bun.sleep(20);
+    await pollUntil(() => client.interim().length > 0);
     client.send("abc");
     expect(await client.text()).toBe("abc");
     expect(client.interim().map(({ status }) => status)).toEqual([100]);
@@ -98,7 +99,7 @@ describe("Expect: 100-continue", () => {
 });
 
 describe("a body", () => {
-  test("that is compressed goes to the backend as it is, under its name", async () => {
+  test("that is compressed is forwarded unchanged with its Content-Encoding", async () => {
     const packed = Bun.gzipSync('{"model":"m"}');
     const client = await connectRaw(gate.url);
     const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "Content-Encoding": "gzip" };
@@ -110,8 +111,8 @@ describe("a body", () => {
     await expectReusable(client);
   });
 
-  // RFC 9110 section 9.3.1 gives such a body no meaning, and the runtime has no way to send it.
-  test.each(["GET", "HEAD"])("of a %s is swallowed: it is no request of its own", async (method) => {
+  // RFC 9110 section 9.3.1 gives such a body no meaning, and the runtime cannot send it.
+  test.each(["GET", "HEAD"])("of a %s is dropped and not parsed as a request", async (method) => {
     const smuggled = request("GET /v1/smuggled HTTP/1.1");
     const client = await connectRaw(gate.url);
     client.request(method, "/v1/anything", { "x-api-key": gate.key }, smuggled);
@@ -124,7 +125,7 @@ describe("a body", () => {
     ]);
   });
 
-  test("that nobody reads, as the request is refused, is no request of its own either", async () => {
+  test("of a refused request is not read and not parsed as a request", async () => {
     const smuggled = request("GET /v1/smuggled HTTP/1.1");
     for (const refused of [`POST /v1/files HTTP/1.1\r\nHost: h\r\n`, request("TRACE /v1/x HTTP/1.1").slice(0, -2)]) {
       const client = await send(`${refused}Content-Length: ${smuggled.length}\r\n\r\n${smuggled}`);
@@ -135,7 +136,7 @@ describe("a body", () => {
     expect(backend.requests().map(({ path }) => path)).toEqual(["/v1/reused", "/v1/reused"]);
   });
 
-  test("that is too large gets its 413 while it is still being sent", async () => {
+  test("that is too large gets a 413 while it is still arriving", async () => {
     const length = 128 * 1024 * 1024 + 1;
     const client = await send(
       request(
@@ -150,8 +151,8 @@ describe("a body", () => {
     client.reset();
   });
 
-  test("whose answer came before the backend had read it does not end up in the next request", async () => {
-    const headers = ["Content-Type: text/plain", "x-simulate: early-answer", "Content-Length: 100000"];
+  test("whose response came before the backend had read it does not end up in the next request", async () => {
+    const headers = ["Content-Type: text/plain", "x-simulate: early-response", "Content-Length: 100000"];
     for (let round = 0; round < 5; round++) {
       const client = await send(request("POST /v1/files HTTP/1.1", headers, "x".repeat(1000)));
       expect((await client.head()).status).toBe(200);
@@ -184,7 +185,7 @@ describe("a request head", () => {
   });
 
   test.each(["\u0016\u0003\u0001\u0002\u0000\u0001", "SSH-2.0-OpenSSH_9.6\r\n\r\n", "\r\n\r\n\r\nx\r\n\r\n"])(
-    "that is none (%p) ends the connection",
+    "that is not HTTP (%p) ends the connection",
     async (bytes) => {
       const client = await send(bytes);
       await client.closed();
@@ -192,9 +193,9 @@ describe("a request head", () => {
   );
 });
 
-describe("a request that does not wait for the answer before it", () => {
-  // Bun gives up the connection rather than mix the answers up (1.4.5).
-  test("ends the connection, and both answers with it", async () => {
+describe("a pipelined request", () => {
+  // Bun ends the connection rather than mix up the responses (1.4.5).
+  test("ends the connection and both responses", async () => {
     const client = await send(request("GET /v1/a HTTP/1.1", ["x-simulate: slow-head=forever"]));
     await backend.nextRequest();
     client.send(request("GET /v1/b HTTP/1.1"));
@@ -211,7 +212,7 @@ describe("a credential that is sent twice", () => {
     ["Authorization: Bearer wrong", "Authorization: Bearer KEY"],
     ["x-api-key: KEY", "x-api-key: wrong"],
     ["x-api-key: wrong", "x-api-key: KEY"],
-  ])("as %p and %p opens nothing", async (first, second) => {
+  ])("as %p and %p is refused", async (first, second) => {
     const lines = [first, second].map((line) => line.replace("KEY", gate.key));
     const client = await send(`GET /v1/anything HTTP/1.1\r\nHost: h\r\n${lines.join("\r\n")}\r\n\r\n`);
     expect((await client.head()).status).toBe(401);

@@ -2,14 +2,22 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import { commandLine, type Program, startProgram } from "../support/program.ts";
+import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 let program: Program;
 beforeAll(async () => {
   backend = startSimulator();
-  program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password" });
+  program = await startProgram({
+    PROXY_UPSTREAM_URL: backend.url,
+    ADMIN_PASSWORD: "password",
+    METRICS_TOKEN: "scraper",
+    LOG_FORMAT: "json",
+  });
 });
 afterAll(async () => {
   await program.stop();
@@ -19,7 +27,7 @@ afterAll(async () => {
 const prlimit = Bun.which("prlimit");
 
 test.skipIf(prlimit === null)(
-  "a program that may open no more files refuses what it cannot hold, and afterwards serves and counts as before",
+  "a program at its limit of open files refuses some requests, and afterwards serves and counts normally",
   async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { key } = await admin.createKey("test");
@@ -30,8 +38,8 @@ test.skipIf(prlimit === null)(
       messages: [{ role: "user", content: "Hi" }],
     });
     const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "usage=3,4; gap=300ms@2" };
-    /** The status of a whole answer; 0 where there was none. */
-    const ask = async (): Promise<number> => {
+    /** The status of a complete response, else 0. */
+    const post = async (): Promise<number> => {
       const client = await connectRaw(program.url);
       client.request("POST", "/v1/messages", headers, body);
       const isWhole = (await client.ended()) === "complete";
@@ -41,13 +49,29 @@ test.skipIf(prlimit === null)(
     const open = readdirSync(`/proc/${program.pid}/fd`).length;
     Bun.spawnSync([String(prlimit), "--pid", String(program.pid), `--nofile=${open + 21}:`]);
 
-    const statuses = await Promise.all(Array.from({ length: 40 }, ask));
+    const statuses = await Promise.all(Array.from({ length: 40 }, post));
     const served = statuses.filter((status) => status === 200).length;
-    // Who cannot be accepted waits in the kernel's queue; who is accepted may find no descriptor left for the backend.
+    // A connection that cannot be accepted waits in the kernel's queue. After an accept, no descriptor may be left for
+    // the connection to the backend.
     expect(statuses).toContain(502);
     expect(statuses.filter((status) => status !== 200 && status !== 502)).toEqual([]);
 
-    expect(await ask()).toBe(200);
+    // The client learns no more than that; the operator does.
+    const failed = statuses.filter((status) => status === 502).length;
+    const lines = () =>
+      program
+        .stdout()
+        .split("\n")
+        .filter((line) => line.includes('"cause":"EMFILE"'));
+    await pollUntil(() => lines().length > failed);
+    expect(lines().filter((line) => line.includes("Request ended"))).toHaveLength(failed);
+    expect(lines().filter((line) => line.includes("Out of file descriptors"))).toHaveLength(1);
+
+    expect(await post()).toBe(200);
+    const scraper = { authorization: "Bearer scraper" };
+    const metrics = await (await fetch(`${program.adminUrl}/metrics`, { headers: scraper })).text();
+    expect(metrics).toContain(`tollgate_upstream_errors_total{code="upstream_unreachable",cause="EMFILE"} ${failed}\n`);
+    expect(metrics).toContain(`process_max_fds ${open + 21}\n`);
     const [counted] = await admin.listKeys();
     expect(counted).toMatchObject({
       total_request_count: served + 1,
@@ -57,3 +81,35 @@ test.skipIf(prlimit === null)(
   },
   30_000,
 );
+
+test("a limit of file descriptors under 4096 is warned of at start", async () => {
+  using folder = createTempFolder();
+  const start = (limit: number) =>
+    Bun.spawn(["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh", ...commandLine(["serve"])], {
+      cwd: folder.path,
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        DATA_DIR: folder.path,
+        PORT: String(findFreePort()),
+        PROXY_UPSTREAM_URL: "http://127.0.0.1:1",
+        ADMIN_PASSWORD: "password",
+        LOG_FORMAT: "json",
+      },
+      stdout: "pipe",
+    });
+  for (const [limit, warnings] of [
+    [4095, [{ level: "warn", limit: 4095, recommended: 4096 }]],
+    [4096, []],
+  ] as const) {
+    const child = start(limit);
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stdout) {
+      text += decoder.decode(bytes, { stream: true });
+      // Logged after the limit was looked at.
+      if (text.includes("ECONNREFUSED")) child.kill();
+    }
+    const lines = text.split("\n").filter((line) => line.includes("file descriptors"));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(warnings);
+  }
+}, 30_000);

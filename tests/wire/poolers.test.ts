@@ -4,22 +4,22 @@ import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { readme } from "../support/readme.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const ignored = "ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout";
 
-test("the README gives PgBouncer the setting that is tried here", () => {
+test("the README shows the PgBouncer setting that is tested here", () => {
   expect(readme).toContain(`\`${ignored}\``);
 });
 
-describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("behind PgBouncer", () => {
+describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("with PgBouncer", () => {
   let backend: Simulator;
   beforeAll(() => {
     backend = startSimulator();
   });
   afterAll(() => backend.stop());
 
-  const ask = async ({ url }: Tollgate, key: string): Promise<number> => {
+  const post = async ({ url }: Tollgate, key: string): Promise<number> => {
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
@@ -33,11 +33,11 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("be
     ["session", ""],
     ["transaction", "?prepare=false"],
   ])(
-    "in %s mode two instances obey each other, show their pages, and count exactly though connections are cut",
+    "in %s mode two instances apply each other's changes, serve the admin API and count exactly while connections are cut",
     async (mode, query) => {
       const postgres = await sharedPostgres();
       const database = await postgres.createDatabase();
-      // In transaction mode fewer than the instances open, so that each connection runs statements of both.
+      // In transaction mode fewer connections than the instances open, so that each runs statements of both.
       const size = mode === "session" ? 40 : 3;
       await using pooler = await startPgbouncer(database, [
         `pool_mode = ${mode}`,
@@ -47,9 +47,9 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("be
       const environment = { PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: pooler.url + query };
       await using one = await startTollgate(environment);
       await using two = await startTollgate(environment);
-      expect(await ask(one, two.key)).toBe(200);
+      expect(await post(one, two.key)).toBe(200);
       await two.admin.updateKey(two.keyId, { is_active: false });
-      expect(await ask(one, two.key)).toBe(401);
+      expect(await post(one, two.key)).toBe(401);
       const pages = [
         "/api/overview",
         "/api/keys",
@@ -59,13 +59,13 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("be
       const shown = await Promise.all(pages.map(async (path) => (await one.admin.request("GET", path)).status));
       expect(shown).toEqual(pages.map(() => 200));
       for (let round = 0; round < 6; round++) {
-        const asked = Array.from({ length: 20 }, (_, n) => ask(n % 2 === 0 ? one : two, one.key));
-        // The first ones make both know the key: then neither needs an answer to each question.
+        const responses = Array.from({ length: 20 }, (_, n) => post(n % 2 === 0 ? one : two, one.key));
+        // After the first round both instances have verified the key and can bridge a failed query.
         if (round > 0) await postgres.cutConnections();
-        expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+        expect(new Set(await Promise.all(responses))).toEqual(new Set([200]));
       }
-      await until(async () => (await one.counted()).total_request_count >= 120);
-      expect(await one.counted()).toMatchObject({ total_request_count: 120, total_output_tokens: 480 });
+      await pollUntil(async () => (await one.readKey()).total_request_count >= 120);
+      expect(await one.readKey()).toMatchObject({ total_request_count: 120, total_output_tokens: 480 });
     },
   );
 });

@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { runProgram } from "../support/program.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
   let backend: Simulator;
@@ -20,20 +20,20 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
   const start = async (options: { clock?: () => number } = {}): Promise<Tollgate> =>
     startTollgate({ PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: await postgres.createDatabase() }, options);
 
-  const ask = (gate: Tollgate, key = gate.key): Promise<Response> =>
+  const post = (gate: Tollgate, key = gate.key): Promise<Response> =>
     fetch(`${gate.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
       body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
     });
 
-  /** Milliseconds. No request may wait for the database longer than two seconds; a loaded machine adds its own. */
+  /** @returns also the duration in ms. No request may wait for the database longer than two seconds; a loaded machine is slower. */
   async function timed<T>(act: () => Promise<T>): Promise<[T, number]> {
     const begun = performance.now();
     return [await act(), performance.now() - begun];
   }
 
-  /** Either way that it can be away: its port refuses, or it takes connections and says nothing. */
+  /** PostgreSQL either refuses connections, or accepts them and does not respond. */
   const absences: [string, () => Promise<() => Promise<void>>][] = [
     [
       "is stopped",
@@ -43,7 +43,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       },
     ],
     [
-      "hangs",
+      "does not respond",
       async () => {
         await postgres.freeze();
         return postgres.thaw;
@@ -52,20 +52,20 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
   ];
 
   test.each(absences)(
-    "as it %s: known keys pass, others get 503, counts wait and are written once",
+    "because it %s, known keys are accepted, others get 503, and counts are written once later",
     async (_, leave) => {
       let now = Date.now();
       await using gate = await start({ clock: () => now });
       const unused = (await gate.admin.createKey("never used")).key;
-      expect((await ask(gate)).status).toBe(200);
+      expect((await post(gate)).status).toBe(200);
       const comeBack = await leave();
 
       for (let n = 0; n < 5; n++) {
-        const [response, ms] = await timed(() => ask(gate));
+        const [response, ms] = await timed(() => post(gate));
         expect([response.status, ms < 4000]).toEqual([200, true]);
         await response.text();
       }
-      const [refused, refusedMs] = await timed(() => ask(gate, unused));
+      const [refused, refusedMs] = await timed(() => post(gate, unused));
       expect(refused.status).toBe(503);
       expect(refused.headers.get("retry-after")).toBe("1");
       expect(await refused.json()).toMatchObject({ error: { code: "storage_unavailable" } });
@@ -80,29 +80,29 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect(await listing.json()).toEqual({ error: "The database is not available, try again later" });
       expect(listingMs).toBeLessThan(4000);
       now += 5 * 60_000 + 1;
-      expect((await ask(gate)).status).toBe(503);
+      expect((await post(gate)).status).toBe(503);
 
       await comeBack();
-      await until(async () => (await fetch(`${gate.adminUrl}/readyz`)).status === 200);
-      await until(async () => (await gate.counted()).total_request_count >= 6);
-      expect((await ask(gate, unused)).status).toBe(200);
-      expect(await gate.counted()).toMatchObject({ total_request_count: 6, total_input_tokens: 18 });
+      await pollUntil(async () => (await fetch(`${gate.adminUrl}/readyz`)).status === 200);
+      await pollUntil(async () => (await gate.readKey()).total_request_count >= 6);
+      expect((await post(gate, unused)).status).toBe(200);
+      expect(await gate.readKey()).toMatchObject({ total_request_count: 6, total_input_tokens: 18 });
     },
     120_000,
   );
 
-  test("a connection that is cut costs no request", async () => {
+  test("a cut connection fails no request", async () => {
     await using gate = await start();
     for (let round = 0; round < 5; round++) {
-      const asked = Array.from({ length: 8 }, async () => (await ask(gate)).status);
+      const responses = Array.from({ length: 8 }, async () => (await post(gate)).status);
       await postgres.cutConnections();
-      expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+      expect(new Set(await Promise.all(responses))).toEqual(new Set([200]));
     }
-    await until(async () => (await gate.counted()).total_request_count >= 40);
-    expect((await gate.counted()).total_request_count).toBe(40);
+    await pollUntil(async () => (await gate.readKey()).total_request_count >= 40);
+    expect((await gate.readKey()).total_request_count).toBe(40);
   }, 60_000);
 
-  test("a start is refused in one line without the password", async () => {
+  test("a start fails with one line that does not contain the password", async () => {
     const url = "postgres://tollgate:hush@127.0.0.1:1/tollgate";
     const finished = await runProgram(["serve"], { DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
     expect(finished.status).toBe(1);
@@ -111,7 +111,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
   });
 });
 
-test("backup says who copies a PostgreSQL", async () => {
+test("backup refers to pg_dump for PostgreSQL", async () => {
   const environment = { DATABASE_URL: "postgres://u:hush@127.0.0.1:1/t", SECRET_KEY: "0123456789abcdef" };
   const finished = await runProgram(["backup", "copy"], environment);
   expect(finished.status).toBe(1);

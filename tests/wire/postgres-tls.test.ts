@@ -6,7 +6,7 @@ import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 const openssl = Bun.which("openssl");
 
-describe.skipIf(whyNoPostgres !== undefined || openssl === null)("PostgreSQL with a certificate of its own", () => {
+describe.skipIf(whyNoPostgres !== undefined || openssl === null)("PostgreSQL with a private CA", () => {
   let folder: TempFolder;
   let postgres: Postgres;
   let database: URL;
@@ -54,19 +54,22 @@ describe.skipIf(whyNoPostgres !== undefined || openssl === null)("PostgreSQL wit
     ["localhost", "", false],
     ["127.0.0.1", "sslmode=require", true],
     ["localhost", "sslmode=verify-full&sslrootcert=/etc/ssl/db-ca.pem", true],
-  ])("is spoken to at %s?%s, in the open only where the address says nothing of it", async (host, query, encrypted) => {
-    const { PORT: _, ...environment } = settings(host, query);
-    const program = await startProgram(environment);
-    const rows = await postgres.run(
-      `select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'tollgate'`,
-    );
-    expect(rows.map(({ ssl }) => ssl)).toEqual([encrypted]);
-    await program.stop();
-  });
+  ])(
+    "is connected to at %s?%s, without TLS only if the address does not mention it",
+    async (host, query, encrypted) => {
+      const { PORT: _, ...environment } = settings(host, query);
+      const program = await startProgram(environment);
+      const rows = await postgres.run(
+        `select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'tollgate'`,
+      );
+      expect(rows.map(({ ssl }) => ssl)).toEqual([encrypted]);
+      await program.stop();
+    },
+  );
 
   test.each([
     ["localhost", "sslmode=verify-full"],
-    // Its certificate is for another name.
+    // The certificate is for another name.
     ["127.0.0.1", "sslmode=verify-full&sslrootcert=/etc/ssl/db-ca.pem"],
   ])("is refused in one line at %s?%s", async (host, query) => {
     const { status, stderr } = await runProgram(["serve"], settings(host, query));

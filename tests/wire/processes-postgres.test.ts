@@ -2,17 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { type GateProgram, startGateProgram } from "../support/gate-program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const processes = 2;
 const clients = 6;
 const rounds = 6;
-/** Before these kills, counted from 0, PostgreSQL is started again. */
+/** Before these kills, counted from 0, PostgreSQL is restarted. */
 const restarts = new Set([1, 4]);
 
-async function figure({ adminUrl }: GateProgram, name: string): Promise<number> {
+async function readMetric({ adminUrl }: ProgramWithKey, name: string): Promise<number> {
   const headers = { authorization: "Bearer scrape", connection: "close" };
   const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
@@ -25,26 +25,26 @@ const childrenOf = (pid: number): number[] =>
 describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQL", () => {
   let backend: Simulator;
   let postgres: Postgres;
-  let program: GateProgram;
+  let program: ProgramWithKey;
   beforeAll(async () => {
     backend = startSimulator();
-    // Restarted: this one has to keep what it said it keeps.
+    // With fsync, because it is restarted and must keep what it committed.
     postgres = await startPostgres(["fsync=on"]);
-    program = await startGateProgram(backend.url, {
+    program = await startProgramWithKey(backend.url, {
       PROCESSES: String(processes),
       DATABASE_URL: await postgres.createDatabase(),
       SECRET_KEY: "0123456789abcdef",
       METRICS_TOKEN: "scrape",
     });
-    await until(async () => (await figure(program, "tollgate_processes")) === processes);
+    await pollUntil(async () => (await readMetric(program, "tollgate_processes")) === processes);
   });
   afterAll(async () => {
     backend.stop();
     await postgres[Symbol.asyncDispose]();
   });
 
-  /** @returns whether the end of a good answer was seen */
-  async function complete(): Promise<boolean> {
+  /** @returns whether a complete, successful response arrived */
+  async function completes(): Promise<boolean> {
     try {
       const response = await fetch(`${program.url}/v1/chat/completions`, {
         method: "POST",
@@ -52,7 +52,7 @@ describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQ
           "x-api-key": program.key,
           "content-type": "application/json",
           "x-simulate": "usage=3,4",
-          // A new connection each time, so that the kernel may give it to either.
+          // A new connection each time, so that the kernel may give it to either process.
           connection: "close",
         },
         body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
@@ -64,34 +64,34 @@ describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQ
     }
   }
 
-  test("count every answer once, whichever is killed and though PostgreSQL restarts under load", async () => {
+  test("count each response once while processes are killed and PostgreSQL restarts under load", async () => {
     const seen = { ended: 0, broken: 0 };
     const ending = new AbortController();
-    const talking = Array.from({ length: clients }, async () => {
-      while (!ending.signal.aborted) seen[(await complete()) ? "ended" : "broken"]++;
+    const load = Array.from({ length: clients }, async () => {
+      while (!ending.signal.aborted) seen[(await completes()) ? "ended" : "broken"]++;
     });
     for (let round = 0; round < rounds; round++) {
       const before = seen.ended;
-      await until(() => seen.ended >= before + 40);
+      await pollUntil(() => seen.ended >= before + 40);
       if (restarts.has(round)) {
         await postgres.stop();
-        await until(() => seen.ended >= before + 60);
+        await pollUntil(() => seen.ended >= before + 60);
         await postgres.start();
-        // What came while it was away waits in memory: a process that is killed then takes it along.
-        await until(async () => (await figure(program, "tollgate_ledger_waiting_requests")) === 0);
+        // Counts of the outage wait in memory and would be lost with a killed process.
+        await pollUntil(async () => (await readMetric(program, "tollgate_ledger_waiting_requests")) === 0);
       }
       const victim = childrenOf(program.pid)[round % processes] ?? 0;
       process.kill(victim, "SIGKILL");
-      await until(() => !childrenOf(program.pid).includes(victim));
-      await until(async () => (await figure(program, "tollgate_processes")) === processes);
+      await pollUntil(() => !childrenOf(program.pid).includes(victim));
+      await pollUntil(async () => (await readMetric(program, "tollgate_processes")) === processes);
     }
     ending.abort();
-    await Promise.all(talking);
+    await Promise.all(load);
     const [key] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
     expect(await program.stop()).toBe(0);
     const requests = key?.total_request_count ?? 0;
     expect(requests).toBeGreaterThanOrEqual(seen.ended);
-    // Those that were broken may have been counted without their end being seen.
+    // Broken responses may have been counted, although the client did not see their end.
     expect(requests).toBeLessThanOrEqual(seen.ended + seen.broken);
     expect(key).toMatchObject({ total_input_tokens: requests * 3, total_output_tokens: requests * 4 });
   }, 120_000);

@@ -6,7 +6,7 @@ import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { until } from "../support/until.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -17,7 +17,7 @@ afterAll(() => backend.stop());
 const count = 3;
 const token = "scraper";
 
-/** A program of three processes, all of which answer. */
+/** Starts a program and waits until all three processes respond. */
 async function start(environment: ProgramEnvironment = {}): Promise<Program> {
   const program = await startProgram({
     PROXY_UPSTREAM_URL: backend.url,
@@ -27,7 +27,7 @@ async function start(environment: ProgramEnvironment = {}): Promise<Program> {
     LOG_FORMAT: "json",
     ...environment,
   });
-  await until(async () => (await scrape(program)).tollgate_processes === count);
+  await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
   return program;
 }
 
@@ -37,7 +37,7 @@ function childrenOf(pid: number): number[] {
   return listed.split(" ").filter(Boolean).map(Number);
 }
 
-const lives = (pid: number): boolean => {
+const isRunning = (pid: number): boolean => {
   try {
     return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
   } catch {
@@ -45,26 +45,26 @@ const lives = (pid: number): boolean => {
   }
 };
 
-/** proc_net_tcp(5): the local address is the second field, 0A means listening. */
+/** proc_net_tcp(5): the second field is the local address, state 0A is listening. */
 const listenersOn = (port: number): number =>
   readFileSync("/proc/net/tcp", "utf8")
     .split("\n")
     .map((line) => line.trim().split(/\s+/))
     .filter(([, local, , state]) => state === "0A" && Number.parseInt(local?.split(":")[1] ?? "", 16) === port).length;
 
-/** Every connection is a new one, so that the kernel may give it to any process. */
+/** Each request uses a new connection, so that the kernel may give it to any process. */
 const freshly = { headers: { connection: "close" } };
 
 /** Unlabelled series, and the sum of `tollgate_requests_total`. */
 async function scrape({ adminUrl }: Program): Promise<Record<string, number>> {
   const headers = { ...freshly.headers, authorization: `Bearer ${token}` };
   const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
-  const figures: Record<string, number> = { requests: 0 };
+  const metrics: Record<string, number> = { requests: 0 };
   for (const [, name = "", labels, value] of text.matchAll(/^(\w+)(\{.*\})? (\S+)$/gm)) {
-    if (labels === undefined) figures[name] = Number(value);
-    else if (name === "tollgate_requests_total") figures["requests"] = (figures["requests"] ?? 0) + Number(value);
+    if (labels === undefined) metrics[name] = Number(value);
+    else if (name === "tollgate_requests_total") metrics["requests"] = (metrics["requests"] ?? 0) + Number(value);
   }
-  return figures;
+  return metrics;
 }
 
 const complete = (url: string, key: string): Promise<Response> =>
@@ -90,44 +90,49 @@ const logged = (program: Program): Record<string, unknown>[] =>
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line));
 
-/** Asks until told to stop; an answer counts when its end was seen. */
-async function talk(program: Program, key: string, seen: { requests: number }, ended: AbortSignal): Promise<void> {
+/** Sends requests until the signal aborts. Counts only responses whose end it saw. */
+async function sendUntilAborted(
+  program: Program,
+  key: string,
+  seen: { requests: number },
+  ended: AbortSignal,
+): Promise<void> {
   while (!ended.aborted) {
     try {
       const response = await complete(program.url, key);
       await response.text();
       if (response.ok) seen.requests++;
     } catch {
-      // The process was killed that held it.
+      // The request's process was killed.
     }
   }
 }
 
-test("counts stay exact and metrics never fall, though each process is killed in turn under load", async () => {
+test("counts stay exact and metrics never decrease while each process is killed in turn under load", async () => {
   const program = await start({ LOG_LEVEL: "error" });
   const admin = await logIn(program.adminUrl, "admin", "password");
   const { key } = await admin.createKey("test");
   const [seen, ended, rounds, clients] = [{ requests: 0 }, new AbortController(), 6, 6];
-  const talking = Array.from({ length: clients }, () => talk(program, key, seen, ended.signal));
+  const load = Array.from({ length: clients }, () => sendUntilAborted(program, key, seen, ended.signal));
   const scraped: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const before = seen.requests;
-    await until(() => seen.requests >= before + 40);
-    scraped.push(await until(async () => (await scrape(program)).requests));
+    await pollUntil(() => seen.requests >= before + 40);
+    scraped.push(await pollUntil(async () => (await scrape(program)).requests));
     const victim = childrenOf(program.pid)[round % count] ?? 0;
     process.kill(victim, "SIGKILL");
-    await until(() => !lives(victim));
-    // A thread of the victim may still hold its socket: a connection that lands there is reset.
-    scraped.push(await until(async () => (await scrape(program)).requests));
-    await until(async () => (await scrape(program)).tollgate_processes === count);
+    await pollUntil(() => !isRunning(victim));
+    // Retried, because a connection may still land on the victim's socket and be reset.
+    scraped.push(await pollUntil(async () => (await scrape(program)).requests));
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
   }
   ended.abort();
-  await Promise.all(talking);
+  await Promise.all(load);
   const [listed] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
   const stillCounted = await scrape(program);
   expect(await program.stop()).toBe(0);
   expect(listed?.total_request_count).toBeGreaterThanOrEqual(seen.requests);
-  // At most those under way at each kill were counted without their end being seen.
+  // At most the requests in progress at each kill were counted, although the client did not see their end.
   expect(listed?.total_request_count).toBeLessThanOrEqual(seen.requests + rounds * clients);
   expect(listed?.total_output_tokens).toBe((listed?.total_request_count ?? 0) * 7);
   expect(scraped).toEqual(scraped.toSorted((a, b) => a - b));
@@ -143,7 +148,7 @@ describe("several processes", () => {
     await program.stop();
   });
 
-  test("say once where they listen, and each line says whose it is", () => {
+  test("log their address once, and each line with its pid", () => {
     const lines = logged(program);
     expect(lines.filter(({ message }) => message === "Listening")).toMatchObject([
       { proxy: `${program.url}/v1`, processes: count },
@@ -151,19 +156,19 @@ describe("several processes", () => {
     expect(lines.filter(({ pid }) => typeof pid !== "number")).toEqual([]);
   });
 
-  test("all refuse a key right after one of them switched it off", async () => {
+  test("all refuse a key immediately after one of them disabled it", async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { id, key } = await admin.createKey("revoked");
-    const answers = async (): Promise<Set<number>> =>
+    const statuses = async (): Promise<Set<number>> =>
       new Set(await Promise.all(Array.from({ length: 24 }, async () => (await complete(program.url, key)).status)));
-    expect(await answers()).toEqual(new Set([200]));
+    expect(await statuses()).toEqual(new Set([200]));
     await admin.updateKey(id, { is_active: false });
-    expect(await answers()).toEqual(new Set([401]));
+    expect(await statuses()).toEqual(new Set([401]));
     await admin.updateKey(id, { is_active: true });
-    expect(await answers()).toEqual(new Set([200]));
+    expect(await statuses()).toEqual(new Set([200]));
   });
 
-  test("all refuse a key from the moment it is switched off, under load", async () => {
+  test("all refuse a key immediately after it is disabled under load", async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { id, key } = await admin.createKey("revoked under load");
     const ends = new AbortController();
@@ -173,22 +178,22 @@ describe("several processes", () => {
     for (let time = 0; time < 20; time++) {
       for (const active of [false, true]) {
         await admin.updateKey(id, { is_active: active });
-        const answers = await Promise.all(Array.from({ length: 6 }, () => complete(program.url, key)));
-        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([active ? 200 : 401]));
+        const responses = await Promise.all(Array.from({ length: 6 }, () => complete(program.url, key)));
+        expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([active ? 200 : 401]));
       }
     }
     ends.abort();
     await Promise.all(load);
   });
 
-  test("add their requests up, whichever is asked", async () => {
+  test("each report the requests of all", async () => {
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("summed");
     const { requests: before = 0 } = await scrape(program);
     await Promise.all(Array.from({ length: 30 }, async () => (await complete(program.url, key)).text()));
     for (let turn = 0; turn < 10; turn++) expect((await scrape(program)).requests).toBe(before + 30);
   });
 
-  test("add up what is in flight, whichever is asked", async () => {
+  test("each report the requests in flight of all", async () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const { key } = await admin.createKey("in flight");
     const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, key, "gap=forever@2")));
@@ -203,7 +208,7 @@ describe("several processes", () => {
     for (const client of clients) client.close();
   });
 
-  test("replace one that a signal of its own ends, after it let its streams finish", async () => {
+  test("replace one that receives a signal, after its streams have finished", async () => {
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("drained");
     const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, key, "gap=1500ms@3")));
     const before = childrenOf(program.pid);
@@ -213,14 +218,14 @@ describe("several processes", () => {
       expect(await client.ended()).toBe("complete");
       expect(await client.text()).toEndWith("data: [DONE]\n\n");
     }
-    await until(() => !lives(leaving));
-    await until(async () => (await scrape(program)).tollgate_processes === count);
+    await pollUntil(() => !childrenOf(program.pid).includes(leaving));
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
     const after = childrenOf(program.pid);
     expect(after).toHaveLength(count);
     expect(before.filter((pid) => after.includes(pid))).toEqual(before.slice(1));
   });
 
-  // The last one: it locks the address of the tests out.
+  // The last test, because it locks the tests' address out.
   test("share sessions and the login limit", async () => {
     const attempt = async (): Promise<number> => {
       const response = await fetch(`${program.adminUrl}/api/login`, {
@@ -245,39 +250,42 @@ describe("several processes", () => {
 });
 
 describe("the parent", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)("hands %s on, waits for the drain, and exits with 0", async (signal) => {
-    const program = await start();
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1500ms@3")));
-    const stopped = program.stop(signal);
-    for (const client of clients) expect(await client.ended()).toBe("complete");
-    expect(await stopped).toBe(0);
-    expect(logged(program).filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
-  });
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "forwards %s, waits until all processes have drained, and exits with 0",
+    async (signal) => {
+      const program = await start();
+      const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+      const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1500ms@3")));
+      const stopped = program.stop(signal);
+      for (const client of clients) expect(await client.ended()).toBe("complete");
+      expect(await stopped).toBe(0);
+      expect(logged(program).filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+    },
+  );
 
-  test("ends everything at once on a second signal", async () => {
+  test("ends everything immediately on a second signal", async () => {
     const program = await start({ SHUTDOWN_GRACE: "600" });
     const children = childrenOf(program.pid);
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
     const client = await stream(program, key, "gap=forever@2");
     void program.stop();
-    await until(() => children.some((pid) => !lives(pid)));
+    await pollUntil(() => children.some((pid) => !isRunning(pid)));
     expect(await program.stop()).toBe(1);
     expect(await client.ended()).not.toBe("complete");
-    await until(() => !children.some(lives));
+    await pollUntil(() => !children.some(isRunning));
   });
 
-  test("killed leaves no orphan, and its children finish what they hold", async () => {
+  test("leaves no orphans if it is killed, and its children finish their requests", async () => {
     const program = await start();
     const children = childrenOf(program.pid);
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
     const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1000ms@3")));
     await program.stop("SIGKILL");
     for (const client of clients) expect(await client.ended()).toBe("complete");
-    await until(() => !children.some(lives));
+    await pollUntil(() => !children.some(isRunning));
   });
 
-  test.each(["1", "2"])("keeps its port from a second copy with PROCESSES=%s", async (processes) => {
+  test.each(["1", "2"])("does not share its port with a second program with PROCESSES=%s", async (processes) => {
     const program = await start();
     const { status, stderr } = await runProgram(["serve"], { PORT: new URL(program.url).port, PROCESSES: processes });
     expect(status).toBe(1);
@@ -298,7 +306,7 @@ describe("the parent", () => {
     await program.stop();
   });
 
-  test.each(["PORT", "ADMIN_PORT"])("says in one line that %s is in use", async (variable) => {
+  test.each(["PORT", "ADMIN_PORT"])("reports in one line that %s is in use", async (variable) => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
@@ -308,14 +316,14 @@ describe("the parent", () => {
     other.close();
   });
 
-  test("ends with what its first process could not start for", async () => {
+  test("exits with the error of its first process", async () => {
     const { status, stderr } = await runProgram(["serve"], { PORT: "0", PROCESSES: "2", DATA_DIR: "/proc/nowhere" });
     expect(status).toBe(1);
     expect(stderr).toStartWith('tollgate: DATA_DIR "/proc/nowhere"');
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  test("gives all processes the ports that the first one found, and prints one password", async () => {
+  test("gives all processes the ports of the first one, and prints one password", async () => {
     const program = await start({ PORT: "0", ADMIN_PORT: String(findFreePort()), ADMIN_PASSWORD: "" });
     const { proxy } = logged(program).find(({ message }) => message === "Listening") as { proxy: string };
     expect((await fetch(`${proxy}/models`)).status).toBe(401);
@@ -323,9 +331,16 @@ describe("the parent", () => {
     expect(program.stdout().match(/password {3}\S+/g)).toHaveLength(1);
     await program.stop();
   });
+
+  test("warns once, not once for each process, that the backend does not respond", async () => {
+    const program = await start({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
+    await program.stop();
+    const warnings = logged(program).filter(({ level }) => level === "warn");
+    expect(warnings).toMatchObject([{ message: "Backend not reachable; requests fail until it is" }]);
+  });
 });
 
-test("serve-process run by hand says who starts it", async () => {
+test("serve-process run by hand is an error that refers to PROCESSES", async () => {
   const { status, stderr } = await runProgram(["serve-process"]);
   expect(status).toBe(2);
   expect(stderr).toBe("tollgate: serve-process cannot be started directly; set PROCESSES instead\n");

@@ -18,14 +18,14 @@ const get = (headers: Record<string, string>, init: RequestInit = {}): Promise<R
   fetch(`${gate.url}/v1/models`, { headers, ...init });
 
 describe("a key", () => {
-  test("opens as a bearer token of any case, and as x-api-key", async () => {
+  test("is accepted as a bearer token, in any case of the scheme, and as x-api-key", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"]) {
       expect((await get({ authorization: `${scheme} ${gate.key}` })).status).toBe(200);
     }
     expect((await get({ "x-api-key": gate.key })).status).toBe(200);
   });
 
-  test("counts as the bearer token where both are sent", async () => {
+  test("is taken from the bearer token if both are sent", async () => {
     expect((await get({ authorization: `Bearer ${gate.key}`, "x-api-key": "wrong" })).status).toBe(200);
     expect((await get({ authorization: "Bearer wrong", "x-api-key": gate.key })).status).toBe(401);
   });
@@ -52,8 +52,8 @@ describe("a key", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test("that was switched off is refused by the very next request, with the answer of an unknown one", async () => {
-    const { id, key } = await gate.admin.createKey("to be switched off");
+  test("that was disabled is refused at the next request, with the response for an unknown key", async () => {
+    const { id, key } = await gate.admin.createKey("to be disabled");
     expect((await get({ "x-api-key": key })).status).toBe(200);
     await gate.admin.updateKey(id, { is_active: false });
     const refused = await get({ "x-api-key": key });
@@ -66,7 +66,7 @@ describe("a key", () => {
     expect((await get({ "x-api-key": key })).status).toBe(401);
   });
 
-  test("that is wrong has its body left unread", async () => {
+  test("that is wrong leaves the body unread", async () => {
     const client = await connectRaw(gate.url);
     client.send("POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: wrong\r\nContent-Length: 1000000\r\n\r\n");
     expect((await client.head()).status).toBe(401);
@@ -75,7 +75,7 @@ describe("a key", () => {
 });
 
 describe("a method", () => {
-  test.each(["PROPFIND", "TRACE", "MKCOL", "REPORT"])("beyond those of the API is refused: %s", async (method) => {
+  test.each(["PROPFIND", "TRACE", "MKCOL", "REPORT"])("that the API does not use is refused: %s", async (method) => {
     backend.clear();
     const client = await connectRaw(gate.url);
     client.request(method, "/v1/models", { "x-api-key": gate.key });
@@ -94,7 +94,7 @@ describe("an upgrade", () => {
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
   };
 
-  test("to WebSocket is refused at once, so that the client goes on with HTTP", async () => {
+  test("to WebSocket is refused immediately, so that the client falls back to HTTP", async () => {
     backend.clear();
     const client = await connectRaw(gate.url);
     client.request("GET", "/v1/responses", { "x-api-key": gate.key, Upgrade: "websocket", ...upgrade });
@@ -104,7 +104,7 @@ describe("an upgrade", () => {
     client.close();
   });
 
-  test("to HTTP/2, which may be ignored, is", async () => {
+  test("to HTTP/2 is ignored, as HTTP allows", async () => {
     const client = await connectRaw(gate.url);
     client.request("GET", "/v1/models", { "x-api-key": gate.key, Connection: "Upgrade", Upgrade: "h2c" });
     expect((await client.head()).status).toBe(200);
@@ -113,7 +113,7 @@ describe("an upgrade", () => {
 });
 
 describe("a JSON body", () => {
-  test("over 128 MiB is refused without being held", async () => {
+  test("over 128 MiB is refused without reading it", async () => {
     backend.clear();
     const client = await connectRaw(gate.url);
     const length = 128 * 1024 * 1024 + 1;
@@ -127,7 +127,7 @@ describe("a JSON body", () => {
   });
 
   test.each(["", "not json", "[1,2]", '"text"', "{", '{"a":1}{"b":2}', "\uFEFF{}"])(
-    "that is none (%p) goes to the backend as it is",
+    "that is not a JSON object (%p) is forwarded unchanged",
     async (body) => {
       backend.clear();
       const headers = { "x-api-key": gate.key, "content-type": "application/json" };
@@ -136,7 +136,7 @@ describe("a JSON body", () => {
     },
   );
 
-  test("that is not UTF-8 goes to the backend as it is", async () => {
+  test("that is not UTF-8 is forwarded unchanged", async () => {
     backend.clear();
     const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]);
     const headers = { "x-api-key": gate.key, "content-type": "application/json" };

@@ -17,7 +17,7 @@ afterAll(async () => {
 const get = (path: string, headers: Record<string, string>): Promise<Response> =>
   fetch(gate.url + path, { headers: { "x-api-key": gate.key, ...headers } });
 
-test("client, backend and log share the client's request id, and the log its address", async () => {
+test("client, backend and log have the client's request id, and the log has the client's address", async () => {
   const response = await get("/v1/models", {
     "x-request-id": "from-client-1",
     "x-forwarded-for": "192.0.2.1, 198.51.100.7",
@@ -26,7 +26,7 @@ test("client, backend and log share the client's request id, and the log its add
   expect(response.headers.get("x-request-id")).toBe("from-client-1");
   expect((await backend.nextRequest()).header("x-request-id")).toBe("from-client-1");
   const entry = await gate.waitForLog(({ requestId }) => requestId === "from-client-1");
-  expect(entry).toMatchObject({ message: "request", client: "198.51.100.7", status: 200 });
+  expect(entry).toMatchObject({ message: "Request ended", client: "198.51.100.7", status: 200 });
 });
 
 test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j) gets a new one", async (given) => {
@@ -36,15 +36,33 @@ test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j
   expect((await backend.nextRequest()).header("x-request-id")).toBe(id ?? "");
 });
 
-test("errors carry the id too", async () => {
+test("errors have the id too", async () => {
   const wrongKey = await get("/v1/models", { "x-api-key": "wrong", "x-request-id": "refused-1" });
   expect([wrongKey.status, wrongKey.headers.get("x-request-id")]).toEqual([401, "refused-1"]);
   expect(wrongKey.headers.get("x-should-retry")).toBe("false");
 });
 
-test("a key that stands in a path is masked in the log", async () => {
+test("a key in a path is masked in the log", async () => {
   await get(`/v1/${gate.key}/models`, { "x-request-id": "key-in-path" });
   const entry = await gate.waitForLog(({ requestId }) => requestId === "key-in-path");
   expect(entry["path"]).toBe("/v1/***/models");
   expect(JSON.stringify(gate.log)).not.toContain(gate.key);
+});
+
+test("the log names the model asked for and the one sent", async () => {
+  await using renaming = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_ALIAS_MODEL: "served" });
+  for (const model of ["claude-x", "other", undefined]) {
+    await fetch(`${renaming.url}/v1/embeddings`, {
+      method: "POST",
+      headers: { "x-api-key": renaming.key, "content-type": "application/json", "x-request-id": `model-${model}` },
+      body: JSON.stringify({ model, input: "a" }),
+    });
+  }
+  const logged = async (id: string) => {
+    const { modelAsked, modelSent } = await renaming.waitForLog(({ requestId }) => requestId === id);
+    return [modelAsked, modelSent];
+  };
+  expect(await logged("model-claude-x")).toEqual(["claude-x", "served"]);
+  expect(await logged("model-other")).toEqual(["other", "other"]);
+  expect(await logged("model-undefined")).toEqual([undefined, undefined]);
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { SimulatedRequest } from "../../src/simulator/request.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -33,7 +34,7 @@ function gateOf(name: string): Tollgate {
   return gate;
 }
 
-/** What the backend receives of a body sent as it stands. */
+/** Sends a body. @returns the body that the backend receives */
 async function received(setting: string, path: string, body: object | string): Promise<string> {
   const gate = gateOf(setting);
   backend.clear();
@@ -51,7 +52,7 @@ const conversations = ["/v1/chat/completions", "/v1/messages"];
 const paths = [...conversations, "/v1/responses"];
 
 describe("a model's name", () => {
-  // One row for each submitted name: what the backend is asked for under each setting, `=` for as it is.
+  // One row for each submitted name: the name that the backend receives under each setting; `=` means unchanged.
   const table: [submitted: string, unset: string, set: string, all: string, familyLive: string, familyAll: string][] = [
     ["org/LIVE-model", "=", live, live, "=", family],
     ["org/live-model[1M][1m]", "=", live, live, "=", family],
@@ -103,7 +104,7 @@ describe("the reasoning mode", () => {
       expect(JSON.parse(await received("family live", path, body)).chat_template_kwargs).toEqual(injected);
     });
 
-    test("is the client's where it says so, and only completed", async () => {
+    test("keeps what the client sets and adds the rest", async () => {
       const kwargs = async (given: object): Promise<unknown> =>
         JSON.parse(await received("family live", path, { model: family, messages, chat_template_kwargs: given }))
           .chat_template_kwargs;
@@ -116,32 +117,29 @@ describe("the reasoning mode", () => {
       expect(await kwargs({ enable_thinking: false })).toMatchObject({ enable_thinking: false, thinking: false });
     });
 
-    test.each(["live alias unset", "live alias set", "rewrite-all"])(
-      "is nobody's business with %s",
-      async (setting) => {
-        const body = { model: `${family}-nonthinking`, messages, output_config: { effort: "max" } };
-        const sent = await received(setting, path, body);
-        expect(JSON.parse(sent)).not.toHaveProperty("chat_template_kwargs");
-        expect(sent).not.toContain("effort mode");
-      },
-    );
+    test.each(["live alias unset", "live alias set", "rewrite-all"])("is not set with %s", async (setting) => {
+      const body = { model: `${family}-nonthinking`, messages, output_config: { effort: "max" } };
+      const sent = await received(setting, path, body);
+      expect(JSON.parse(sent)).not.toHaveProperty("chat_template_kwargs");
+      expect(sent).not.toContain("effort mode");
+    });
   });
 
-  test("leaves a messages request's own thinking as it is", async () => {
+  test("leaves the thinking member of a messages request unchanged", async () => {
     const thinking = { type: "enabled", budget_tokens: 2048 };
     const sent = JSON.parse(await received("family live", "/v1/messages", { model: family, messages, thinking }));
     expect(sent.thinking).toEqual(thinking);
     expect(sent.chat_template_kwargs).toEqual(high);
   });
 
-  test("touches no other path", async () => {
+  test("changes no other path", async () => {
     const body = { model: family, prompt: "Hi" };
     expect(JSON.parse(await received("family live", "/v1/completions", body))).toEqual(body);
   });
 });
 
 describe("a system prefix", () => {
-  test("comes before the client's own system text, on both conversations", async () => {
+  test("precedes the client's system text, on both conversation paths", async () => {
     const effort = { output_config: { effort: "max" } };
     const chat = JSON.parse(
       await received("family live", "/v1/chat/completions", {
@@ -165,7 +163,7 @@ describe("a system prefix", () => {
     expect(message.system[1]).toEqual(blocks[0]);
   });
 
-  test.each(conversations)("against ideographs is for conversations that need none, on %s", async (path) => {
+  test.each(conversations)("against ideographs is added only to conversations that need none, on %s", async (path) => {
     const sent = async (content: string): Promise<string> =>
       received("han guard", path, { model: "m", messages: [{ role: "user", content }] });
     expect(await sent("Tell me about rivers in Europe.")).toMatch(/ideograph|Han|Chinese character/i);
@@ -177,7 +175,7 @@ describe("a system prefix", () => {
 });
 
 describe("a cap", () => {
-  test.each(["max_tokens", "max_completion_tokens", "max_output_tokens"])("holds for %s", async (name) => {
+  test.each(["max_tokens", "max_completion_tokens", "max_output_tokens"])("applies to %s", async (name) => {
     const cap = async (value: unknown, padding = ""): Promise<unknown> =>
       JSON.parse(await received("small caps", "/v1/chat/completions", { model: "m", padding, [name]: value }))[name];
     expect(await cap(100)).toBe(100);
@@ -187,7 +185,8 @@ describe("a cap", () => {
     const length = JSON.stringify({ model: "m", padding, [name]: 300 }).length;
     expect(await cap(300, padding)).toBe(1000 - Math.floor(length / 3) - 512);
     expect(await cap(300, "x".repeat(3000))).toBe(1);
-    for (const value of ["5000", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
+    expect(await cap("5000")).toBe("300");
+    for (const value of ["299", "5e3", null, -5, 0, 1.5, [5000]]) expect(await cap(value)).toEqual(value);
   });
 });
 
@@ -196,10 +195,10 @@ describe("a JSON body", () => {
     ["no type", {}],
     ["an empty type", { "content-type": "" }],
     ["a type in capitals", { "content-type": "Application/JSON; Charset=UTF-8" }],
-    ["an encoding that is none", { "content-type": "application/json", "content-encoding": "identity" }],
-    ["an encoding that it does not have", { "content-type": "application/json", "content-encoding": "gzip" }],
+    ["the identity encoding", { "content-type": "application/json", "content-encoding": "identity" }],
+    ["a wrong encoding", { "content-type": "application/json", "content-encoding": "gzip" }],
   ];
-  test.each(heads)("under %s is capped all the same", async (_, headers) => {
+  test.each(heads)("with %s is capped too", async (_, headers) => {
     const gate = gateOf("small caps");
     backend.clear();
     const response = await fetch(`${gate.url}/v1/completions`, {
@@ -215,16 +214,74 @@ describe("a JSON body", () => {
 });
 
 describe("every other byte", () => {
-  test("stays as it came, whatever JSON allows", async () => {
+  test("stays unchanged, whatever JSON allows", async () => {
     const text = `  {\n "seed" : 12345678901234567890, "t":1.0 ,"e":1E400, "u":"\\u00e9\\/é", "a":[ 1 ,2], "model":"gpt-4o","__proto__":{"x":1},\t"max_tokens" : 99999999 }\r\n`;
     expect(await received("rewrite-all", "/v1/completions", text)).toBe(
       text.replace('"gpt-4o"', `"${live}"`).replace("99999999", "16384"),
     );
   });
 
-  test("stays where nothing is to be rewritten", async () => {
+  test("stays unchanged if no rule applies", async () => {
     const text = `\n{"model":"m","model2":"claude-x","messages":[],"n":1e0}\n`;
     expect(await received("live alias set", "/v1/chat/completions", text)).toBe(text);
+  });
+});
+
+describe("a long body", () => {
+  const padding = "漢😀 ".repeat(100_000);
+  const send = async (setting: string, text: string): Promise<[response: Response, sent: SimulatedRequest]> => {
+    const gate = gateOf(setting);
+    backend.clear();
+    const response = await fetch(`${gate.url}/v1/completions`, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json" },
+      body: text,
+    });
+    await response.text();
+    return [response, await backend.nextRequest()];
+  };
+
+  test.each(["small caps", "live alias unset"])("is rewritten and has its own length (%s)", async (setting) => {
+    const text = `{"model":"${live}","prompt":"${padding}","max_tokens":99999}`;
+    const [response, request] = await send(setting, text);
+    expect(response.status).toBe(200);
+    const sent = Buffer.from(request.body());
+    expect(sent.toString() === text.replace("99999", setting === "small caps" ? "1" : "16384")).toBe(true);
+    expect(request.header("content-length")).toBe(String(sent.length));
+    expect(request.header("transfer-encoding")).toBeUndefined();
+  });
+
+  test("that needs no rewrite arrives as it is", async () => {
+    const text = `{"model":"${live}","prompt":"${padding}"}`;
+    const [response, request] = await send("rewrite-all", text);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(request.body()).toString() === text).toBe(true);
+  });
+});
+
+describe("a body that is refused", () => {
+  const refused = async (body: string | Uint8Array<ArrayBuffer>, path = "/v1/chat/completions") => {
+    const gate = gateOf("rewrite-all");
+    backend.clear();
+    const response = await fetch(gate.url + path, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json" },
+      body,
+    });
+    const { error } = (await response.json()) as { error?: { type: string; code: string } };
+    return [response.status, error?.type, error?.code, backend.requests().length];
+  };
+  const answer = [400, "invalid_request_error", "invalid_json", 0];
+
+  test("repeats a member more than 64 times", async () => {
+    for (const name of ["model", "max_tokens"]) {
+      expect(await refused(`{${`"${name}":1,`.repeat(65)}"x":1}`)).toEqual(answer);
+      expect(await refused(`{${`"${name}":1,`.repeat(500_000)}"x":1}`)).toEqual(answer);
+    }
+  });
+
+  test("is UTF-16", async () => {
+    expect(await refused(Buffer.from('{"model":"m"}', "utf16le"))).toEqual(answer);
   });
 });
 
@@ -234,17 +291,17 @@ describe("the list of models", () => {
     return fetch(gate.url + path, { headers: { "x-api-key": gate.key } });
   };
 
-  test("ends with the synthetic model while the family is live", async () => {
+  test("ends with the synthetic model if the reasoning model is served", async () => {
     const { data } = (await (await get("family live", "/v1/models")).json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual([family, live, `${family.toUpperCase()}-nonthinking`]);
   });
 
-  test("is the backend's own otherwise", async () => {
+  test("is the backend's list otherwise", async () => {
     const direct = await (await fetch(`${backend.url}/v1/models`)).text();
     expect(await (await get("live alias set", "/v1/models")).text()).toBe(direct);
   });
 
-  test("has the synthetic model for itself too, in any case of letters", async () => {
+  test("has an entry for the synthetic model, whose name is case-insensitive", async () => {
     for (const name of [`${family}-nonthinking`, encodeURIComponent(`${family}-NonThinking`)]) {
       const response = await get("family live", `/v1/models/${name}`);
       expect(response.status).toBe(200);

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { findFreePort } from "../support/free-port.ts";
+import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 
 describe("the program", () => {
-  test("lists everything that is wrong with its environment, and exits with 2", async () => {
+  test("lists every error in its environment and exits with 2", async () => {
     const { status, stdout, stderr } = await runProgram(["serve"], {
       PORT: "http",
       TRUST_PROXY: "-1",
@@ -19,7 +21,7 @@ describe("the program", () => {
     ]);
   });
 
-  test("says in one line that its port is in use", async () => {
+  test("reports in one line that its port is in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as { port: number };
@@ -28,6 +30,22 @@ describe("the program", () => {
     expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
     other.close();
   });
+
+  test("creates one database if six processes start on a new folder at one moment", async () => {
+    using folder = createTempFolder();
+    const environment = { DATA_DIR: folder.file("new"), SECRET_KEY: "0123456789abcdef", ADMIN_PASSWORD: "password" };
+    const programs = await Promise.all(Array.from({ length: 6 }, () => startProgram(environment)));
+    const names = await Promise.all(
+      programs.map(async ({ adminUrl }, n) => {
+        const admin = await logIn(adminUrl, "admin", "password");
+        return (await admin.createKey(`key ${n}`)).name;
+      }),
+    );
+    const [first] = programs;
+    const admin = await logIn(first?.adminUrl ?? "", "admin", "password");
+    expect((await admin.listKeys()).map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+    expect(await Promise.all(programs.map((program) => program.stop()))).toEqual([0, 0, 0, 0, 0, 0]);
+  }, 120_000);
 
   test("refuses to start twice on one port", async () => {
     const first = await startProgram();
@@ -48,19 +66,19 @@ describe("the program", () => {
   ] as [string[], number][])("called with %p exits with %i", async (args, status) => {
     const result = await runProgram(args);
     expect(result.status).toBe(status);
-    const told = status === 0 ? result.stdout : result.stderr;
-    expect(told).not.toBe("");
-    expect(told).not.toContain("    at ");
+    const output = status === 0 ? result.stdout : result.stderr;
+    expect(output).not.toBe("");
+    expect(output).not.toContain("    at ");
     if (status === 2) expect(result.stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  test("serves by default, reads .env, and lets the real environment win", async () => {
+  test("serves by default and uses the environment's settings", async () => {
     const program = await startProgram({ ADMIN_USERNAME: "root" }, []);
     expect((await fetch(`${program.url}/v1/models`)).status).toBe(401);
     expect(await program.stop()).toBe(0);
   });
 
-  test("answers each side on its own port alone where ADMIN_PORT is set", async () => {
+  test("serves each side only on its own port if ADMIN_PORT is set", async () => {
     const admin = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => admin.once("listening", resolve));
     const { port } = admin.address() as { port: number };
@@ -104,7 +122,7 @@ describe("the program", () => {
     const warnings = program
       .stdout()
       .split("\n")
-      .filter((line) => line.includes('"warn"'));
+      .filter((line) => line.includes('"warn"') && line.includes('"variable"'));
     expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { variable: "PROXY_UPSTRAEM_URL", setting: "PROXY_UPSTREAM_URL" },
     ]);

@@ -40,67 +40,90 @@ const unreachable = {
 
 describe("before its response", () => {
   test.each([
-    "reset-before-head",
-    "close-before-head",
-    "garbage",
-    "reset-after-head; body=1000",
-    "status=999",
-    "status=99",
-    "half-head; close-before-head",
-    "wrong-length=100",
-  ])("a backend with %s gives 502", async (script) => {
-    const before = await gate.counted();
+    ["reset-before-head", { cause: "ECONNRESET" }],
+    ["close-before-head", { cause: "ECONNRESET" }],
+    ["garbage", { cause: "not_http" }],
+    ["reset-after-head; body=1000", { cause: "ECONNRESET", receivedBytes: 0 }],
+    ["wrong-length=100; body=1000; gap=300ms@1", { cause: "ECONNRESET", receivedBytes: 1000 }],
+    ["status=999", { cause: "not_http" }],
+    ["status=99", { cause: "not_http" }],
+    ["half-head; close-before-head", { cause: "ECONNRESET" }],
+    ["wrong-length=100", { cause: "ECONNRESET" }],
+  ])("a backend with %s gives 502, and the log names the cause", async (script, logged) => {
+    const before = await gate.readKey();
     const client = await post("/v1/embeddings", script, { model: "m", input: "Hi" });
-    expect((await client.head()).status).toBe(502);
+    const head = await client.head();
+    expect(head.status).toBe(502);
     expect(await client.json()).toEqual(unreachable);
-    expect((await gate.counted()).total_request_count).toBe(before.total_request_count);
+    expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);
+    const entry = await gate.waitForLog(({ requestId }) => requestId === head.header("x-request-id"));
+    expect(entry).toMatchObject({ code: "upstream_unreachable", ...logged });
     client.close();
   });
 
-  test.each(["http://127.0.0.1:1", "http://does-not-exist.invalid", "http://[::1]:1"])(
-    "a backend at %s, where there is none, gives 502",
-    async (url) => {
-      await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
-      const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
+  test.each([
+    ["http://127.0.0.1:1", "ECONNREFUSED"],
+    ["http://does-not-exist.invalid", "ENOTFOUND"],
+    ["http://[::1]:1", "ECONNREFUSED"],
+  ])("a missing backend at %s gives 502, and the log names the cause %s", async (url, cause) => {
+    await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
+    const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
+    expect(response.status).toBe(502);
+    const text = await response.text();
+    expect(JSON.parse(text)).toEqual(unreachable);
+    expect(text).not.toContain("127.0.0.1");
+    expect(text).not.toContain(cause);
+    expect(await lonely.waitForLog(({ message }) => message === "Request ended")).toMatchObject({
+      status: 502,
+      outcome: "upstream_failed",
+      code: "upstream_unreachable",
+      cause,
+    });
+  });
+});
+
+describe("the connection of a request", () => {
+  function send(method: string, path = "/v1/embeddings"): Promise<Response> {
+    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
+    const body = method === "POST" || method === "PUT" ? { body: '{"model":"m","input":"a"}' } : {};
+    return fetch(gate.url + path, { method, headers, ...body });
+  }
+
+  /** The number of the connection that the request came to the backend over. */
+  async function connectionOf(...request: Parameters<typeof send>): Promise<number> {
+    backend.clear();
+    await (await send(...request)).text();
+    return (await backend.waitFor(({ type }) => type === "request")).connection;
+  }
+
+  test.each(["POST", "PATCH", "DELETE"])(
+    "of a %s is reset before the response, though it is a pooled one: the request is not sent again",
+    async (method) => {
+      await (await send("POST")).text();
+      backend.clear();
+      backend.scriptNext("reset-before-head");
+      const response = await send(method);
       expect(response.status).toBe(502);
-      const text = await response.text();
-      expect(JSON.parse(text)).toEqual(unreachable);
-      expect(text).not.toContain("127.0.0.1");
-      expect(await lonely.waitForLog(({ message }) => message === "Request ended")).toMatchObject({
-        status: 502,
-        outcome: "upstream_failed",
-        code: "upstream_unreachable",
-      });
+      expect(await response.json()).toEqual(unreachable);
+      expect(backend.requests()).toHaveLength(1);
     },
   );
 
-  test("a POST that finds its kept connection closed is sent once more", async () => {
-    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    await (
-      await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m","input":"a"}' })
-    ).text();
-    backend.clear();
-    backend.next("reset-before-head");
-    const response = await fetch(`${gate.url}/v1/embeddings`, {
-      method: "POST",
-      headers,
-      body: '{"model":"m","input":"b"}',
-    });
-    expect(response.status).toBe(200);
-    expect(backend.requests()).toHaveLength(2);
+  test("of a POST is new while the pooled one may be closing; that of a GET never is", async () => {
+    const pooled = await connectionOf("POST");
+    expect(await connectionOf("POST")).toBe(pooled);
+    // The clients are idle.
+    await Bun.sleep(1_600);
+    expect(await connectionOf("POST")).not.toBe(pooled);
+    expect(await connectionOf("GET", "/v1/models")).toBe(pooled);
+    expect(await connectionOf("POST")).toBe(pooled);
   });
 
-  test("an upload, which could not be sent once more, goes over a connection of its own", async () => {
-    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    const connectionOf = async (method: string, path: string): Promise<number> => {
-      backend.clear();
-      await (await fetch(gate.url + path, { method, headers, body: '{"model":"m","input":"a"}' })).text();
-      return (await backend.waitFor(({ type }) => type === "request")).connection;
-    };
-    const kept = await connectionOf("POST", "/v1/embeddings");
-    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
-    expect(await connectionOf("PUT", "/v1/files/1")).not.toBe(kept);
-    expect(await connectionOf("POST", "/v1/embeddings")).toBe(kept);
+  test("of an upload is its own, because it can be sent only once", async () => {
+    const pooled = await connectionOf("POST");
+    expect(await connectionOf("POST")).toBe(pooled);
+    expect(await connectionOf("PUT", "/v1/files/1")).not.toBe(pooled);
+    expect(await connectionOf("POST")).toBe(pooled);
   });
 });
 
@@ -109,9 +132,9 @@ describe("inside its response", () => {
     test.each(["die@2", "reset@2", "die-mid-frame@3", "reset-mid-frame@3"])(
       "a stream with %s ends with an error event and a broken connection",
       async (script) => {
-        const before = await gate.counted();
+        const before = await gate.readKey();
         // Paced: Bun drops bytes that arrive together with the break (1.4.5).
-        const client = await post(path, `gap=30ms@1; ${script}`, bodies[path]);
+        const client = await post(path, `gap=300ms@1; ${script}`, bodies[path]);
         expect((await client.head()).status).toBe(200);
         expect(await client.ended()).not.toBe("complete");
         const events = (await client.text()).split("\n\n").filter((event) => event.trim() !== "");
@@ -126,13 +149,13 @@ describe("inside its response", () => {
           expect(data).toEqual({ error: { ...error, param: null, code: "upstream_unreachable" } });
         }
         expect(await client.text()).not.toContain("[DONE]");
-        expect((await gate.counted()).total_request_count).toBe(before.total_request_count);
+        expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);
       },
     );
   });
 
   test.each(["reset-after-head", "die-mid-frame@1", "gap=forever@0"])(
-    "that breaks or stalls before its first event, with %s, is a 502 or 504, though its head had come",
+    "a stream that breaks or stalls before its first event, with %s, is a 502 or 504, although its head had arrived",
     async (script) => {
       await using hasty = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: "0.3" });
       for (const [path, body] of Object.entries(bodies)) {
@@ -146,29 +169,36 @@ describe("inside its response", () => {
         expect(response.headers.get("content-type")).toStartWith("application/json");
         expect((await hasty.waitForLog((entry) => entry["path"] === path))["status"]).toBe(status);
       }
-      expect((await hasty.counted()).total_request_count).toBe(0);
+      expect((await hasty.readKey()).total_request_count).toBe(0);
     },
   );
 
-  test("a body that is no event stream just breaks", async () => {
+  test("a body that is not an event stream breaks without an error event", async () => {
     const client = await post("/v1/files", "body=5MB; split=1MB; gap=50ms@1; reset@2");
     expect((await client.head()).status).toBe(200);
     expect(await client.ended()).not.toBe("complete");
     expect(await client.text()).not.toContain('"error"');
   });
 
-  test("the log tells what happened, with the key's id and never the key", async () => {
-    const client = await post("/v1/chat/completions?secret=1", "gap=30ms@1; die@2", bodies["/v1/chat/completions"]);
+  test("a failure is logged with the key's id and never the key", async () => {
+    const client = await post("/v1/chat/completions?secret=1", "gap=300ms@1; die@2", bodies["/v1/chat/completions"]);
     await client.ended();
     const entry = await gate.waitForLog(
       ({ path, outcome }) => path === "/v1/chat/completions" && outcome === "upstream_failed",
     );
-    expect(entry).toMatchObject({ method: "POST", status: 200, keyId: gate.keyId, code: "upstream_unreachable" });
+    expect(entry).toMatchObject({
+      method: "POST",
+      status: 200,
+      keyId: gate.keyId,
+      code: "upstream_unreachable",
+      cause: "ECONNRESET",
+    });
+    expect(entry["receivedBytes"]).toBeGreaterThan(0);
     expect(JSON.stringify(gate.log)).not.toContain(gate.key);
     expect(JSON.stringify(gate.log)).not.toContain("secret=1");
   });
 
-  test("serves the next request as if nothing had been", async () => {
+  test("a failure does not affect the next request", async () => {
     for (const script of ["die@1", "reset-before-head", "garbage", "reset-mid-frame@2"]) {
       await (await post("/v1/chat/completions", script, bodies["/v1/chat/completions"])).ended();
       const client = await post("/v1/chat/completions", "", bodies["/v1/chat/completions"]);

@@ -1,10 +1,10 @@
 import { For, type JSX } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 import { timeTicks, xOf } from "./scale.ts";
 import { type Plot, yOf } from "./shapes.ts";
 
 interface AxesProps {
-  span: Span;
+  span: TimeSpan;
   plot: Plot;
   ticks: readonly number[];
   format: (value: number) => string;

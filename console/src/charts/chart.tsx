@@ -1,5 +1,5 @@
-import { createUniqueId, type JSX, Show } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import { createComputed, createUniqueId, type JSX, Show } from "solid-js";
+import type { TimeSpan } from "../data/time-range.ts";
 import { Axes } from "./axes.tsx";
 import { createCursor, type Cursor } from "./cursor.ts";
 import { createGeometry, type Geometry, gutter } from "./geometry.ts";
@@ -9,28 +9,34 @@ import type { Series } from "./shapes.ts";
 import { Tooltip, type TooltipRow } from "./tooltip.tsx";
 
 export interface ChartProps {
-  /** What it shows, for who cannot see it. */
+  /** What the chart shows, for screen readers. */
   label: string;
   /** The data in a sentence or two. */
   summary: string;
-  span: Span;
+  span: TimeSpan;
   bucketMs: number;
   kind: "bars" | "line";
-  /** The series in steps of this many milliseconds from the span's start; a NaN is a gap. */
+  /** The series in steps of `stepMs` from the span's start; NaN is a gap. */
   series: (stepMs: number) => Series[];
   format: (value: number) => string;
-  /** Whether only whole values make sense on the axis. */
+  /** Whether the axis has only whole values. */
   whole: boolean;
-  /** What the tooltip says of one step. */
-  rows: (at: Span, series: readonly Series[], step: number) => TooltipRow[];
-  onZoom: (zoom: Span | undefined) => void;
+  /** The tooltip's rows for one step. */
+  rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
+  onZoom: (zoom: TimeSpan | undefined) => void;
   zoomed: boolean;
+  /** Whether there is data to draw, even if it is older than what loads. */
+  loaded: boolean;
   loading: boolean;
-  /** Shown in place of bars where there is nothing to draw. */
+  /** Called with the width of the plot, pixels, at first and after each change. */
+  onPlotWidth?: (widthPx: number) => void;
+  /** In place of data that could not be loaded. */
+  failure?: JSX.Element;
+  /** Shown if there is nothing to draw. */
   empty?: JSX.Element;
 }
 
-/** Bars or a line over time. Drag, or Shift and the arrow keys, to look closer. */
+/** Bars or a line over time. Dragging, or Shift with the arrow keys and Enter, zooms. */
 export function Chart(props: ChartProps): JSX.Element {
   const summaryId = createUniqueId();
   let frame: HTMLDivElement | undefined;
@@ -39,10 +45,11 @@ export function Chart(props: ChartProps): JSX.Element {
     bucketMs: () => props.bucketMs,
     whole: () => props.whole,
     seriesIn: (stepMs) => props.series(stepMs),
-    // GPUs that draw nothing are a line along the ground; keys that use nothing are an empty chart.
+    // A power of 0 W is data, drawn as a line; a usage of 0 is not.
     isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
     frame: () => frame,
   });
+  createComputed(() => geometry.plotWidth() > 0 && props.onPlotWidth?.(geometry.plotWidth()));
   const stepAt = (clientX: number): number => {
     const left = (frame?.getBoundingClientRect().left ?? 0) + gutter.left;
     return Math.min(Math.max(Math.floor((clientX - left) / geometry.stepPx()), 0), geometry.length() - 1);
@@ -69,29 +76,53 @@ export function Chart(props: ChartProps): JSX.Element {
       onPointerDown={cursor.onPointerDown}
       onPointerMove={cursor.onPointerMove}
       onPointerUp={cursor.onPointerUp}
-      onPointerCancel={cursor.leave}
+      onPointerCancel={cursor.clear}
       onPointerLeave={cursor.onPointerLeave}
-      onBlur={cursor.leave}
+      onBlur={cursor.clear}
       onKeyDown={cursor.onKeyDown}
     >
-      <Drawing {...props} geometry={geometry} cursor={cursor} />
-      <p id={summaryId} class="visually-hidden">
-        {props.summary} Arrow keys move along the chart; hold Shift to select, then Enter to zoom; Escape resets.
-      </p>
-      <Show when={!props.loading && !geometry.hasData() && props.empty}>
-        <div class="chart-empty">{props.empty}</div>
+      <Show when={props.loaded} fallback={<NotDrawn {...props} summaryId={summaryId} />}>
+        <ChartDrawing {...props} geometry={geometry} cursor={cursor} />
+        <p id={summaryId} class="visually-hidden">
+          {props.summary} The arrow keys move along the chart. Hold Shift to select and press Enter to zoom. Escape
+          resets.
+        </p>
+        <Show when={!geometry.hasData() && props.empty}>
+          <div class="chart-empty">{props.empty}</div>
+        </Show>
+        <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
       </Show>
-      <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
     </div>
   );
 }
 
-interface Drawn {
+/** Without data there is no axis: its values would be invented. */
+function NotDrawn(props: ChartProps & { summaryId: string }): JSX.Element {
+  return (
+    <Show
+      when={!props.loading}
+      fallback={
+        <div class="chart-empty">
+          <div class="chart-skeleton" aria-hidden="true" />
+          <p id={props.summaryId} class="visually-hidden">
+            Loading
+          </p>
+        </div>
+      }
+    >
+      <div class="chart-empty" id={props.summaryId}>
+        {props.failure}
+      </div>
+    </Show>
+  );
+}
+
+interface ChartParts {
   geometry: Geometry;
   cursor: Cursor;
 }
 
-function Drawing(props: ChartProps & Drawn): JSX.Element {
+function ChartDrawing(props: ChartProps & ChartParts): JSX.Element {
   const width = (): number => props.geometry.plot().widthPx;
   return (
     <svg aria-hidden="true" width={props.geometry.width()} height={props.geometry.height()}>
@@ -126,8 +157,8 @@ function Drawing(props: ChartProps & Drawn): JSX.Element {
   );
 }
 
-function ChartTooltip(props: ChartProps & Drawn): JSX.Element {
-  const pointed = (): { step: number; span: Span } | undefined => {
+function ChartTooltip(props: ChartProps & ChartParts): JSX.Element {
+  const pointed = (): { step: number; span: TimeSpan } | undefined => {
     const step = props.cursor.step();
     return step === undefined ? undefined : { step, span: props.cursor.spanOf(step, step) };
   };

@@ -1,95 +1,65 @@
 import { type Accessor, createSignal } from "solid-js";
-import type { Span } from "../data/time-range.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
 interface CursorOptions {
-  span: () => Span;
+  span: () => TimeSpan;
   stepMs: () => number;
-  /** How many steps there are. */
+  /** The number of steps. */
   length: () => number;
-  /** The step under a horizontal position of the window, pixels. */
+  /** The step at a horizontal position in the window, pixels. */
   stepAt: (clientX: number) => number;
   hasData: () => boolean;
   zoomed: () => boolean;
-  onZoom: (zoom: Span | undefined) => void;
+  onZoom: (zoom: TimeSpan | undefined) => void;
 }
 
 export interface Cursor {
-  /** The step that is pointed at. */
+  /** The step under the pointer or the keyboard cursor. */
   step: Accessor<number | undefined>;
-  /** What a release or Enter would zoom to. */
-  selection: () => Span | undefined;
-  isSelecting: () => boolean;
-  spanOf: (from: number, to: number) => Span;
+  /** The span that releasing the pointer or Enter zooms to. */
+  selection: () => TimeSpan | undefined;
+  spanOf: (from: number, to: number) => TimeSpan;
   onPointerDown: (event: PointerEvent & { currentTarget: HTMLElement }) => void;
   onPointerMove: (event: PointerEvent) => void;
   onPointerUp: (event: PointerEvent) => void;
   onPointerLeave: () => void;
   onKeyDown: (event: KeyboardEvent) => void;
-  leave: () => void;
+  clear: () => void;
 }
 
-/** A shorter drag is a click of an unsteady hand. */
+/** A shorter drag counts as a click. */
 const minDragPx = 6;
 
-/** Pointing and selecting, by hand and by key. */
+/** A cursor and a selection, moved by pointer or keyboard. */
 export function createCursor(options: CursorOptions): Cursor {
-  const [step, setStep] = createSignal<number>();
-  const [anchor, setAnchor] = createSignal<number>();
+  const { step, selection, ...steps } = createSelection(options);
   let pressedX = 0;
-
-  const spanOf = (from: number, to: number): Span => ({
-    from: options.span().from + Math.min(from, to) * options.stepMs(),
-    to: Math.min(options.span().from + (Math.max(from, to) + 1) * options.stepMs(), options.span().to),
-  });
-  const selection = (): Span | undefined => {
-    const [from, to] = [anchor(), step()];
-    return from === undefined || to === undefined || from === to ? undefined : spanOf(from, to);
-  };
-  const leave = (): void => {
-    setAnchor(undefined);
-    setStep(undefined);
-  };
-  const zoomToSelection = (): void => {
-    const selected = selection();
-    setAnchor(undefined);
-    if (selected === undefined) return;
-    setStep(undefined);
-    options.onZoom(selected);
-  };
-  const moveTo = (target: number, selects: boolean): void => {
-    const at = step() ?? options.length() - 1;
-    setAnchor(selects ? (anchor() ?? at) : undefined);
-    setStep(Math.min(Math.max(target, 0), options.length() - 1));
-  };
-
   return {
     step,
     selection,
-    spanOf,
-    leave,
-    isSelecting: () => anchor() !== undefined,
+    spanOf: steps.spanOf,
+    clear: steps.clear,
     onPointerDown(event) {
-      // Capturing the pointer would swallow the click on what an empty chart offers.
+      // An empty chart does not capture the pointer, which would swallow clicks on its buttons.
       if (event.button !== 0 || !options.hasData()) return;
       pressedX = event.clientX;
-      setStep(options.stepAt(event.clientX));
-      setAnchor(options.stepAt(event.clientX));
+      steps.startAt(options.stepAt(event.clientX));
       event.currentTarget.setPointerCapture(event.pointerId);
     },
-    onPointerMove: (event) => void setStep(options.stepAt(event.clientX)),
+    onPointerMove: (event) => steps.pointAt(options.stepAt(event.clientX)),
     onPointerUp(event) {
-      if (Math.abs(event.clientX - pressedX) < minDragPx) setAnchor(undefined);
-      zoomToSelection();
+      if (Math.abs(event.clientX - pressedX) < minDragPx) steps.cancelSelection();
+      steps.zoomToSelection();
     },
     onPointerLeave() {
-      if (anchor() === undefined) leave();
+      if (!steps.isSelecting()) steps.clear();
     },
     onKeyDown(event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const target = targetOf(event.key, step(), options.length());
-      if (target !== undefined) moveTo(target, event.shiftKey);
-      else if (event.key === "Enter" && selection() !== undefined) zoomToSelection();
-      else if (event.key === "Escape" && step() !== undefined) leave();
+      if (target !== undefined) steps.moveTo(target, event.shiftKey);
+      else if (event.key === "Enter" && selection() !== undefined) steps.zoomToSelection();
+      else if (event.key === "Escape" && step() !== undefined) steps.clear();
       else if (event.key === "Escape" && options.zoomed()) options.onZoom(undefined);
       else return;
       event.preventDefault();
@@ -97,7 +67,50 @@ export function createCursor(options: CursorOptions): Cursor {
   };
 }
 
-/** Where a key leads from a step; the first arrow finds the latest one. */
+/** The selection reaches from the anchor, where it started, to the step under the cursor. */
+function createSelection({ span, stepMs, length, onZoom }: CursorOptions) {
+  const [step, setStep] = createSignal<number>();
+  const [anchor, setAnchor] = createSignal<number>();
+
+  const spanOf = (from: number, to: number): TimeSpan => ({
+    from: span().from + Math.min(from, to) * stepMs(),
+    to: Math.min(span().from + (Math.max(from, to) + 1) * stepMs(), span().to),
+  });
+  const selection = (): TimeSpan | undefined => {
+    const [from, to] = [anchor(), step()];
+    return from === undefined || to === undefined || from === to ? undefined : spanOf(from, to);
+  };
+  return {
+    step,
+    selection,
+    spanOf,
+    isSelecting: () => anchor() !== undefined,
+    pointAt: (target: number): void => void setStep(target),
+    startAt(target: number): void {
+      setStep(target);
+      setAnchor(target);
+    },
+    moveTo(target: number, selects: boolean): void {
+      const at = step() ?? length() - 1;
+      setAnchor(selects ? (anchor() ?? at) : undefined);
+      setStep(Math.min(Math.max(target, 0), length() - 1));
+    },
+    cancelSelection: (): void => setAnchor(undefined),
+    zoomToSelection(): void {
+      const selected = selection();
+      setAnchor(undefined);
+      if (selected === undefined) return;
+      setStep(undefined);
+      onZoom(selected);
+    },
+    clear(): void {
+      setAnchor(undefined);
+      setStep(undefined);
+    },
+  };
+}
+
+/** The step that a key moves to; the first arrow key moves to the latest step. */
 function targetOf(key: string, step: number | undefined, length: number): number | undefined {
   const at = step ?? length - 1;
   const page = Math.max(1, Math.round(length / 10));

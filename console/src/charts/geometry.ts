@@ -1,18 +1,18 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
-import type { Span } from "../data/time-range.ts";
-import { barStep, valueTicks } from "./scale.ts";
+import { barStep, type TimeSpan } from "../data/time-range.ts";
+import { valueTicks } from "./scale.ts";
 import { type Plot, type Series, stepSums } from "./shapes.ts";
 
-/** Room for the axes, pixels. */
+/** Space for the axes, pixels. */
 export const gutter = { left: 52, right: 8, top: 12, bottom: 26 };
 
 interface GeometryOptions {
-  span: () => Span;
+  span: () => TimeSpan;
   bucketMs: () => number;
   whole: () => boolean;
-  /** The series in steps of this many milliseconds. */
+  /** The series in steps of `stepMs`. */
   seriesIn: (stepMs: number) => Series[];
-  /** Whether a value is worth drawing. */
+  /** Whether a value is drawn. */
   isData: (value: number) => boolean;
   frame: () => Element | undefined;
 }
@@ -20,8 +20,9 @@ interface GeometryOptions {
 export interface Geometry {
   width: () => number;
   height: () => number;
+  plotWidth: () => number;
   stepMs: () => number;
-  /** How many steps there are. */
+  /** The number of steps. */
   length: () => number;
   stepPx: () => number;
   series: () => Series[];
@@ -30,7 +31,7 @@ export interface Geometry {
   hasData: () => boolean;
 }
 
-/** What follows from a chart's size, span and data. */
+/** Derives a chart's scales from its size, span and data. */
 export function createGeometry(options: GeometryOptions): Geometry {
   const size = createSize(options.frame);
   const widthPx = (): number => Math.max(0, size().width - gutter.left - gutter.right);
@@ -44,6 +45,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
   return {
     width: () => size().width,
     height: () => size().height,
+    plotWidth: widthPx,
     stepMs,
     length,
     stepPx: () => widthPx() / length(),
@@ -61,7 +63,10 @@ function createSize(element: () => Element | undefined): () => { width: number; 
       if (entry !== undefined) setSize({ width: entry.contentRect.width, height: entry.contentRect.height });
     });
     const observed = element();
-    if (observed !== undefined) observer.observe(observed);
+    if (observed === undefined) return;
+    // The observer calls back only once the page is painted, and never in a hidden tab.
+    setSize({ width: observed.clientWidth, height: observed.clientHeight });
+    observer.observe(observed);
     onCleanup(() => observer.disconnect());
   });
   return size;

@@ -4,12 +4,12 @@ import { brokenLine, type Plot, type Series, stackedBars } from "./shapes.ts";
 interface MarksProps {
   kind: "bars" | "line";
   series: readonly Series[];
-  /** How many steps there are. */
+  /** The number of steps. */
   length: number;
   plot: Plot;
 }
 
-/** One path per series: thousands of rectangles would take longer to lay out than to draw. */
+/** One path per series: the layout of thousands of rectangles would take longer than drawing them. */
 export function Marks(props: MarksProps): JSX.Element {
   return (
     <Show when={props.kind === "bars"} fallback={<Lines series={props.series} plot={props.plot} />}>

@@ -1,7 +1,7 @@
 export interface Series {
   id: number;
   label: string;
-  /** The number of a colour of the palette; 0 is Other's grey. */
+  /** A colour number of `styles/tokens.css`; 0 is the grey of Other. */
   colour: number;
   values: Float64Array;
 }
@@ -22,7 +22,7 @@ export function stepSums(series: readonly Series[], length: number): Float64Arra
   return sums;
 }
 
-/** One SVG path per series, each on top of those before it. A step without a value draws nothing. */
+/** One SVG path per series, stacked in order. A step without a value draws nothing. */
 export function stackedBars(series: readonly Series[], length: number, plot: Plot): string[] {
   const stepPx = plot.widthPx / length;
   const barPx = Math.max(1, stepPx - (stepPx >= 12 ? 2 : stepPx >= 5 ? 1 : 0.5));
@@ -41,7 +41,7 @@ export function stackedBars(series: readonly Series[], length: number, plot: Plo
   });
 }
 
-/** A line and the area under it, both broken where a step has no value. */
+/** A line and the area under it, both interrupted at steps without a value. */
 export function brokenLine(values: Float64Array, plot: Plot): { line: string; area: string } {
   const stepPx = plot.widthPx / values.length;
   let line = "";
@@ -50,7 +50,7 @@ export function brokenLine(values: Float64Array, plot: Plot): { line: string; ar
     const points = Array.from(values.slice(from, to), (value, index) => {
       return `${px((from + index + 0.5) * stepPx)} ${px(yOf(value, plot))}`;
     });
-    // A lone value has no line to be part of: a dash as wide as its step shows it.
+    // A single value cannot form a line; it is drawn as a dash as wide as its step.
     const run =
       to - from === 1
         ? `M${px(from * stepPx)} ${px(yOf(values[from] ?? 0, plot))}h${px(stepPx)}`
@@ -63,14 +63,14 @@ export function brokenLine(values: Float64Array, plot: Plot): { line: string; ar
   return { line, area };
 }
 
-/** Stretches of steps that have a value. */
+/** The ranges of consecutive steps with a value. */
 function runs(values: Float64Array): [from: number, to: number][] {
   const found: [number, number][] = [];
   let from = -1;
   for (let step = 0; step <= values.length; step++) {
-    const known = step < values.length && !Number.isNaN(values[step]);
-    if (known && from < 0) from = step;
-    if (!known && from >= 0) {
+    const hasValue = step < values.length && !Number.isNaN(values[step]);
+    if (hasValue && from < 0) from = step;
+    if (!hasValue && from >= 0) {
       found.push([from, step]);
       from = -1;
     }
@@ -80,5 +80,5 @@ function runs(values: Float64Array): [from: number, to: number][] {
 
 export const yOf = (value: number, plot: Plot): number => plot.heightPx * (1 - value / plot.top);
 
-/** A tenth of a pixel is finer than a screen shows, and keeps paths short. */
+/** Rounding to a tenth of a pixel keeps paths short and is not visible. */
 const px = (value: number): string => String(Math.round(value * 10) / 10);

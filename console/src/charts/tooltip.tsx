@@ -1,10 +1,10 @@
 import { For, type JSX, Show } from "solid-js";
-import { spanLabel } from "../data/seoul-time.ts";
-import type { Span } from "../data/time-range.ts";
+import { spanLabel } from "../data/time-labels.ts";
+import type { TimeSpan } from "../data/time-range.ts";
 
 export interface TooltipRow {
   label: string;
-  /** As in `Series`; -1 sets a sum apart, without a swatch. */
+  /** As in `Series`; -1 is a sum, without a swatch. */
   colour: number;
   value: string;
 }
@@ -13,8 +13,8 @@ interface TooltipProps {
   /** Pixels from the chart's left edge. */
   x: number;
   chartWidth: number;
-  /** Undefined: nothing is pointed at. */
-  span: Span | undefined;
+  /** Undefined: hidden. */
+  span: TimeSpan | undefined;
   selecting: boolean;
   rows: TooltipRow[];
 }
@@ -31,7 +31,7 @@ export function Tooltip(props: TooltipProps): JSX.Element {
       <p class="tooltip-time">{props.span && spanLabel(props.span.from, props.span.to)}</p>
       <Show when={!props.selecting} fallback={<p class="faint">Release or press Enter to zoom</p>}>
         <ul>
-          <For each={props.rows} fallback={<li class="faint">Nothing</li>}>
+          <For each={props.rows} fallback={<li class="faint">No data</li>}>
             {(row) => (
               <li classList={{ sum: row.colour < 0 }}>
                 <span class={`swatch series-${row.colour}`} />

@@ -1,42 +1,46 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
-import { type Metric, metricOf, metrics, steps, sumsIn } from "../data/history.ts";
-import type { RankedKey } from "../data/ranking.ts";
-import { minuteMs, spanLabel } from "../data/seoul-time.ts";
-import type { Span } from "../data/time-range.ts";
+import type { RankedKey } from "../data/key-ranking.ts";
+import { minuteMs } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
+import type { TimeSpan } from "../data/time-range.ts";
+import { metricOf, sumsIn, type UsageMetric, usageMetrics, usageSteps } from "../data/usage-history.ts";
 import { Chart } from "./chart.tsx";
-import type { TooltipRow } from "./tooltip.tsx";
 import type { Series } from "./shapes.ts";
+import type { TooltipRow } from "./tooltip.tsx";
 
 interface UsageChartProps {
   ranked: readonly RankedKey[];
-  hidden: ReadonlySet<number>;
-  metric: Metric;
-  span: Span;
+  hiddenIds: ReadonlySet<number>;
+  metric: UsageMetric;
+  span: TimeSpan;
   bucketMinutes: number;
   zoomed: boolean;
+  loaded: boolean;
   loading: boolean;
-  onZoom: (zoom: Span | undefined) => void;
+  failure: JSX.Element;
+  onZoom: (zoom: TimeSpan | undefined) => void;
+  onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;
 }
 
 const tooltipRows = 8;
 
-/** Stacked bars by key: those with a colour of their own, and Other on top. */
+/** Stacked bars by key, with Other on top. */
 export function UsageChart(props: UsageChartProps): JSX.Element {
-  const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hidden.has(key.id)));
+  const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hiddenIds.has(key.id)));
 
   const series = (stepMs: number): Series[] => {
     const drawn = shown().map(({ key, colour }) => {
-      return { id: key.id, label: key.name, colour, values: steps(key, props.metric, props.span, stepMs) };
+      return { id: key.id, label: key.name, colour, values: usageSteps(key, props.metric, props.span, stepMs) };
     });
-    const folded = drawn.filter(({ colour }) => colour === 0);
-    if (folded.length === 0) return drawn;
-    const other = { id: 0, label: "Other", colour: 0, values: added(folded.map(({ values }) => values)) };
+    const inOther = drawn.filter(({ colour }) => colour === 0);
+    if (inOther.length === 0) return drawn;
+    const other = { id: 0, label: "Other", colour: 0, values: sumSeries(inOther.map(({ values }) => values)) };
     return [...drawn.filter(({ colour }) => colour > 0), other];
   };
 
-  const rows = (at: Span): TooltipRow[] => {
+  const rows = (at: TimeSpan): TooltipRow[] => {
     const used = shown()
       .map(({ key, colour }) => ({ label: key.name, colour, total: metricOf(sumsIn(key, at), props.metric) }))
       .filter(({ total }) => total > 0)
@@ -51,12 +55,12 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
   const summary = (): string => {
     const [first] = shown();
     if (first === undefined) return `No requests, ${spanLabel(props.span.from, props.span.to)}.`;
-    return `${plural(shown().length, "key")}, ${count(sum(shown()))} ${metrics[props.metric].label.toLowerCase()} in all, ${spanLabel(props.span.from, props.span.to)}. Most by ${first.key.name}: ${count(first.total)}.`;
+    return `${plural(shown().length, "key")}, ${count(sum(shown()))} ${usageMetrics[props.metric].label.toLowerCase()} in total, ${spanLabel(props.span.from, props.span.to)}. Most by ${first.key.name}: ${count(first.total)}.`;
   };
 
   return (
     <Chart
-      label={`${metrics[props.metric].label} by key over time`}
+      label={`${usageMetrics[props.metric].label} by key over time`}
       summary={summary()}
       span={props.span}
       bucketMs={props.bucketMinutes * minuteMs}
@@ -67,13 +71,16 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       rows={rows}
       onZoom={(zoom) => props.onZoom(zoom)}
       zoomed={props.zoomed}
+      loaded={props.loaded}
       loading={props.loading}
+      onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
+      failure={props.failure}
       empty={props.empty}
     />
   );
 }
 
-function added(all: readonly Float64Array[]): Float64Array {
+function sumSeries(all: readonly Float64Array[]): Float64Array {
   const sums = new Float64Array(all[0]?.length ?? 0);
   for (const values of all) {
     for (let step = 0; step < values.length; step++) sums[step] = (sums[step] ?? 0) + (values[step] ?? 0);

@@ -1,6 +1,6 @@
 import { onCleanup, onMount } from "solid-js";
 
-/** What this browser remembers. Storage throws where the browser forbids it: nothing is remembered then. */
+/** Settings live in localStorage, which throws if the browser forbids it: then no setting outlives the page. */
 export function readSetting(name: string): string | undefined {
   try {
     return localStorage.getItem(`tollgate.${name}`) ?? undefined;
@@ -14,23 +14,23 @@ export function writeSetting(name: string, value: string | undefined): void {
     if (value === undefined) localStorage.removeItem(`tollgate.${name}`);
     else localStorage.setItem(`tollgate.${name}`, value);
   } catch {
-    // Not remembered; it still holds until the page is closed.
+    // The setting still applies until the page is closed.
   }
 }
 
-/** Calls `run` where another tab changes a setting, while the calling component lives. */
-export function watchSetting(name: string, run: (value: string | undefined) => void): void {
+/** Calls `onChange` when another tab changes a setting, until the calling component is removed. */
+export function watchSetting(name: string, onChange: (value: string | undefined) => void): void {
   const onStorage = (event: StorageEvent): void => {
-    if (event.key === `tollgate.${name}`) run(event.newValue ?? undefined);
+    if (event.key === `tollgate.${name}`) onChange(event.newValue ?? undefined);
   };
   onMount(() => addEventListener("storage", onStorage));
   onCleanup(() => removeEventListener("storage", onStorage));
 }
 
-/** How many there were the last time: what loads keeps their room, and moves nothing when it has come. */
-export function rememberedCount(name: string, otherwise: number): number {
+/** How many items the last visit showed. Reserving their space while they load avoids a layout shift. */
+export function savedCount(name: string, fallback: number): number {
   const count = Number(readSetting(`count.${name}`));
-  return Number.isInteger(count) && count > 0 ? count : otherwise;
+  return Number.isInteger(count) && count > 0 ? count : fallback;
 }
 
-export const rememberCount = (name: string, count: number): void => writeSetting(`count.${name}`, String(count));
+export const saveCount = (name: string, count: number): void => writeSetting(`count.${name}`, String(count));

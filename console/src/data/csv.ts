@@ -1,22 +1,22 @@
 type Cell = string | number;
 
-/** RFC 4180: CRLF lines, quotes where a cell needs them. */
+/** RFC 4180: CRLF line ends, quotes only around cells that need them. */
 export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return [header, ...rows].map((row) => `${row.map(cellText).join(",")}\r\n`).join("");
 }
 
 function cellText(cell: Cell): string {
   if (typeof cell === "number") return String(cell);
-  // Spreadsheets run text that begins like a formula (OWASP, "CSV Injection"), and key names are free text.
-  const inert = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
+  // Spreadsheets evaluate text that starts like a formula (OWASP, "CSV Injection"), and key names are free text.
+  const escaped = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
-export function downloadCsv(name: string, text: string): void {
+export function downloadCsv(fileName: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");
   link.href = url;
-  link.download = name;
+  link.download = fileName;
   link.click();
   URL.revokeObjectURL(url);
 }

@@ -1,37 +1,38 @@
 import { floorToStep, minuteMs } from "./seoul-time.ts";
-import type { Span } from "./time-range.ts";
+import type { TimeSpan } from "./time-range.ts";
+import type { UsageHistory } from "./usage-history.ts";
 
-/** Watts by the start of their bucket, epoch milliseconds. */
+/** Watts by bucket start, epoch milliseconds. */
 export type PowerHistory = ReadonlyMap<number, number>;
 
 export interface EnergyPerTokens {
   wattHours: number;
-  /** Only those of buckets in which power is known: tokens without their energy would make the rest look cheap. */
+  /** Only from buckets with a power reading: tokens without known energy would lower the rate. */
   outputTokens: number;
-  /** Undefined where no token was counted. */
+  /** Undefined without output tokens. */
   wattHoursPerThousand: number | undefined;
 }
 
 /**
- * Energy beside tokens, over the usage buckets of a span. Each power point counts its whole bucket at its maximum, so the energy is an upper bound.
- * @param power finer than or as fine as the usage buckets
- * @param output output tokens by usage bucket, epoch milliseconds
+ * Energy and output tokens over a span. Each power point is its bucket's maximum and counts for the whole bucket, so the energy is an upper bound.
+ * @param power buckets no wider than the usage buckets
+ * @param output output tokens by start of the usage bucket, epoch milliseconds
  */
 export function energyPerTokens(
   power: { watts: PowerHistory; bucketMinutes: number },
   output: { byBucket: ReadonlyMap<number, number>; bucketMinutes: number },
-  span: Span,
+  span: TimeSpan,
 ): EnergyPerTokens {
   const bucketMs = output.bucketMinutes * minuteMs;
-  const measured = new Set<number>();
+  const measuredBuckets = new Set<number>();
   let wattHours = 0;
   for (const [start, watts] of power.watts) {
     if (start < span.from || start >= span.to) continue;
     wattHours += (watts * power.bucketMinutes) / 60;
-    measured.add(floorToStep(start, bucketMs));
+    measuredBuckets.add(floorToStep(start, bucketMs));
   }
   let outputTokens = 0;
-  for (const start of measured) outputTokens += output.byBucket.get(start) ?? 0;
+  for (const start of measuredBuckets) outputTokens += output.byBucket.get(start) ?? 0;
   return {
     wattHours,
     outputTokens,
@@ -39,14 +40,33 @@ export function energyPerTokens(
   };
 }
 
-/** Maxima in steps from the span's start; NaN where nothing was measured, so that a gap stays a gap. */
-export function powerSteps(power: PowerHistory, span: Span, stepMs: number): Float64Array {
+/** The maximum of each step from the span's start; NaN without a reading, which leaves a gap in the chart. */
+export function powerSteps(power: PowerHistory, span: TimeSpan, stepMs: number): Float64Array {
   const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs)).fill(Number.NaN);
   for (const [start, watts] of power) {
     if (start < span.from || start >= span.to) continue;
     const step = Math.floor((start - span.from) / stepMs);
-    const known = values[step] ?? Number.NaN;
-    values[step] = Number.isNaN(known) ? watts : Math.max(known, watts);
+    const highest = values[step] ?? Number.NaN;
+    values[step] = Number.isNaN(highest) ? watts : Math.max(highest, watts);
+  }
+  return values;
+}
+
+/** Output tokens of all keys by bucket start, epoch milliseconds. */
+export function outputByBucket(history: UsageHistory = new Map()): Map<number, number> {
+  const sums = new Map<number, number>();
+  for (const { starts, output } of history.values()) {
+    for (const [index, start] of starts.entries()) sums.set(start, (sums.get(start) ?? 0) + (output[index] ?? 0));
+  }
+  return sums;
+}
+
+/** The sum of each step from the span's start. */
+export function outputSteps(byBucket: ReadonlyMap<number, number>, span: TimeSpan, stepMs: number): Float64Array {
+  const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs));
+  for (const [start, tokens] of byBucket) {
+    const step = Math.floor((start - span.from) / stepMs);
+    if (step >= 0 && step < values.length) values[step] = (values[step] ?? 0) + tokens;
   }
   return values;
 }

@@ -1,37 +1,37 @@
 import { dayMs, hourMs, minuteMs } from "./seoul-time.ts";
 
-const grouped = new Intl.NumberFormat("en-US");
-const threeDigits = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
-const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+const groupedFormat = new Intl.NumberFormat("en-US");
+const compactFormat = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+const oneDecimalFormat = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 
 /** `1,234,567` */
-export const count = (value: number): string => grouped.format(value);
+export const count = (value: number): string => groupedFormat.format(value);
 
-/** `1.23M`; below 10,000 every digit, since those still fit. */
+/** `1.23M`; below 10,000 all digits, which still fit. */
 export const compact = (value: number): string =>
-  Math.abs(value) < 10_000 ? oneDecimal.format(value) : threeDigits.format(value);
+  Math.abs(value) < 10_000 ? oneDecimalFormat.format(value) : compactFormat.format(value);
 
-export const plural = (value: number, one: string, many = `${one}s`): string =>
-  `${count(value)} ${value === 1 ? one : many}`;
+export const plural = (value: number, singular: string, pluralForm = `${singular}s`): string =>
+  `${count(value)} ${value === 1 ? singular : pluralForm}`;
 
 /** `412 W`, `5.32 kW` */
 export const watts = (value: number): string =>
-  value < 1000 ? `${Math.round(value)} W` : `${threeDigitsOf(value / 1000)} kW`;
+  value < 1000 ? `${Math.round(value)} W` : `${threeDigits(value / 1000)} kW`;
 
 /** `12.3 Wh`, `4.56 kWh` */
 export function wattHours(value: number): string {
-  if (value < 1000) return `${threeDigitsOf(value)} Wh`;
-  return value < 1_000_000 ? `${threeDigitsOf(value / 1000)} kWh` : `${threeDigitsOf(value / 1_000_000)} MWh`;
+  if (value < 1000) return `${threeDigits(value)} Wh`;
+  return value < 1_000_000 ? `${threeDigits(value / 1000)} kWh` : `${threeDigits(value / 1_000_000)} MWh`;
 }
 
-export const threeDigitsOf = (value: number): string =>
+export const threeDigits = (value: number): string =>
   new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 }).format(value);
 
-/** Mebibytes, as GPU tools report them, in the gibibytes that people compare. */
-export const gibibytes = (mebibytes: number): string => oneDecimal.format(mebibytes / 1024);
+/** Gibibytes of a value in mebibytes, the unit GPU tools report. */
+export const gibibytes = (mebibytes: number): string => oneDecimalFormat.format(mebibytes / 1024);
 
-/** How a value stands against an earlier one: `+12%`. Undefined where there is nothing to compare with. */
-export function change(now: number, before: number): string | undefined {
+/** `+12%`; undefined if the earlier value is 0. */
+export function percentChange(now: number, before: number): string | undefined {
   if (before === 0) return undefined;
   const percent = Math.round(((now - before) / before) * 100);
   if (percent === 0) return "±0%";
@@ -39,12 +39,12 @@ export function change(now: number, before: number): string | undefined {
 }
 
 /** `just now`, `12 s ago`, `5 min ago`, `3 h ago`, `12 d ago` */
-export function ago(ms: number): string {
+export function timeAgo(ms: number): string {
   if (ms < 5000) return "just now";
   return `${duration(ms)} ago`;
 }
 
-/** The largest unit alone: `12 s`, `5 min`, `3 h`, `12 d`. */
+/** Only the largest unit: `12 s`, `5 min`, `3 h`, `12 d`. */
 export function duration(ms: number): string {
   if (ms < minuteMs) return `${Math.floor(ms / 1000)} s`;
   if (ms < hourMs) return `${Math.floor(ms / minuteMs)} min`;
@@ -52,7 +52,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / dayMs)} d`;
 }
 
-/** `1-minute`, `2-hour`, `1-day`: a bucket's width as an adjective. */
+/** `1-minute`, `2-hour`, `1-day` */
 export function bucketName(minutes: number): string {
   if (minutes % 1440 === 0) return `${minutes / 1440}-day`;
   return minutes % 60 === 0 ? `${minutes / 60}-hour` : `${minutes}-minute`;

@@ -1,23 +1,23 @@
 import type { Gpu } from "./queries.ts";
 
-/** A host pushes about once a second: after this long without a word nobody should trust its last one. */
+/** A host pushes about once a second. After this long without a sample, the last one is too old to trust. */
 const staleAfterMs = 120_000;
 
 export const isStale = (gpu: Pick<Gpu, "recorded_at">, now: number): boolean =>
   now - Date.parse(gpu.recorded_at) >= staleAfterMs;
 
-/** Over those that tell; undefined where none does. */
+/** Each over the GPUs that report the value; undefined if none does. */
 export interface GpuSums {
   reporting: number;
   powerW: number | undefined;
-  /** Mean. */
+  /** The mean. */
   utilizationPct: number | undefined;
   memoryUsedMb: number | undefined;
   memoryTotalMb: number | undefined;
   hottestC: number | undefined;
 }
 
-/** Sums over the GPUs that report now; stale ones are left out. */
+/** Sums over all GPUs but the stale ones. */
 export function sumGpus(gpus: readonly Gpu[], now: number): GpuSums {
   const live = gpus.filter((gpu) => !isStale(gpu, now));
   const utilizations = live.flatMap((gpu) => gpu.utilization_pct ?? []);

@@ -1,100 +1,122 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
-import { ApiError, api, bodyOf } from "../client.ts";
-import { rowsByDay } from "./daily.ts";
-import { historyFrom } from "./history.ts";
+import { api, ApiError, responseBody } from "../client.ts";
+import { rowsByDay } from "./daily-usage.ts";
 import { serverNow } from "./server-clock.ts";
 import type { BucketQuery } from "./time-range.ts";
+import { usageHistoryFrom } from "./usage-history.ts";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // A refusal stays one however often it is asked; a lost answer is worth one more try before a bar says so.
+      // An error response does not change on a retry. Without a response, try once more before the page reports it.
       retry: (failures, error) => failures < 1 && error instanceof ApiError && error.status === 0,
       retryDelay: 500,
       staleTime: 5000,
-      // On a loopback or an office LAN the browser's idea of being online means nothing.
+      // On loopback or a LAN, the browser's online state says nothing about the server.
       networkMode: "always",
     },
     mutations: { networkMode: "always" },
   },
 });
 
-type Answered<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<Awaited<ReturnType<Call>>>;
+type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<Awaited<ReturnType<Call>>>;
 
-const getOverview = () => bodyOf(api.overview.get());
-const getKeys = () => bodyOf(api.keys.get());
-const getSummary = () => bodyOf(api.usage.summary.get());
-const getTotal = () => bodyOf(api.usage.total.get());
-const getGpus = () => bodyOf(api["gpu-stats"].get());
+const getOverview = () => responseBody(api.overview.get());
+const getKeys = () => responseBody(api.keys.get());
+const getUsageSummary = () => responseBody(api.usage.summary.get());
+const getUsageTotal = () => responseBody(api.usage.total.get());
+const getGpus = () => responseBody(api["gpu-stats"].get());
 
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
 export type Key = Awaited<ReturnType<typeof getKeys>>[number];
+export type UsageHistoryData = Awaited<ReturnType<typeof getUsageHistory>>;
+export type PowerHistoryData = Awaited<ReturnType<typeof getPowerHistory>>;
 export type Gpu = Awaited<ReturnType<typeof getGpus>>[number];
 
-async function getDaily(days: number) {
-  return { byDay: rowsByDay(await bodyOf(api.usage.daily.get({ query: { days } }))) };
+async function getDailyUsage(days: number) {
+  return {
+    byDay: rowsByDay(await responseBody(api.usage.daily.get({ query: { days } }))),
+    days,
+    fetchedAt: serverNow(),
+  };
 }
 
-async function getHistory({ days, bucketMinutes }: BucketQuery) {
-  const { points } = await bodyOf(api.usage.history.get({ query: { days, bucket_minutes: bucketMinutes } }));
-  return { history: historyFrom(points), bucketMinutes, at: serverNow() };
+async function getUsageHistory({ days, bucketMinutes }: BucketQuery) {
+  const { points } = await responseBody(api.usage.history.get({ query: { days, bucket_minutes: bucketMinutes } }));
+  return { history: usageHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
 }
 
-async function getPower({ days, bucketMinutes }: BucketQuery) {
-  const body = await bodyOf(api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }));
+async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
+  const body = await responseBody(
+    api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }),
+  );
   const watts = new Map(body.points.map((point) => [Date.parse(point.recorded_at), point.power_draw_w]));
-  return { watts, bucketMinutes, at: serverNow() };
+  return { watts, days, bucketMinutes, fetchedAt: serverNow() };
 }
 
-// Polling stops by itself in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did
-// not change, so that a refresh neither takes the focus nor closes what is open.
+// Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
+// so that a refresh does not move the focus or close an open dialog.
 
-export const useOverview = (): Answered<typeof getOverview> =>
-  useQuery(() => ({ queryKey: ["overview"], queryFn: getOverview, refetchInterval: 5000, reconcile: "gpu_id" }));
+export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResult<typeof getOverview> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["overview"],
+    queryFn: getOverview,
+    refetchInterval: 5000,
+    reconcile: "gpu_id",
+  }));
 
-export const useKeys = (): Answered<typeof getKeys> =>
+export const useKeysQuery = (): QueryResult<typeof getKeys> =>
   useQuery(() => ({ queryKey: ["keys"], queryFn: getKeys, refetchInterval: 15_000, reconcile: "id" }));
 
-export const useSummary = (): Answered<typeof getSummary> =>
-  useQuery(() => ({ queryKey: ["usage", "summary"], queryFn: getSummary, refetchInterval: 15_000 }));
+export const useUsageSummaryQuery = (): QueryResult<typeof getUsageSummary> =>
+  useQuery(() => ({ queryKey: ["usage", "summary"], queryFn: getUsageSummary, refetchInterval: 15_000 }));
 
-export const useTotal = (): Answered<typeof getTotal> =>
-  useQuery(() => ({ queryKey: ["usage", "total"], queryFn: getTotal, refetchInterval: 15_000 }));
+export const useUsageTotalQuery = (): QueryResult<typeof getUsageTotal> =>
+  useQuery(() => ({ queryKey: ["usage", "total"], queryFn: getUsageTotal, refetchInterval: 15_000 }));
 
-export const useDaily = (days: () => number): Answered<typeof getDaily> =>
+export const useDailyUsageQuery = (
+  days: () => number,
+  enabled: () => boolean = () => true,
+): QueryResult<typeof getDailyUsage> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["usage", "daily", days()],
-    queryFn: () => getDaily(days()),
-    refetchInterval: refreshedEvery(60_000),
-    placeholderData: keepPrevious,
+    queryFn: () => getDailyUsage(days()),
+    refetchInterval: refetchSoonerAfterError(60_000),
+    placeholderData: keepPreviousData,
   }));
 
-export const useHistory = (query: () => BucketQuery): Answered<typeof getHistory> =>
+export const useUsageHistoryQuery = (
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getUsageHistory> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["usage", "history", query()],
-    queryFn: () => getHistory(query()),
-    refetchInterval: refreshedEvery(refreshEvery(query())),
-    placeholderData: keepPrevious,
+    queryFn: () => getUsageHistory(query()),
+    refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
+    placeholderData: keepPreviousData,
   }));
 
-export const useGpus = (): Answered<typeof getGpus> =>
+export const useGpusQuery = (): QueryResult<typeof getGpus> =>
   useQuery(() => ({ queryKey: ["gpus"], queryFn: getGpus, refetchInterval: 2000, reconcile: "gpu_id" }));
 
-export const usePower = (query: () => BucketQuery): Answered<typeof getPower> =>
+export const usePowerHistoryQuery = (query: () => BucketQuery): QueryResult<typeof getPowerHistory> =>
   useQuery(() => ({
     queryKey: ["power", query()],
-    queryFn: () => getPower(query()),
-    refetchInterval: refreshedEvery(refreshEvery(query())),
-    placeholderData: keepPrevious,
+    queryFn: () => getPowerHistory(query()),
+    refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
+    placeholderData: keepPreviousData,
   }));
 
-/** What is shown stays until what was asked for has come. */
-const keepPrevious = <T>(previous: T | undefined): T | undefined => previous;
+/** Keeps the old data on the screen until the new data arrives. */
+const keepPreviousData = <T>(previous: T | undefined): T | undefined => previous;
 
-/** What failed is asked for again sooner: until it comes, the page says that something is wrong. */
-const refreshedEvery =
+/** The page shows an error until a query succeeds again, so a failed one is retried sooner. */
+const refetchSoonerAfterError =
   (everyMs: number) =>
   ({ state }: { state: { status: string } }): number =>
     state.status === "error" ? 15_000 : everyMs;
 
-const refreshEvery = ({ days }: BucketQuery): number => (days <= 1 ? 15_000 : 60_000);
+const refetchIntervalMs = ({ days }: BucketQuery): number => (days <= 1 ? 15_000 : 60_000);

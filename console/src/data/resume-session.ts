@@ -1,11 +1,11 @@
-import { api, bodyOf } from "../client.ts";
+import { api, responseBody } from "../client.ts";
 import { beginSession } from "./session.ts";
 
-/** Goes on with the session that the browser's cookie holds. @throws ApiError, a 401 where it holds none */
+/** Resumes the session in the browser's cookie. @throws ApiError with status 401 without a valid session */
 export async function resumeSession(): Promise<void> {
-  const me = await bodyOf(api.me.get());
+  const me = await responseBody(api.me.get());
   beginSession({ username: me.username, csrfToken: me.csrf_token });
 }
 
-/** For a page that is well without one. */
-export const resumeIfThere = (): void => void resumeSession().catch(() => undefined);
+/** For pages that also work without a session. */
+export const tryResumeSession = (): void => void resumeSession().catch(() => undefined);

@@ -1,31 +1,31 @@
 import { createSignal, onCleanup, onMount } from "solid-js";
 
-/** Server's clock less this machine's, milliseconds: a laptop that is minutes off must not call fresh GPUs stale. */
+/** Server clock minus local clock, milliseconds. Without it, a laptop whose clock is minutes off shows fresh GPUs as stale. */
 let skewMs = 0;
 
-/** @param date an HTTP Date header, exact to the second */
-export function noteServerTime(date: string | null): void {
+/** @param date the HTTP Date header, in whole seconds */
+export function updateServerClock(date: string | null): void {
   const server = date === null ? Number.NaN : Date.parse(date);
   if (Number.isNaN(server)) return;
   const skew = server + 500 - Date.now();
-  // Within what the header's whole seconds and the way here explain, the clocks agree.
-  const noted = Math.abs(skew) < 2000 ? 0 : skew;
-  if (noted === skewMs) return;
-  skewMs = noted;
+  // The header's resolution and the network delay explain a difference this small.
+  const newSkewMs = Math.abs(skew) < 2000 ? 0 : skew;
+  if (newSkewMs === skewMs) return;
+  skewMs = newSkewMs;
   setNow(serverNow());
 }
 
-/** The server's time when this machine's clock said `localMs`. */
-export const onServerClock = (localMs: number): number => localMs + skewMs;
+/** The server time at local time `localMs`. */
+export const toServerTime = (localMs: number): number => localMs + skewMs;
 
-export const serverNow = (): number => onServerClock(Date.now());
+export const serverNow = (): number => toServerTime(Date.now());
 
 const [now, setNow] = createSignal(serverNow());
 
-/** The server's time as a signal that ticks each second while someone looks. */
+/** The server time, as a signal that updates every second while the page is visible. */
 export { now };
 
-/** Starts the ticking for as long as the calling component lives. */
+/** Updates `now` until the calling component is removed. */
 export function tickWhileVisible(): void {
   const tick = (): void => {
     if (!document.hidden) setNow(serverNow());

@@ -10,35 +10,35 @@ const [session, setSession] = createSignal<Session>();
 export { session };
 
 /**
- * The cookie cannot be seen from here, so a mark tells whether there may be one. Without it a first visit goes to the
- * login page at once, and asks the server nothing that it must refuse.
+ * Scripts cannot read the session cookie, so this setting records that one may exist. Without it, a first visit goes to
+ * the login page at once, without a request that the server must refuse.
  */
-const markName = "session";
+const settingName = "session";
 
-export const mayHaveSession = (): boolean => readSetting(markName) !== undefined;
+export const mayHaveSession = (): boolean => readSetting(settingName) !== undefined;
 
 export const csrfToken = (): string => session()?.csrfToken ?? "";
 
-export function beginSession(begun: Session): void {
-  writeSetting(markName, "yes");
-  setSession(begun);
+export function beginSession(newSession: Session): void {
+  writeSetting(settingName, "yes");
+  setSession(newSession);
 }
 
 export function endSession(): void {
-  writeSetting(markName, undefined);
+  writeSetting(settingName, undefined);
   setSession(undefined);
 }
 
 /**
- * All tabs share one cookie: where another one logs out or in, this one's CSRF token is an old session's.
- * @param resume asks for the session that the cookie holds now
+ * All tabs share one cookie: after another tab logs out or in, this tab's CSRF token belongs to the old session.
+ * @param resume loads the session of the current cookie
  */
-export function followOtherTabs(resume: () => void): void {
-  watchSetting(markName, (mark) => (mark === undefined ? setSession(undefined) : resume()));
+export function syncSessionAcrossTabs(resume: () => void): void {
+  watchSetting(settingName, (value) => (value === undefined ? setSession(undefined) : resume()));
 }
 
-/** Where to go after login: an address of this console alone, whatever a link to the login page says. */
-export function safeDestination(next: unknown): string {
+/** Where to go after login: `next` if it is a path of this console, else the overview. */
+export function safeRedirect(next: unknown): string {
   if (typeof next !== "string" || !next.startsWith("/") || /^\/[/\\]|^\/login|\p{Cc}/u.test(next)) return "/";
   return next;
 }

@@ -1,85 +1,119 @@
 import { ceilToStep, dayMs, floorToStep, hourMs, minuteMs, parseSeoulMinute, seoulMinute } from "./seoul-time.ts";
 
-/** How far a chart reaches back, and the buckets that show about 720 bars of it at most. */
-export const ranges = {
-  "1h": { label: "1 h", spanMs: hourMs, bucketMinutes: 1 },
-  "6h": { label: "6 h", spanMs: 6 * hourMs, bucketMinutes: 1 },
-  "24h": { label: "24 h", spanMs: dayMs, bucketMinutes: 2 },
-  "7d": { label: "7 d", spanMs: 7 * dayMs, bucketMinutes: 15 },
-  "30d": { label: "30 d", spanMs: 30 * dayMs, bucketMinutes: 60 },
+/** How far back a chart reaches. */
+export const rangePresets = {
+  "1h": { label: "1 h", spanMs: hourMs },
+  "6h": { label: "6 h", spanMs: 6 * hourMs },
+  "24h": { label: "24 h", spanMs: dayMs },
+  "7d": { label: "7 d", spanMs: 7 * dayMs },
+  "30d": { label: "30 d", spanMs: 30 * dayMs },
 } as const;
 
-export type Range = keyof typeof ranges;
+export type RangePreset = keyof typeof rangePresets;
 
-/** Epoch milliseconds, the end exclusive. */
-export interface Span {
+/** Epoch milliseconds; `to` is exclusive. */
+export interface TimeSpan {
   from: number;
   to: number;
 }
 
-export interface View {
-  range: Range;
-  zoom: Span | undefined;
+/** What the URL selects: a preset, and possibly a zoom into it. */
+export interface TimeRange {
+  preset: RangePreset;
+  zoom: TimeSpan | undefined;
 }
 
-/** What the API is asked for. */
+/** The parameters of the API's histories. */
 export interface BucketQuery {
   days: number;
   bucketMinutes: number;
 }
 
-type Parameters = Readonly<Record<string, string | string[] | undefined>>;
+type SearchParameters = Readonly<Record<string, string | string[] | undefined>>;
 
-const isRange = (text: unknown): text is Range => typeof text === "string" && Object.hasOwn(ranges, text);
+const isPreset = (text: unknown): text is RangePreset => typeof text === "string" && Object.hasOwn(rangePresets, text);
 
-/** Reads the address; what is not understood is left out. */
-export function readView(parameters: Parameters, otherwise: Range): View {
+/** Reads a time range from the URL; invalid parameters are ignored. */
+export function readTimeRange(parameters: SearchParameters, defaultPreset: RangePreset): TimeRange {
   const from = parseSeoulMinute(String(parameters["from"]));
   const to = parseSeoulMinute(String(parameters["to"]));
   return {
-    range: isRange(parameters["range"]) ? parameters["range"] : otherwise,
+    preset: isPreset(parameters["range"]) ? parameters["range"] : defaultPreset,
     zoom: from !== undefined && to !== undefined && from < to ? { from, to } : undefined,
   };
 }
 
-export const zoomParameters = (zoom: Span | undefined): { from: string | undefined; to: string | undefined } => ({
+export const zoomParameters = (zoom: TimeSpan | undefined): { from: string | undefined; to: string | undefined } => ({
   from: zoom && seoulMinute(zoom.from),
   to: zoom && seoulMinute(zoom.to),
 });
 
-/** How far back the API's histories reach. */
+/** How many days the API's histories cover. */
 export const maxDays = 30;
 
-const finerBuckets = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440];
-
-/** The API reaches back from now, so looking closely at a distant hour fetches all since: this many points are still answered and parsed without a wait. */
-const maxPoints = 200_000;
-const maxBars = 720;
-
-/** @param keyCount how many series a bucket may hold */
-export function bucketQuery(view: View, now: number, keyCount: number): BucketQuery {
-  const { spanMs, bucketMinutes } = ranges[view.range];
-  if (view.zoom === undefined) return { days: Math.ceil(spanMs / dayMs), bucketMinutes };
-  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - view.zoom.from) / dayMs)));
-  const barMinutes = (view.zoom.to - view.zoom.from) / minuteMs / maxBars;
-  const pointMinutes = (days * 1440 * Math.max(1, keyCount)) / maxPoints;
-  const finer = finerBuckets.find((minutes) => minutes >= barMinutes && minutes >= pointMinutes) ?? 1440;
-  return { days, bucketMinutes: Math.min(finer, bucketMinutes) };
+/** The span before it is extended to whole buckets. A zoom from a URL may be wider than the API's histories. */
+export function chosenSpan({ preset, zoom }: TimeRange, now: number): TimeSpan {
+  // A zoom into the future has no data.
+  if (zoom === undefined || zoom.from >= now) return { from: now - rangePresets[preset].spanMs, to: now };
+  const to = Math.min(zoom.to, now);
+  return { from: Math.max(zoom.from, to - maxDays * dayMs), to };
 }
 
-/** What the chart spans: whole buckets, up to and with the one that is still filling. */
-export function visibleSpan(view: View, now: number, bucketMinutes: number): Span {
+/** Narrower bars blur and are slow to draw. */
+const minBarPx = 3;
+
+/** The width of a bar in milliseconds: the fewest whole buckets that are at least `minBarPx` wide. */
+export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
+  const buckets = (span.to - span.from) / bucketMs;
+  return Math.max(1, Math.ceil(buckets / maxBarsIn(widthPx))) * bucketMs;
+}
+
+const maxBarsIn = (widthPx: number): number => Math.max(1, Math.floor(widthPx / minBarPx));
+
+/** All of them divide a day, to which the server aligns buckets. */
+const bucketWidths = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440];
+
+/** The narrowest bucket width that is at least this wide. */
+const bucketOf = (minutes: number): number => bucketWidths.find((width) => width >= minutes) ?? 1440;
+
+/**
+ * The API's histories end now, so a zoom into a distant hour fetches everything since. The server sends and the browser
+ * parses this many points without a noticeable delay.
+ */
+const maxPoints = 200_000;
+
+/**
+ * As many buckets as the chart draws bars.
+ * @param keyCount how many points a bucket may have
+ */
+export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number, plotWidthPx: number): BucketQuery {
+  const { from, to } = chosenSpan(timeRange, now);
+  const bucketIn = (spanMs: number): number => bucketOf(spanMs / minuteMs / maxCompleteBars(plotWidthPx));
+  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - from) / dayMs)));
+  const bucketMinutes = bucketIn(to - from);
+  if (timeRange.zoom === undefined) return { days, bucketMinutes };
+  const pointMinutes = bucketOf((days * 1440 * Math.max(1, keyCount)) / maxPoints);
+  const presetMinutes = bucketIn(rangePresets[timeRange.preset].spanMs);
+  return { days, bucketMinutes: Math.max(bucketMinutes, Math.min(pointMinutes, presetMinutes)) };
+}
+
+/** A span that starts inside a bucket has one bar more than it has complete buckets. */
+const maxCompleteBars = (widthPx: number): number => Math.max(1, maxBarsIn(widthPx) - 1);
+
+/** The span of a chart: whole buckets, including the current one, which is incomplete. */
+export function visibleSpan(timeRange: TimeRange, now: number, bucketMinutes: number): TimeSpan {
   const bucketMs = bucketMinutes * minuteMs;
-  if (view.zoom !== undefined) {
-    return { from: floorToStep(view.zoom.from, bucketMs), to: ceilToStep(view.zoom.to, bucketMs) };
-  }
-  return { from: floorToStep(now - ranges[view.range].spanMs, bucketMs), to: floorToStep(now, bucketMs) + bucketMs };
+  const { from, to } = chosenSpan(timeRange, now);
+  return { from: floorToStep(from, bucketMs), to: ceilToStep(to === now ? now + 1 : to, bucketMs) };
 }
 
 export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>
   a.days === b.days && a.bucketMinutes === b.bucketMinutes;
 
-export const sameSpan = (a: Span, b: Span): boolean => a.from === b.from && a.to === b.to;
+export const sameSpan = (a: TimeSpan, b: TimeSpan): boolean => a.from === b.from && a.to === b.to;
 
-/** For a choice of ranges. */
-export const rangeOptions = Object.entries(ranges).map(([value, { label }]) => ({ value: value as Range, label }));
+/** For a control that selects a preset. */
+export const presetOptions = Object.entries(rangePresets).map(([value, { label }]) => ({
+  value: value as RangePreset,
+  label,
+}));

@@ -1,20 +1,21 @@
 import { useSearchParams } from "@solidjs/router";
-import { type Range, readView, type Span, type View, zoomParameters } from "./time-range.ts";
+import { type RangePreset, readTimeRange, type TimeRange, type TimeSpan, zoomParameters } from "./time-range.ts";
 
-export interface ViewControl {
-  view: () => View;
-  setRange: (range: Range) => void;
-  setZoom: (zoom: Span | undefined) => void;
+export interface TimeRangeState {
+  /** While it loads, the chart still shows the one before. */
+  chosen: () => TimeRange;
+  setPreset: (preset: RangePreset) => void;
+  setZoom: (zoom: TimeSpan | undefined) => void;
 }
 
-/** Range and zoom live in the address: a reload, the back button and a link to a colleague show the same. */
-export function useView(otherwise: Range): ViewControl {
+/** The time range is part of the URL, so reload, Back and a shared link show the same data. */
+export function useTimeRange(defaultPreset: RangePreset): TimeRangeState {
   const [parameters, setParameters] = useSearchParams();
   return {
-    view: () => readView(parameters, otherwise),
-    setRange: (range) =>
-      setParameters({ range: range === otherwise ? undefined : range, ...zoomParameters(undefined) }),
-    // A step of its own in the history, so that Back leads out of a zoom.
+    chosen: () => readTimeRange(parameters, defaultPreset),
+    setPreset: (preset) =>
+      setParameters({ range: preset === defaultPreset ? undefined : preset, ...zoomParameters(undefined) }),
+    // Adds a history entry, so that Back leaves the zoom.
     setZoom: (zoom) => setParameters(zoomParameters(zoom)),
   };
 }

@@ -1,104 +1,62 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
-import { FilterField, Segmented } from "../parts/controls.tsx";
-import { createGrowingSlice, MoreRows } from "../parts/growing-slice.tsx";
-import { Icon } from "../parts/icon.tsx";
+import { keyCsv } from "../data/key-csv.ts";
+import { sortKeys } from "../data/key-sort.ts";
+import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
+import { type Key, useKeysQuery } from "../data/queries.ts";
+import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
-import { KeyRow } from "../parts/key-row.tsx";
-import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
-import { Empty, Page, SkeletonRows } from "../parts/page.tsx";
-import { type Key, useKeys } from "../data/queries.ts";
-import { nextSort, readSort, type Sort, type SortColumn, sortKeys, sortText } from "../data/sort.ts";
+import { Icon } from "../parts/icon.tsx";
+import { KeyTable } from "../parts/key-table.tsx";
+import { Page } from "../parts/page.tsx";
+import { EmptyState, NotLoaded } from "../parts/panel.tsx";
 
-const states = ["all", "active", "inactive"] as const;
-type State = (typeof states)[number];
 const stateOptions = [
   { value: "all", label: "All" },
   { value: "active", label: "Active" },
   { value: "inactive", label: "Inactive" },
 ] as const;
 
-type Filters = { q?: string; state?: string; sort?: string; new?: string };
-
-/** `?new=1` opens the dialog for a new key, so that other pages and `n` can lead to it. */
+/**
+ * `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. It leaves the URL at
+ * once, so that a reload does not open an empty form instead of a secret.
+ */
 export function KeysPage(): JSX.Element {
-  const [parameters, setParameters] = useSearchParams<Filters>();
-  const keys = useKeys();
+  const [parameters, setParameters] = useSearchParams<{ new?: string }>();
+  const keys = useKeysQuery();
   const [deleting, setDeleting] = createSignal<Key>();
-
-  const filter = (): string => parameters.q ?? "";
-  const state = (): State => states.find((one) => one === parameters.state) ?? "all";
-  const sort = createMemo(() => readSort(parameters.sort));
-  const isFiltered = (): boolean => filter().trim() !== "" || state() !== "all";
-  const matching = createMemo(() =>
-    sortKeys(
-      (keys.data ?? []).filter((key) => matches(key, filter(), state())),
-      sort(),
-    ),
-  );
-  const openNew = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
+  createEffect(() => {
+    if (parameters.new === undefined) return;
+    openNewKeyForm();
+    setParameters({ new: undefined }, { replace: true });
+  });
+  onCleanup(closeNewKeyDialogUnlessSecret);
 
   return (
     <Page
       title="API keys"
-      queries={[keys]}
+      sources={[{ name: "API keys", query: keys }]}
       actions={
-        <button class="button primary" type="button" title="New key (n)" onClick={() => openNew(true)}>
+        <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
           <Icon name="plus" />
           New key
         </button>
       }
     >
-      <Show when={keys.data?.length !== 0} fallback={<NoKeys onCreate={() => openNew(true)} />}>
-        <div class="toolbar">
-          <FilterField
-            label="Filter keys by name"
-            value={filter()}
-            onInput={(text) => setParameters({ q: text }, { replace: true })}
-          />
-          <Segmented
-            label="State"
-            options={stateOptions}
-            value={state()}
-            onChange={(chosen) => setParameters({ state: chosen === "all" ? undefined : chosen }, { replace: true })}
-          />
-          <Show when={keys.data}>
-            {(all) => (
-              <p class="toolbar-note" role="status">
-                {isFiltered() ? `${matching().length} of ${plural(all().length, "key")}` : plural(all().length, "key")}
-              </p>
-            )}
-          </Show>
-        </div>
-        <section class="panel" aria-label="API keys">
-          <Show
-            when={keys.data === undefined || matching().length > 0}
-            fallback={
-              <Empty title="No key matches.">
-                <button
-                  class="button"
-                  type="button"
-                  onClick={() => setParameters({ q: undefined, state: undefined }, { replace: true })}
-                >
-                  Clear the filter
-                </button>
-              </Empty>
-            }
-          >
-            <KeyTable
-              keys={keys.data === undefined ? undefined : matching()}
-              sort={sort()}
-              onSort={(next) => setParameters({ sort: sortText(next) }, { replace: true })}
-              onDelete={setDeleting}
-            />
-          </Show>
-        </section>
-      </Show>
+      <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
+        <Match when={keys.data?.length === 0}>
+          <NoKeys onCreate={openNewKeyForm} />
+        </Match>
+        <Match when={keys.data === undefined && keys.isError}>
+          <section class="panel" aria-label="API keys">
+            <NotLoaded error={keys.error} />
+          </section>
+        </Match>
+      </Switch>
 
-      <Show when={parameters.new}>
-        <NewKeyDialog onClose={() => openNew(false)} />
-      </Show>
       <Show when={deleting()} keyed>
         {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
       </Show>
@@ -106,81 +64,85 @@ export function KeysPage(): JSX.Element {
   );
 }
 
-const matches = (key: Key, filter: string, state: State): boolean =>
-  key.name.toLowerCase().includes(filter.trim().toLowerCase()) &&
-  (state === "all" || key.is_active === (state === "active"));
-
-interface KeyTableProps {
-  /** Undefined while they load. */
-  keys: Key[] | undefined;
-  sort: Sort;
-  onSort: (next: Sort) => void;
-  onDelete: (key: Key) => void;
-}
-
-function KeyTable(props: KeyTableProps): JSX.Element {
-  const slice = createGrowingSlice(() => props.keys ?? []);
+/** @param props.keys undefined while they load */
+function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => void }): JSX.Element {
+  const filters = useKeyFilters();
+  const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
   return (
     <>
-      <div class="table-scroll">
-        <table class="cards-on-phone keys">
-          <caption class="visually-hidden">API keys</caption>
-          <KeyTableHead sort={props.sort} onSort={(next) => props.onSort(next)} />
-          <tbody>
-            <Show when={props.keys} fallback={<SkeletonRows columns={8} />}>
-              <For each={slice.shown()}>{(key) => <KeyRow key={key} onDelete={() => props.onDelete(key)} />}</For>
-            </Show>
-          </tbody>
-        </table>
-      </div>
-      <MoreRows slice={slice} />
+      <Toolbar filters={filters} keyCount={props.keys?.length} matching={matching()} />
+      <section class="panel" aria-label="API keys">
+        <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
+          <KeyTable keys={matching()} sort={filters.keySort()} onSort={filters.setKeySort} onDelete={props.onDelete} />
+        </Show>
+      </section>
     </>
   );
 }
 
-function KeyTableHead(props: { sort: Sort; onSort: (next: Sort) => void }): JSX.Element {
-  const Head = (head: { column: SortColumn; label: string; number?: boolean }): JSX.Element => (
-    <th
-      scope="col"
-      classList={{ number: head.number ?? false }}
-      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
-    >
-      <button class="sort" type="button" onClick={() => props.onSort(nextSort(props.sort, head.column))}>
-        {head.label}
-      </button>
-    </th>
-  );
+/** @param props the count and the matches are undefined while the keys load */
+function Toolbar(props: {
+  filters: KeyFilters;
+  keyCount: number | undefined;
+  matching: Key[] | undefined;
+}): JSX.Element {
   return (
-    <thead>
-      <tr>
-        <Head column="name" label="Name" />
-        <th scope="col">Key</th>
-        <th scope="col">Active</th>
-        <Head column="used" label="Last used" />
-        <Head column="requests" label="Requests" number />
-        <Head column="input" label="Input tokens" number />
-        <Head column="output" label="Output tokens" number />
-        <th scope="col">
-          <span class="visually-hidden">Actions</span>
-        </th>
-      </tr>
-    </thead>
+    <div class="toolbar">
+      <FilterField
+        label="Filter by name or key"
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
+      />
+      <SegmentedControl
+        label="State"
+        options={stateOptions}
+        value={props.filters.state()}
+        onChange={(state) => props.filters.setState(state)}
+      />
+      <p class="toolbar-note" role="status">
+        <Show when={props.keyCount}>
+          {(keyCount) => (
+            <>
+              {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
+              {plural(keyCount(), "key")}
+            </>
+          )}
+        </Show>
+      </p>
+      <button
+        class="button"
+        type="button"
+        disabled={(props.matching?.length ?? 0) === 0}
+        onClick={() => downloadCsv("api-keys.csv", keyCsv(props.matching ?? []))}
+      >
+        <Icon name="download" />
+        CSV
+      </button>
+    </div>
   );
 }
+
+const NoMatch = (props: { onClear: () => void }): JSX.Element => (
+  <EmptyState title="No matching keys">
+    <button class="button" type="button" onClick={() => props.onClear()}>
+      Clear filter
+    </button>
+  </EmptyState>
+);
 
 function NoKeys(props: { onCreate: () => void }): JSX.Element {
   return (
     <section class="panel" aria-label="API keys">
-      <Empty title="No API keys yet">
+      <EmptyState title="No API keys yet">
         <p>
-          A client needs a key to reach the backend through Tollgate. Make one for each application or person, so that
-          their use can be told apart.
+          Clients need a key to reach the backend through Tollgate. Create one for each application or person to see
+          their usage separately.
         </p>
         <button class="button primary" type="button" onClick={() => props.onCreate()}>
           <Icon name="plus" />
           Create the first key
         </button>
-      </Empty>
+      </EmptyState>
     </section>
   );
 }

@@ -1,16 +1,17 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { Empty, Page } from "../parts/page.tsx";
+import { Page } from "../parts/page.tsx";
+import { EmptyState } from "../parts/panel.tsx";
 
 export function NotFoundPage(): JSX.Element {
   return (
-    <Page title="Not found" queries={[]}>
+    <Page title="Not found" sources={[]}>
       <section class="panel">
-        <Empty title="There is no page at this address.">
+        <EmptyState title="This page does not exist">
           <A class="button" href="/">
             Go to the overview
           </A>
-        </Empty>
+        </EmptyState>
       </section>
     </Page>
   );

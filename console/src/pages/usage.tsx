@@ -1,54 +1,81 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { type Metric, metrics } from "../data/history.ts";
-import { FilterField, Segmented } from "../parts/controls.tsx";
-import { DailyPanel, useDailyView } from "../parts/daily-panel.tsx";
-import { HistoryPanel } from "../parts/history-panel.tsx";
+import { useKeysQuery } from "../data/queries.ts";
+import { presetOptions } from "../data/time-range.ts";
+import { type UsageMetric, usageMetrics, type UsageSums } from "../data/usage-history.ts";
+import { useDailyUsage } from "../data/use-daily-usage.ts";
+import { type UsageFigures, useUsageFigures } from "../data/use-usage-figures.ts";
+import { type UsageFilters, useUsageFilters } from "../data/use-usage-filters.ts";
+import { type UsageHistoryState, useUsageHistory } from "../data/use-usage-history.ts";
+import { FilterField, SegmentedControl } from "../parts/controls.tsx";
+import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
+import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Figure, Page } from "../parts/page.tsx";
-import { useKeys, useSummary, useTotal } from "../data/queries.ts";
-import { type UsageFilters, type UsageView, useUsageFilters, useUsageView } from "../data/usage-view.ts";
-import { rangeOptions } from "../data/time-range.ts";
+import { Page, type PageSource } from "../parts/page.tsx";
+import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
-const metricOptions = Object.entries(metrics).map(([value, { short }]) => ({ value: value as Metric, label: short }));
+const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
+  value: value as UsageMetric,
+  label: short,
+}));
 
-/** Today and all time, the history by key, and the days: one filter for all of them. */
+/** Usage today and in total, the history by key, and the days. The filters apply to all of them. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const usage = useUsageView(filters);
-  const summary = useSummary();
-  const total = useTotal();
-  const daily = useDailyView();
+  const history = useUsageHistory(filters);
+  const figures = useUsageFigures(filters);
+  const daily = useDailyUsage();
+  const sources = (): PageSource[] => [
+    { name: usageMetrics[filters.metric()].label, query: history.query, fetchedAt: history.fetchedAt() },
+    { name: "Today’s figures", query: figures.queries.today() },
+    { name: "All-time figures", query: figures.queries.allTime() },
+    { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
+  ];
   return (
-    <Page title="Usage" queries={[usage.query, summary, total]} slowQueries={[daily.query]}>
-      <dl class="figures">
-        <SumFigure label="Requests today" today={summary.data?.request_count} all={total.data?.request_count} />
-        <SumFigure label="Input tokens today" today={summary.data?.input_tokens} all={total.data?.input_tokens} />
-        <SumFigure label="Output tokens today" today={summary.data?.output_tokens} all={total.data?.output_tokens} />
-        <SumFigure label="Total tokens today" today={summary.data?.total_tokens} all={total.data?.total_tokens} />
-      </dl>
-      <Toolbar filters={filters} usage={usage} />
-      <HistoryPanel filters={filters} usage={usage} />
-      <DailyPanel
-        view={daily}
-        isFiltered={filters.isFiltered() || filters.hidden().size > 0}
-        shows={(row) => filters.shows(row.key_id, row.key_name) && !filters.hidden().has(row.key_id)}
+    <Page title="Usage" sources={sources()}>
+      <Figures figures={figures} />
+      <Toolbar filters={filters} history={history} />
+      <UsageHistoryPanel filters={filters} history={history} />
+      <DailyUsagePanel
+        state={daily}
+        isFiltered={figures.isFiltered()}
+        matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
     </Page>
   );
 }
 
-function SumFigure(props: { label: string; today: number | undefined; all: number | undefined }): JSX.Element {
+function Figures(props: { figures: UsageFigures }): JSX.Element {
+  return (
+    <dl class="figures">
+      <TotalFigure figures={props.figures} label="Requests today (KST)" value={(sums) => sums.requests} />
+      <TotalFigure figures={props.figures} label="Input tokens today (KST)" value={(sums) => sums.input} />
+      <TotalFigure figures={props.figures} label="Output tokens today (KST)" value={(sums) => sums.output} />
+      <TotalFigure
+        figures={props.figures}
+        label="Total tokens today (KST)"
+        value={(sums) => sums.input + sums.output}
+      />
+    </dl>
+  );
+}
+
+function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums: UsageSums) => number }): JSX.Element {
+  const valueOf = (sums: UsageSums | undefined): number | undefined => sums && props.value(sums);
+  const today = (): number | undefined => valueOf(props.figures.today());
+  const allTime = (): number | undefined => valueOf(props.figures.allTime());
+  const whose = (): string => (props.figures.isFiltered() ? "the shown keys" : "all existing keys");
   return (
     <Figure
       label={props.label}
-      value={props.today === undefined ? undefined : compact(props.today)}
-      exact={props.today === undefined ? undefined : count(props.today)}
+      value={today() === undefined ? undefined : compact(today() ?? 0)}
+      exact={today() === undefined ? undefined : count(today() ?? 0)}
+      failed={props.figures.failed()}
       note={
-        <Show when={props.all !== undefined}>
-          <span title={`${count(props.all ?? 0)} by the keys that exist, since each was created`}>
-            {compact(props.all ?? 0)} all time
+        <Show when={allTime() !== undefined}>
+          <span title={`${count(allTime() ?? 0)} by ${whose()} since their creation`}>
+            {compact(allTime() ?? 0)} all time{props.figures.isFiltered() ? ", shown keys" : ""}
           </span>
         </Show>
       }
@@ -56,33 +83,39 @@ function SumFigure(props: { label: string; today: number | undefined; all: numbe
   );
 }
 
-function Toolbar(props: { filters: UsageFilters; usage: UsageView }): JSX.Element {
-  const keys = useKeys();
-  const nameOf = (id: number): string =>
-    props.usage.query.data?.history.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
+function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
+  const keys = useKeysQuery();
+  /** A deleted key has a name only in the history. */
+  const labelOf = (id: string): string => {
+    const name =
+      props.history.history()?.get(Number(id))?.name ?? keys.data?.find((key) => String(key.id) === id)?.name;
+    if (name !== undefined) return name;
+    const areLoaded = props.history.history() !== undefined && keys.data !== undefined;
+    return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
+  };
   return (
     <div class="toolbar">
-      <Segmented
+      <SegmentedControl
         label="Range"
-        options={rangeOptions}
-        value={props.usage.view().range}
-        onChange={(range) => props.usage.setRange(range)}
+        options={presetOptions}
+        value={props.history.chosen().preset}
+        onChange={(preset) => props.history.setPreset(preset)}
       />
-      <Segmented
-        label="What to show"
+      <SegmentedControl
+        label="Metric"
         options={metricOptions}
         value={props.filters.metric()}
         onChange={(metric) => props.filters.setMetric(metric)}
       />
       <FilterField
         label="Filter keys by name"
-        value={props.filters.text()}
-        onInput={(text) => props.filters.setText(text)}
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
       />
-      <Show when={props.filters.onlyKey()}>
+      <Show when={props.filters.key()}>
         {(id) => (
           <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
-            {nameOf(id())}
+            <span class="chip-text">{labelOf(id())}</span>
             <Icon name="close" />
             <span class="visually-hidden">Show all keys</span>
           </button>

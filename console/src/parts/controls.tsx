@@ -8,8 +8,8 @@ interface SegmentedProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** One of a few: radio buttons, so that the arrow keys work as everywhere. */
-export function Segmented<T extends string>(props: SegmentedProps<T>): JSX.Element {
+/** A choice of a few options. Radio buttons, so that the arrow keys work as usual. */
+export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JSX.Element {
   const name = createUniqueId();
   return (
     <fieldset class="segmented">
@@ -39,7 +39,7 @@ export function Segmented<T extends string>(props: SegmentedProps<T>): JSX.Eleme
   );
 }
 
-/** The field that `/` leads to. */
+/** A search field; the shortcut `/` focuses it. */
 export function FilterField(props: { label: string; value: string; onInput: (text: string) => void }): JSX.Element {
   return (
     <label class="filter">
@@ -62,8 +62,8 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
   );
 }
 
-/** It says what is so, not what a click does: `alpha is active`. */
-export function Switch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
+/** @param props.label the state, not the effect of a click: `alpha is active` */
+export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
   return (
     <button
       class="switch"
@@ -81,8 +81,12 @@ interface FieldIds {
   "aria-describedby": string;
 }
 
-/** A text field with its label above and a hint below, which is no part of its name. */
-export function Field(props: { label: string; hint: string; children: (ids: FieldIds) => JSX.Element }): JSX.Element {
+/** A text field with a label above and a hint below; the hint is not part of its accessible name. */
+export function TextField(props: {
+  label: string;
+  hint: string;
+  children: (ids: FieldIds) => JSX.Element;
+}): JSX.Element {
   const id = createUniqueId();
   return (
     <div class="field">

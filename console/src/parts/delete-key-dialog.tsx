@@ -1,26 +1,32 @@
-import { type JSX, onMount, Show } from "solid-js";
+import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../data/format.ts";
-import { useKeyChange, useKeyDeletion } from "../data/key-changes.ts";
+import { useDeleteKey, useSwitchKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 
-/** Says what is lost and offers what loses nothing; Cancel has the focus, so that Enter deletes nothing. */
+/** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
-  const change = useKeyChange();
-  const deletion = useKeyDeletion();
+  const switchKey = useSwitchKey();
+  const deleteKey = useDeleteKey();
+  const row = document.activeElement?.closest("tr");
+  const [deletes, setDeletes] = createSignal(false);
   let cancel: HTMLButtonElement | undefined;
   onMount(() => cancel?.focus());
 
   const tokens = (): number => props.key.total_input_tokens + props.key.total_output_tokens;
   return (
-    <Dialog title={`Delete “${props.key.name}”?`} onClose={() => props.onClose()}>
+    <Dialog
+      title={`Delete “${props.key.name}”?`}
+      focusAfter={() => (deletes() ? nextDeleteButton(row) : null)}
+      onClose={() => props.onClose()}
+    >
       <p>
-        Clients that use it are refused from the next request on, and it cannot be brought back. Its totals (
-        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) leave the sums over all keys;
-        its rows in the usage history stay.
+        From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
+        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
+        over all keys; its rows in the usage history stay.
       </p>
       <Show when={props.key.is_active}>
-        <p>Deactivating refuses clients just the same, and keeps the totals.</p>
+        <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
       </Show>
       <div class="dialog-actions">
         <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
@@ -31,7 +37,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
             class="button"
             type="button"
             onClick={() => {
-              change.mutate({ key: props.key, change: { is_active: false } });
+              switchKey.mutate({ key: props.key, isActive: false });
               props.onClose();
             }}
           >
@@ -42,7 +48,8 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
           class="button danger"
           type="button"
           onClick={() => {
-            deletion.mutate(props.key);
+            setDeletes(true);
+            deleteKey.mutate(props.key);
             props.onClose();
           }}
         >
@@ -51,4 +58,10 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
       </div>
     </Dialog>
   );
+}
+
+/** In the row after the deleted one, which leaves the table; in the last row's place, the one before. */
+function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
+  const next = row?.nextElementSibling ?? row?.previousElementSibling;
+  return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
 }

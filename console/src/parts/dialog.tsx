@@ -3,35 +3,38 @@ import { type JSX, onCleanup, onMount } from "solid-js";
 interface DialogProps {
   title: string;
   onClose: () => void;
-  /** Escape and a click outside do nothing: what it holds is shown once. */
-  mustAnswer?: boolean;
+  /** Escape and a click outside do not close it: its content cannot be shown again. */
+  persistent?: boolean;
+  /** Gets the focus after closing; by default, what had it before. */
+  focusAfter?: () => HTMLElement | null;
   children: JSX.Element;
 }
 
-/** A native modal dialog that lives as long as its component: the browser keeps the focus inside. */
+/** A native modal dialog, open while its component exists. */
 export function Dialog(props: DialogProps): JSX.Element {
   let dialog: HTMLDialogElement | undefined;
-  // The browser gives the focus back when a dialog closes, not when it is removed, and here closing removes it.
+  // The browser restores the focus when a dialog closes, but here closing removes it first.
   const opener = document.activeElement;
   onMount(() => dialog?.showModal());
   onCleanup(() => {
-    if (opener instanceof HTMLElement && opener.isConnected) queueMicrotask(() => opener.focus());
+    const target = props.focusAfter?.() ?? opener;
+    if (target instanceof HTMLElement && target.isConnected) queueMicrotask(() => target.focus());
   });
 
-  const refuseEscape = (event: KeyboardEvent | Event): void => {
-    if (props.mustAnswer && (!(event instanceof KeyboardEvent) || event.key === "Escape")) event.preventDefault();
+  const blockEscape = (event: KeyboardEvent | Event): void => {
+    if (props.persistent && (!(event instanceof KeyboardEvent) || event.key === "Escape")) event.preventDefault();
   };
   const closeFromOutside = (event: MouseEvent): void => {
-    if (event.target === dialog && !props.mustAnswer) dialog?.close();
+    if (event.target === dialog && !props.persistent) dialog?.close();
   };
 
   return (
     <dialog
       ref={dialog}
       aria-labelledby="dialog-title"
-      // Chromium closes on the second Escape whatever `cancel` says, unless the key itself is refused.
-      onKeyDown={refuseEscape}
-      onCancel={refuseEscape}
+      // Chromium closes the dialog on the second Escape even if `cancel` is prevented, unless the key press is too.
+      onKeyDown={blockEscape}
+      onCancel={blockEscape}
       onMouseDown={closeFromOutside}
       onClose={() => props.onClose()}
     >

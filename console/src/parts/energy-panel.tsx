@@ -1,121 +1,147 @@
 import { type JSX, Show } from "solid-js";
-import type { EnergyPerTokens } from "../data/energy.ts";
-import type { EnergyView } from "../data/energy-view.ts";
-import { bucketName, compact, count, threeDigitsOf, wattHours, watts } from "../data/format.ts";
-import { minuteMs, spanLabel } from "../data/seoul-time.ts";
-import { rangeOptions } from "../data/time-range.ts";
 import { Chart } from "../charts/chart.tsx";
-import { Segmented } from "./controls.tsx";
-import { Empty, Figure, Panel } from "./page.tsx";
+import type { EnergyPerTokens } from "../data/energy.ts";
+import { bucketName, compact, count, threeDigits, wattHours, watts } from "../data/format.ts";
+import { minuteMs } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
+import { presetOptions } from "../data/time-range.ts";
+import type { EnergyState } from "../data/use-energy.ts";
+import { SegmentedControl } from "./controls.tsx";
+import { Figure } from "./figure.tsx";
+import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { HistoryHint } from "./usage-history-panel.tsx";
 
 const powerColour = 3;
 const outputColour = 1;
 
-/** Power over output tokens, on one axis of time, and what a thousand tokens cost in energy. */
-export function EnergyPanel(props: { view: EnergyView }): JSX.Element {
-  const view = (): EnergyView => props.view;
-  const upTo = (): string =>
-    view().powerMinutes() === 1
-      ? "every minute counts at its"
-      : `every ${view().powerMinutes()} minutes count at their`;
+/** Power and output tokens on one time axis, and the energy per thousand tokens. */
+export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
   return (
     <Panel
-      title="Energy beside tokens"
-      hint={spanLabel(view().span().from, view().span().to)}
+      title="Energy and tokens"
+      hint={<HistoryHint history={{ ...props.state.usage, chosen: props.state.chosen }} />}
       actions={
         <>
-          <Show when={view().view().zoom}>
-            <button class="button" type="button" onClick={() => view().setZoom(undefined)}>
+          <Show when={props.state.chosen().zoom}>
+            <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
               Reset zoom
             </button>
           </Show>
-          <Segmented
+          <SegmentedControl
             label="Range"
-            options={rangeOptions}
-            value={view().view().range}
-            onChange={(range) => view().setRange(range)}
+            options={presetOptions}
+            value={props.state.chosen().preset}
+            onChange={(preset) => props.state.setPreset(preset)}
           />
         </>
       }
     >
-      <EnergyFigures energy={view().energy()} />
+      <EnergyFigures
+        energy={props.state.total()}
+        failed={props.state.usage.query.isError || props.state.power.query.isError}
+      />
       <h3 class="chart-title">Power of all GPUs</h3>
-      <PowerChart view={view()} />
+      <PowerChart state={props.state} />
       <h3 class="chart-title">Output tokens of all keys</h3>
-      <OutputChart view={view()} />
-      <p class="footnote">
-        Energy is an upper bound: {upTo()} highest reading, summed over the GPUs. Tokens count in{" "}
-        {bucketName(view().bucketMinutes())} buckets in which power was measured.
-      </p>
+      <OutputChart state={props.state} />
+      <BoundNote state={props.state} />
     </Panel>
   );
 }
 
-function EnergyFigures(props: { energy: EnergyPerTokens | undefined }): JSX.Element {
+function BoundNote(props: { state: EnergyState }): JSX.Element {
+  const period = (): string => {
+    const minutes = props.state.power.bucketMinutes();
+    return minutes === 1 ? "minute" : `period of ${minutes} minutes`;
+  };
+  return (
+    <p class="footnote">
+      Energy is an upper bound: each {period()} counts at its highest reading, summed over all GPUs. Tokens count only
+      in {bucketName(props.state.usage.bucketMinutes())} buckets with a power reading.
+    </p>
+  );
+}
+
+function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boolean }): JSX.Element {
   return (
     <dl class="figures inset">
       <Figure
         label="Wh per 1,000 output tokens"
         value={props.energy && perThousand(props.energy)}
-        note="At most: see below"
+        note="Upper bound, see below"
+        failed={props.failed}
       />
-      <Figure label="Energy" value={props.energy && wattHours(props.energy.wattHours)} note="At most" />
+      <Figure
+        label="Energy"
+        value={props.energy && wattHours(props.energy.wattHours)}
+        note="Upper bound"
+        failed={props.failed}
+      />
       <Figure
         label="Output tokens"
         value={props.energy && compact(props.energy.outputTokens)}
-        exact={count(props.energy?.outputTokens ?? 0)}
+        exact={props.energy && count(props.energy.outputTokens)}
         note="While power was measured"
+        failed={props.failed}
       />
     </dl>
   );
 }
 
-function PowerChart(props: { view: EnergyView }): JSX.Element {
+function PowerChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Power of all GPUs over time"
-      summary={`Highest ${watts(props.view.peakPower())}, ${spanLabel(props.view.span().from, props.view.span().to)}.`}
-      span={props.view.span()}
-      bucketMs={props.view.powerMinutes() * minuteMs}
+      summary={`Highest ${watts(props.state.peakPower())}, ${spanLabel(props.state.usage.span().from, props.state.usage.span().to)}.`}
+      span={props.state.usage.span()}
+      bucketMs={props.state.power.bucketMinutes() * minuteMs}
       kind="line"
-      series={(stepMs) => [{ id: 1, label: "Power", colour: powerColour, values: props.view.powerIn(stepMs) }]}
+      series={(stepMs) => [{ id: 1, label: "Power", colour: powerColour, values: props.state.powerIn(stepMs) }]}
       format={watts}
       whole={false}
       rows={(_, [drawn], step) => {
         const value = drawn?.values[step] ?? Number.NaN;
         return Number.isNaN(value) ? [] : [{ label: "Highest power", colour: powerColour, value: watts(value) }];
       }}
-      onZoom={(zoom) => props.view.setZoom(zoom)}
-      zoomed={props.view.view().zoom !== undefined}
-      loading={props.view.isPowerLoading()}
-      empty={<Empty title="No power was reported in this time." />}
+      onZoom={(zoom) => props.state.setZoom(zoom)}
+      zoomed={props.state.chosen().zoom !== undefined}
+      loaded={props.state.power.fetchedAt() !== undefined}
+      loading={props.state.power.isLoading()}
+      failure={<NotLoaded error={props.state.power.query.error} />}
+      empty={<EmptyState title="No power readings in this period" />}
     />
   );
 }
 
-function OutputChart(props: { view: EnergyView }): JSX.Element {
+function OutputChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Output tokens of all keys over time"
-      summary={`${count(props.view.energy()?.outputTokens ?? 0)} output tokens while power was measured.`}
-      span={props.view.span()}
-      bucketMs={props.view.bucketMinutes() * minuteMs}
+      summary={outputSummary(props.state.total())}
+      span={props.state.usage.span()}
+      bucketMs={props.state.usage.bucketMinutes() * minuteMs}
       kind="bars"
-      series={(stepMs) => [{ id: 1, label: "Output", colour: outputColour, values: props.view.outputIn(stepMs) }]}
+      series={(stepMs) => [{ id: 1, label: "Output", colour: outputColour, values: props.state.outputIn(stepMs) }]}
       format={compact}
       whole
       rows={(at, [drawn], step) => [
         { label: "Output tokens", colour: outputColour, value: count(drawn?.values[step] ?? 0) },
-        { label: "Energy", colour: powerColour, value: wattHours(props.view.energyIn(at).wattHours) },
-        { label: "Wh per 1,000", colour: -1, value: perThousand(props.view.energyIn(at)) },
+        { label: "Energy", colour: powerColour, value: wattHours(props.state.totalIn(at).wattHours) },
+        { label: "Wh per 1,000", colour: -1, value: perThousand(props.state.totalIn(at)) },
       ]}
-      onZoom={(zoom) => props.view.setZoom(zoom)}
-      zoomed={props.view.view().zoom !== undefined}
-      loading={props.view.isUsageLoading()}
-      empty={<Empty title="No output tokens in this time." />}
+      onZoom={(zoom) => props.state.setZoom(zoom)}
+      zoomed={props.state.chosen().zoom !== undefined}
+      loaded={props.state.usage.history() !== undefined}
+      loading={props.state.usage.isLoading()}
+      failure={<NotLoaded error={props.state.usage.query.error} />}
+      onPlotWidth={props.state.usage.setPlotWidth}
+      empty={<EmptyState title="No output tokens in this period" />}
     />
   );
 }
 
+const outputSummary = (energy: EnergyPerTokens | undefined): string =>
+  energy === undefined ? "" : `${count(energy.outputTokens)} output tokens while power was measured.`;
+
 const perThousand = ({ wattHoursPerThousand }: EnergyPerTokens): string =>
-  wattHoursPerThousand === undefined ? "–" : threeDigitsOf(wattHoursPerThousand);
+  wattHoursPerThousand === undefined ? "–" : threeDigits(wattHoursPerThousand);

@@ -1,18 +1,18 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { curlLine } from "../data/curl-line.ts";
-import { CopyLine } from "./copy.tsx";
+import { curlCommand } from "../data/curl-command.ts";
+import { CopyLine } from "./copy-button.tsx";
 import { Icon } from "./icon.tsx";
-import { Panel } from "./page.tsx";
+import { Panel } from "./panel.tsx";
 
-/** What a new installation shows in place of an empty chart. */
+/** Shown by a new installation instead of an empty chart. */
 export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separatePorts: boolean }): JSX.Element {
   return (
     <Panel title="First steps">
       <ol class="first-steps">
         <li classList={{ done: props.hasKeys }}>
           <h3>Create an API key</h3>
-          <p>Clients need one to reach the backend through Tollgate.</p>
+          <p>Clients need a key to reach the backend through Tollgate.</p>
           <A class="button" classList={{ primary: !props.hasKeys }} href="/keys?new=1">
             <Icon name="plus" />
             New key
@@ -22,15 +22,15 @@ export function FirstSteps(props: { hasKeys: boolean; hasGpus: boolean; separate
           <h3>Send a request</h3>
           <p>
             {props.separatePorts
-              ? "ADDRESS is where /v1 answers: the one of PORT, not of this page. "
-              : "Point a client at this address in place of the backend’s. "}
-            The first answer is counted here.
+              ? "Replace ADDRESS with the address of /v1, which has its own port. "
+              : "Point a client at this address instead of the backend’s. "}
+            After the first response, this page shows its usage.
           </p>
-          <CopyLine text={curlLine("KEY", props.separatePorts)} what="the command" />
+          <CopyLine text={curlCommand("KEY", props.separatePorts)} what="the command" />
         </li>
         <li classList={{ done: props.hasGpus }}>
-          <h3>Let a GPU host report</h3>
-          <p>Power and utilisation, and what a thousand tokens cost in energy.</p>
+          <h3>Add a GPU host</h3>
+          <p>Shows power, utilisation and the energy per 1,000 output tokens.</p>
           <A class="button" href="/gpus">
             Show how
           </A>

@@ -1,9 +1,10 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
 import { gibibytes, watts } from "../data/format.ts";
 import { isStale } from "../data/gpu-state.ts";
-import { now } from "../data/server-clock.ts";
 import type { Gpu } from "../data/queries.ts";
-import { Ago } from "./time.tsx";
+import { now } from "../data/server-clock.ts";
+import { RelativeTime } from "./relative-time.tsx";
+import { Skeleton } from "./skeleton.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   const stale = (): boolean => isStale(props.gpu, now());
@@ -14,7 +15,7 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
         <p title={props.gpu.name}>{props.gpu.name}</p>
         <Show when={stale()}>
           <p class="stale-note">
-            Stale · <Ago at={Date.parse(props.gpu.recorded_at)} />
+            Stale · <RelativeTime at={Date.parse(props.gpu.recorded_at)} />
           </p>
         </Show>
       </header>
@@ -25,21 +26,47 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
         max={props.gpu.memory_total_mb ?? 0}
         text={`${gibibytes(props.gpu.memory_used_mb ?? 0)} of ${gibibytes(props.gpu.memory_total_mb ?? 0)} GiB`}
       />
-      <dl>
-        <div>
-          <dt>Power</dt>
-          <dd>{props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}</dd>
-        </div>
-        <div>
-          <dt>Temperature</dt>
-          <dd>{props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}</dd>
-        </div>
-      </dl>
+      <Readings
+        power={props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}
+        temperature={props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}
+      />
     </article>
   );
 }
 
-/** What a host does not tell is a dash over an empty bar. */
+/** The same rows as a card, so that both have the same height. */
+export function SkeletonGpuCard(): JSX.Element {
+  return (
+    <div class="gpu" aria-hidden="true">
+      <header>
+        <h3>GPU</h3>
+        <p>
+          <Skeleton />
+        </p>
+      </header>
+      <Gauge label="Utilisation" value={null} max={0} text="" />
+      <Gauge label="Memory" value={null} max={0} text="" />
+      <Readings power="–" temperature="–" />
+    </div>
+  );
+}
+
+function Readings(props: { power: string; temperature: string }): JSX.Element {
+  return (
+    <dl>
+      <div>
+        <dt>Power</dt>
+        <dd>{props.power}</dd>
+      </div>
+      <div>
+        <dt>Temperature</dt>
+        <dd>{props.temperature}</dd>
+      </div>
+    </dl>
+  );
+}
+
+/** A value that the host does not report is a dash over an empty bar. */
 function Gauge(props: { label: string; value: number | null; max: number; text: string }): JSX.Element {
   const id = createUniqueId();
   const known = (): boolean => props.value !== null && props.max > 0;

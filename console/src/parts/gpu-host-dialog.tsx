@@ -1,13 +1,13 @@
 import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
-import { CopyLine } from "./copy.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** Two ways to let a GPU host report here. */
+/** Two ways to send GPU samples to this server. */
 export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   return (
     <Dialog title="Add a GPU host" onClose={() => props.onClose()}>
-      <PusherCommands onLeave={() => props.onClose()} />
+      <GpuAgentCommands onNavigate={() => props.onClose()} />
       <div class="dialog-actions">
         <button class="button primary" type="button" onClick={() => props.onClose()}>
           Done
@@ -17,21 +17,19 @@ export function GpuHostDialog(props: { onClose: () => void }): JSX.Element {
   );
 }
 
-export function PusherCommands(props: { onLeave?: () => void }): JSX.Element {
+export function GpuAgentCommands(props: { onNavigate?: () => void }): JSX.Element {
   return (
     <div class="steps">
       <p>
-        On the host that holds the GPUs, run Tollgate as a pusher. It posts a sample of each GPU about once a second,
-        with any active{" "}
-        <A href="/keys" onClick={() => props.onLeave?.()}>
+        On the host with the GPUs, run Tollgate’s GPU agent. It posts a sample of each GPU about once a second. Replace{" "}
+        <code>KEY</code> with any active{" "}
+        <A href="/keys" onClick={() => props.onNavigate?.()}>
           API key
-        </A>{" "}
-        in place of <code>KEY</code>.
+        </A>
+        .
       </p>
-      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the pusher command" />
-      <p>
-        Where the program itself is not wanted, a shell script that needs only nvidia-smi, awk and curl does the same:
-      </p>
+      <CopyLine text={`tollgate push-gpu --url ${location.origin} --key KEY`} what="the agent command" />
+      <p>Instead of the program, you can run a shell script that needs only nvidia-smi, awk and curl:</p>
       <CopyLine text="tollgate push-gpu --script > push-gpu.sh" what="the script command" />
     </div>
   );

@@ -22,12 +22,11 @@ const paths = {
   warning: "M8 2.5 14.2 13.3H1.8zM8 6.6v3M8 11.3v.2",
   keyboard: "M1.8 4.5h12.4v7.5H1.8zM4.3 7h.2M6.8 7H7M9.2 7h.2M11.7 7h.2M5 9.6h6",
   logout: "M6.5 13.5h-4v-11h4M10 5l3 3-3 3M13 8H6",
-  back: "M13 8H3M7 4 3 8l4 4",
 } as const;
 
 export type IconName = keyof typeof paths;
 
-/** Decoration beside words: whoever hears the page hears the words alone. */
+/** Decoration next to text: screen readers skip it. */
 export function Icon(props: { name: IconName }): JSX.Element {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">

@@ -1,56 +1,74 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useKeyCreation } from "../data/key-changes.ts";
-import { curlLine } from "../data/curl-line.ts";
-import { type Key, useOverview } from "../data/queries.ts";
-import { CopyLine } from "./copy.tsx";
-import { Field } from "./controls.tsx";
+import { curlCommand } from "../data/curl-command.ts";
+import { useCreateKey } from "../data/key-mutations.ts";
+import { guardSecretFromUnload, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
+import { type Key, useOverviewQuery } from "../data/queries.ts";
+import { session } from "../data/session.ts";
+import { TextField } from "./controls.tsx";
+import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** First asks for a name, then shows the secret, once. */
-export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
+/** Stands above the pages: neither Back nor a logout in another tab may take the secret away. */
+export const NewKeyDialogs = (): JSX.Element => (
+  <Show when={newKeyDialog() !== "closed"}>
+    <NewKeyDialog />
+  </Show>
+);
+
+/** A form for the new key, then its secret, which is shown only once. */
+function NewKeyDialog(): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
+  const close = (): void => void setNewKeyDialog("closed");
+  guardSecretFromUnload();
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
-      mustAnswer={created() !== undefined}
-      onClose={() => props.onClose()}
+      persistent={newKeyDialog() !== "form"}
+      onClose={close}
     >
-      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={() => props.onClose()} />}>
-        {(key) => <Secret key={key()} onDone={() => props.onClose()} />}
+      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={close} />}>
+        {(key) => <Secret key={key()} onDone={close} />}
       </Show>
     </Dialog>
   );
 }
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
-  const creation = useKeyCreation();
+  const createKey = useCreateKey();
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
 
-  const create = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const own = key?.value.trim() ?? "";
-    creation.mutate(
-      { name: name?.value ?? "", ...(own === "" ? {} : { key: own }) },
-      { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
+    const ownKey = key?.value.trim() ?? "";
+    setNewKeyDialog("secret");
+    createKey.mutate(
+      { name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
+      {
+        onSuccess: (created) => props.onCreated(created),
+        onError: () => {
+          setNewKeyDialog("form");
+          name?.focus();
+        },
+      },
     );
   };
 
   return (
-    <form onSubmit={create}>
-      <Field label="Name" hint="Who or what will use it. It can be changed later.">
+    <form onSubmit={submit}>
+      <TextField label="Name" hint="The application or person that uses the key. You can rename it later.">
         {(ids) => (
           <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
         )}
-      </Field>
+      </TextField>
       <details>
-        <summary>Bring your own key</summary>
-        <Field label="Key" hint="Up to 512 visible ASCII characters. Left empty, a random one is made.">
+        <summary>Use an existing key</summary>
+        <TextField label="Key" hint="Up to 512 visible ASCII characters. If empty, a random key is generated.">
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
-        </Field>
+        </TextField>
       </details>
-      <Show when={creation.error}>
+      <Show when={createKey.error}>
         {(error) => (
           <p class="form-error" role="alert">
             {error().message}
@@ -58,10 +76,10 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         )}
       </Show>
       <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onCancel()}>
+        <button class="button" type="button" disabled={createKey.isPending} onClick={() => props.onCancel()}>
           Cancel
         </button>
-        <button class="button primary" type="submit" disabled={creation.isPending}>
+        <button class="button primary" type="submit" disabled={createKey.isPending}>
           Create key
         </button>
       </div>
@@ -70,23 +88,28 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 }
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
-  const [copied, setCopied] = createSignal(false);
-  const overview = useOverview();
-  let heading: HTMLParagraphElement | undefined;
-  onMount(() => heading?.focus());
+  const copied = (): boolean => newKeyDialog() === "saved";
+  const setSaved = (): void => void setNewKeyDialog("saved");
+  const overview = useOverviewQuery(() => session() !== undefined);
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
   return (
     <>
-      <p ref={heading} tabindex="-1" class="lead">
-        Copy it now. It is shown this once; afterwards Tollgate shows only its ends.
+      <p ref={lead} tabindex="-1" class="lead">
+        Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
       </p>
-      <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
+      <CopyLine text={props.key.key} what="the key" primary onCopied={setSaved} />
       <details>
         <summary>Try it</summary>
-        <CopyLine text={curlLine(props.key.key, overview.data?.separate_ports)} what="the command" />
+        <CopyLine
+          text={curlCommand(props.key.key, overview.data?.separate_ports)}
+          what="the command"
+          onCopied={setSaved}
+        />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>
-          {copied() ? "Done" : "Close without copying"}
+          {copied() ? "Done" : "I have saved it"}
         </button>
       </div>
     </>

@@ -1,16 +1,17 @@
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
-import { ApiError, api, bodyOf } from "../client.ts";
+import { api, ApiError, responseBody } from "../client.ts";
 import { queryClient } from "../data/queries.ts";
 import { endSession, session } from "../data/session.ts";
-import { listenForShortcuts, type Shortcut, shortcuts } from "./shortcuts.ts";
-import { chooseTheme, theme, themes } from "./theme.ts";
-import { Segmented } from "./controls.tsx";
-import { Dialog } from "./dialog.tsx";
+import { chooseTheme, theme, themes } from "../data/theme.ts";
+import { chooseTimeZone, timeZone, timeZoneOptions } from "../data/time-zone.ts";
+import { showToast } from "../data/toasts.ts";
+import { SegmentedControl } from "./controls.tsx";
 import { Icon, Logo } from "./icon.tsx";
-import { tell } from "./toast.tsx";
+import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
+import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
 
-const places = [
+const navigation = [
   { href: "/", label: "Overview", icon: "overview" },
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
@@ -23,26 +24,26 @@ const themeOptions = themes.map((value) => ({
   icon: value,
 }));
 
-/** The frame around every page behind the login. */
+/** The frame around every page but the login page. */
 export function Shell(props: RouteSectionProps): JSX.Element {
   const navigate = useNavigate();
-  const [helping, setHelping] = createSignal(false);
+  const [showsShortcuts, setShowsShortcuts] = createSignal(false);
 
-  const run: Record<Shortcut, () => void> = {
+  const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
     "g g": () => navigate("/gpus"),
     n: () => openNewKey(props.location, navigate),
     "/": focusFilter,
-    "?": () => setHelping(true),
+    "?": () => setShowsShortcuts(true),
   };
-  listenForShortcuts((shortcut) => run[shortcut]());
+  listenForShortcuts((shortcut) => actions[shortcut]());
 
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={skipToMain}>
-        Skip to the page
+        Skip to main content
       </a>
       <header class="side">
         <A class="brand" href="/" end activeClass="" inactiveClass="">
@@ -50,102 +51,97 @@ export function Shell(props: RouteSectionProps): JSX.Element {
           Tollgate
         </A>
         <nav aria-label="Pages">
-          <For each={places}>
-            {(place) => (
-              <A href={place.href} end={place.href === "/"}>
-                <Icon name={place.icon} />
-                {place.label}
+          <For each={navigation}>
+            {(page) => (
+              <A href={page.href} end={page.href === "/"}>
+                <Icon name={page.icon} />
+                {page.label}
               </A>
             )}
           </For>
         </nav>
-        <div class="side-foot">
-          <Segmented label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
-          <button
-            class="icon-button"
-            type="button"
-            aria-label="Keyboard shortcuts"
-            title="Keyboard shortcuts (?)"
-            onClick={() => setHelping(true)}
-          >
-            <Icon name="keyboard" />
-          </button>
-          <button
-            class="icon-button"
-            type="button"
-            aria-label={`Log out ${session()?.username}`}
-            title={`Log out ${session()?.username}`}
-            onClick={() => void logOut()}
-          >
-            <Icon name="logout" />
-          </button>
-        </div>
+        <SideFoot onShowShortcuts={() => setShowsShortcuts(true)} />
       </header>
       {props.children}
-      <Show when={helping()}>
-        <HelpDialog onClose={() => setHelping(false)} />
+      <Show when={showsShortcuts()}>
+        <ShortcutsDialog onClose={() => setShowsShortcuts(false)} />
       </Show>
     </div>
   );
 }
 
-function HelpDialog(props: { onClose: () => void }): JSX.Element {
+function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
+  const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
   return (
-    <Dialog title="Keyboard shortcuts" onClose={() => props.onClose()}>
-      <dl class="shortcuts">
-        <For each={shortcuts}>
-          {(shortcut) => (
-            <div>
-              <dt>{shortcut.does}</dt>
-              <dd>
-                <For each={shortcut.keys}>{(key) => <kbd>{key}</kbd>}</For>
-              </dd>
-            </div>
+    <div class="side-foot">
+      <TimeZoneSelect />
+      <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
+      <button
+        class="icon-button"
+        type="button"
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        onClick={() => props.onShowShortcuts()}
+      >
+        <Icon name="keyboard" />
+      </button>
+      <button
+        class="icon-button"
+        type="button"
+        aria-label={logOutLabel()}
+        title={logOutLabel()}
+        onClick={() => void logOut()}
+      >
+        <Icon name="logout" />
+      </button>
+    </div>
+  );
+}
+
+function TimeZoneSelect(): JSX.Element {
+  const options = timeZoneOptions(Date.now());
+  return (
+    <label class="zone" title="Clock times are in this zone. Days are Seoul’s (KST) in any.">
+      <span>Time zone</span>
+      <select onChange={({ currentTarget }) => chooseTimeZone(options[currentTarget.selectedIndex]?.value ?? "kst")}>
+        <For each={options}>
+          {({ value, label }) => (
+            <option value={value} selected={value === timeZone()}>
+              {label}
+            </option>
           )}
         </For>
-      </dl>
-      <p class="hint">On a chart: arrow keys move, Shift selects, Enter zooms, Escape resets.</p>
-      <p class="hint">
-        For scripts: the{" "}
-        <a href="/api/openapi.json" target="_blank">
-          description of the API
-        </a>{" "}
-        (OpenAPI).
-      </p>
-      <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onClose()}>
-          Close
-        </button>
-      </div>
-    </Dialog>
+      </select>
+    </label>
   );
 }
 
 async function logOut(): Promise<void> {
   try {
-    await bodyOf(api.logout.post());
+    await responseBody(api.logout.post());
   } catch (error) {
+    // The session had already ended.
     if (error instanceof ApiError && error.status === 401) return;
-    tell(`Still logged in: ${error instanceof Error ? error.message : String(error)}`, "error");
+    showToast(`Could not log out: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
   endSession();
   queryClient.clear();
 }
 
-/** Over the page of keys, if that is what is shown: with its filter, and without a step in the history. */
+/** Opens the dialog on the keys page. If that page is open, its filter stays and no history entry is added. */
 function openNewKey({ pathname, search }: Location, navigate: Navigator): void {
-  const isThere = pathname === "/keys";
-  const parameters = new URLSearchParams(isThere ? search : "");
+  const isOpen = pathname === "/keys";
+  const parameters = new URLSearchParams(isOpen ? search : "");
   parameters.set("new", "1");
-  navigate(`/keys?${parameters.toString()}`, { replace: isThere });
+  navigate(`/keys?${parameters.toString()}`, { replace: isOpen });
 }
 
 function focusFilter(): void {
   document.querySelector<HTMLInputElement>("[data-shortcut=filter]")?.focus();
 }
 
-/** By hand: a plain `#main` would be a new address, and drop what the address holds. */
+/** The link's own `#main` would replace the URL's query. */
 function skipToMain(event: MouseEvent): void {
   event.preventDefault();
   document.querySelector<HTMLElement>("#main")?.focus();

@@ -1,6 +1,9 @@
+// Native searches over all of the bytes, of which `Buffer` itself has none.
+export { isAscii, isUtf8 } from "node:buffer";
+
 const colon = 0x3a;
 
-/** @returns where white space and byte order marks end; the length where nothing else follows */
+/** @returns where white space and byte order marks end; the length if nothing else follows */
 export function skipLeading(bytes: Uint8Array, from: number): number {
   let at = from;
   while (isWhiteSpace(bytes[at]) || isMarkByte(bytes[at])) at++;
@@ -16,8 +19,8 @@ function isMarkByte(byte: number | undefined): boolean {
 }
 
 /**
- * Whether a member whose name ends so is there, at whatever depth, and its value begins with that byte. A text that
- * quotes JSON has no such member: a quote in it is escaped.
+ * Whether there is a member, at any depth, whose name ends in `nameEnd` and whose value starts with `firstByte`. A string
+ * that quotes JSON does not count: its quotes are escaped.
  * @param nameEnd the name's last letters and its closing quote
  */
 export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: number): boolean {
@@ -29,12 +32,12 @@ export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: num
   return false;
 }
 
-/** `Buffer`'s search, on bytes that are no `Buffer`: to make one of them costs more than to search them. */
+/** `Buffer`'s search on bytes that are not a `Buffer`: wrapping them in one costs more than the search. */
 export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
   return Buffer.prototype.indexOf.call(bytes, wanted, from);
 }
 
-/** One character for each byte, so that a place in the text is a place in the bytes. */
+/** One character per byte, so that a position in the text is a position in the bytes. */
 export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
   return Buffer.prototype.latin1Slice.call(bytes, from, to);
 }

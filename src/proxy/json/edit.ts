@@ -1,59 +1,65 @@
-import type { JsonArrayNode, JsonNode, JsonObjectNode } from "./read.ts";
+import type { JsonValue, Span } from "./slots.ts";
 
-/** Collects edits to a JSON text and makes them in one go; every byte outside them stays as it came. */
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Collects edits to a JSON text and applies them at once; every byte outside them stays as it is. */
 export interface JsonEditor {
-  replace(node: JsonNode, json: string): void;
-  /** Behind the object's last member. The name must not be there yet. */
-  addMember(object: JsonObjectNode, name: string, json: string): void;
-  /** In front of all other elements. An empty array can be given one element, at either end. */
-  prependElement(array: JsonArrayNode, json: string): void;
-  /** Behind all other elements. */
-  appendElement(array: JsonArrayNode, json: string): void;
-  /** In front of a string's first character. */
-  prependText(string: JsonNode, text: string): void;
-  /** Undefined where nothing was edited. */
-  result(): string | undefined;
+  replace(value: Span, json: string): void;
+  /** After the object's last member. The object must not have the name yet. */
+  addMember(object: JsonValue, name: string, json: string): void;
+  /** Before all other elements. An empty array can be given one element, at either end. */
+  prependElement(array: JsonValue, json: string): void;
+  /** After all other elements. */
+  appendElement(array: JsonValue, json: string): void;
+  /** Before a string's first character. */
+  prependText(string: Span, text: string): void;
+  /**
+   * The edited text in pieces: what was inserted, and views of the rest.
+   * @param bytes the text that the values are from
+   * @returns undefined if nothing was edited
+   */
+  apply(bytes: Bytes): Bytes[] | undefined;
 }
 
-interface Edit {
-  start: number;
-  end: number;
+interface Edit extends Span {
   json: string;
 }
 
-/** @param text the text that the nodes were read from */
-export function createJsonEditor(text: string): JsonEditor {
+export function createJsonEditor(): JsonEditor {
   const edits: Edit[] = [];
-  /** Objects that got a member here: the next one needs its comma even where the text has `{}`. */
-  const filled = new Set<JsonObjectNode>();
+  /** Where the objects start that were given a member: the next one needs a comma even if the text has `{}`. */
+  const filled = new Set<number>();
   const insert = (at: number, json: string): void => void edits.push({ start: at, end: at, json });
 
   return {
     replace: ({ start, end }, json) => void edits.push({ start, end, json }),
     addMember(object, name, json) {
-      const separator = isEmpty(object) && !filled.has(object) ? "" : ",";
-      filled.add(object);
+      const separator = isEmpty(object) && !filled.has(object.start) ? "" : ",";
+      filled.add(object.start);
       insert(object.tail, `${separator}${JSON.stringify(name)}:${json}`);
     },
     prependElement: (array, json) => insert(array.start + 1, isEmpty(array) ? json : `${json},`),
     appendElement: (array, json) => insert(array.tail, isEmpty(array) ? json : `,${json}`),
     prependText: (string, prefix) => insert(string.start + 1, JSON.stringify(prefix).slice(1, -1)),
-    result: () => (edits.length === 0 ? undefined : applyEdits(text, edits)),
+    apply: (bytes) => (edits.length === 0 ? undefined : listPieces(bytes, edits)),
   };
 }
 
-/** The tail of an empty container is right behind its opening bracket. */
-function isEmpty(container: JsonArrayNode | JsonObjectNode): boolean {
-  return container.tail === container.start + 1;
+/** The tail of an empty container is right after its opening bracket. */
+function isEmpty({ start, tail }: JsonValue): boolean {
+  return tail === start + 1;
 }
 
-function applyEdits(text: string, edits: readonly Edit[]): string {
-  let edited = "";
+function listPieces(bytes: Bytes, edits: readonly Edit[]): Bytes[] {
+  const pieces: Bytes[] = [];
   let from = 0;
-  // Sorting is stable: what is inserted at one place stays in the order in which it was asked for.
+  // Sorting is stable: insertions at one position stay in the order of their calls.
   for (const { start, end, json } of edits.toSorted((a, b) => a.start - b.start)) {
-    edited += text.slice(from, start) + json;
+    pieces.push(bytes.subarray(from, start), utf8.encode(json));
     from = end;
   }
-  return edited + text.slice(from);
+  pieces.push(bytes.subarray(from));
+  return pieces;
 }
+
+const utf8 = new TextEncoder();

@@ -1,195 +1,252 @@
+import { createNesting, enter, isInObject, type Nesting } from "./nesting.ts";
+import { createSlot, type JsonSlot } from "./slots.ts";
+import {
+  braceClose,
+  braceOpen,
+  bracketClose,
+  bracketOpen,
+  colon,
+  comma,
+  findQuote,
+  isCompleteNumber,
+  isName,
+  literalEnd,
+  minus,
+  notJson,
+  numberSign,
+  numberStep,
+  quote,
+  startsWith,
+} from "./tokens.ts";
+
 /**
- * Where JSON values end. Strict (RFC 8259), save for `NaN`, `Infinity` and `-Infinity`: Python's json module, and so vLLM
- * and SGLang, reads them, and a body must not escape its cap by holding one.
+ * Validates a JSON text and fills slots with the positions of the values that they watch. It needs one bit for each open
+ * container and nothing else, and can be interrupted anywhere, so that neither its memory nor the time of one call
+ * depends on the text.
  */
-
-/** Instead of a place: the text is not JSON. */
-export const notJson = -1;
-
-export interface Source {
-  readonly text: string;
-  /** The brackets that are open while a value is skipped; a byte each, since a hostile text may be nothing else. */
-  open: Uint8Array;
-  /**
-   * The first backslash and the first control character at or behind the place last asked about. Kept, because asking
-   * again for every string would be quadratic in a text that has none.
-   */
-  nextEscape: number;
-  nextControl: number;
+export interface JsonScan {
+  readonly bytes: Uint8Array;
+  /** The next byte to read; `notJson` once the text has turned out not to be JSON. */
+  at: number;
+  /** What the next byte has to be part of. */
+  expected: Expected;
+  /** The open containers, watched or not. */
+  readonly nesting: Nesting;
+  /** The document and the open containers that are watched, which are the outermost ones. */
+  readonly watched: JsonSlot[];
+  /** Where the last name started. */
+  nameStart: number;
+  /** How much of a number was read (see `numberStep`). */
+  numberState: number;
 }
 
-const noBrackets = new Uint8Array(0);
+/** The values of `expected`. The last three continue a token that was interrupted. */
+const value = 0;
+const valueOrEnd = 1;
+const name = 2;
+const nameOrEnd = 3;
+const nameEnd = 4;
+const commaOrEnd = 5;
+const nothing = 6;
+const restOfName = 7;
+const restOfString = 8;
+const restOfNumber = 9;
+type Expected = number;
 
-export function createSource(text: string): Source {
-  return { text, open: noBrackets, nextEscape: -1, nextControl: -1 };
+const upperI = 0x49;
+
+export function startScan(bytes: Uint8Array, root: JsonSlot): JsonScan {
+  const document = createSlot({ element: root });
+  document.current = root;
+  return {
+    bytes,
+    // llama.cpp and Python skip a byte order mark.
+    at: startsWith(bytes, 0, "\u00ef\u00bb\u00bf") ? 3 : 0,
+    expected: value,
+    nesting: createNesting(),
+    watched: [document],
+    nameStart: 0,
+    numberState: 0,
+  };
 }
 
-/** Where the value ends, with its own stack: a hundred thousand brackets are a long text, not a deep call. */
-export function valueEnd(source: Source, start: number): number {
-  const { text } = source;
-  let depth = 0;
-  let at = start;
-  for (;;) {
-    const first = text.charCodeAt(at);
-    if (first === braceOpen || first === bracketOpen) {
-      push(source, depth, first);
-      depth += 1;
-      at = skipSpace(text, at + 1);
-      if (text.charCodeAt(at) !== closing(first)) {
-        if (first === braceOpen) at = memberStart(source, at);
-        if (at === notJson) return notJson;
-        continue;
-      }
-    } else {
-      at = scalarEnd(source, at, first);
-      if (at === notJson || depth === 0) return at;
-      at = skipSpace(text, at);
-    }
-    // Here `at` is behind a value and inside a container: close what closes, then go on to the next value.
-    let container = source.open[depth - 1];
-    while (text.charCodeAt(at) === closing(container)) {
-      depth -= 1;
-      if (depth === 0) return at + 1;
-      container = source.open[depth - 1];
-      at = skipSpace(text, at + 1);
-    }
-    if (text.charCodeAt(at) !== comma) return notJson;
-    at = skipSpace(text, at + 1);
-    if (container === braceOpen) at = memberStart(source, at);
-    if (at === notJson) return notJson;
+/** Reads up to `limit`, or a few bytes more. */
+export function continueScan(scan: JsonScan, limit: number): void {
+  let { at } = scan;
+  while (at < limit && at !== notJson) at = readToken(scan, at, limit);
+  scan.at = at;
+}
+
+/** Whether what was read is a JSON text. To be called once all of it was. */
+export function isComplete(scan: JsonScan): boolean {
+  if (scan.expected === restOfNumber && scan.nesting.depth === 0 && isCompleteNumber(scan.numberState))
+    endValue(scan, scan.at);
+  return scan.at === scan.bytes.length && scan.expected === nothing;
+}
+
+function readToken(scan: JsonScan, at: number, limit: number): number {
+  if (scan.expected >= restOfName) return readRest(scan, at, limit);
+  const byte = scan.bytes[at] ?? 0;
+  if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return at + 1;
+  switch (scan.expected) {
+    case valueOrEnd:
+      return byte === bracketClose ? closeContainer(scan, at) : readValue(scan, at, byte, limit);
+    case value:
+      return readValue(scan, at, byte, limit);
+    case nameOrEnd:
+      if (byte === braceClose) return closeContainer(scan, at);
+      return byte === quote ? beginName(scan, at, limit) : notJson;
+    case name:
+      return byte === quote ? beginName(scan, at, limit) : notJson;
+    case nameEnd:
+      if (byte !== colon) return notJson;
+      scan.expected = value;
+      return at + 1;
+    case commaOrEnd:
+      return readSeparator(scan, at, byte);
+    default:
+      return notJson;
   }
 }
 
-function push(source: Source, depth: number, bracket: number): void {
-  if (depth === source.open.length) {
-    const { open } = source;
-    source.open = new Uint8Array(Math.max(64, open.length * 2));
-    source.open.set(open);
-  }
-  source.open[depth] = bracket;
-}
-
-/** From a member's name to its value. */
-function memberStart(source: Source, at: number): number {
-  const nameEnd = source.text.charCodeAt(at) === quote ? stringEnd(source, at) : notJson;
-  return nameEnd === notJson ? notJson : valueStart(source.text, nameEnd);
-}
-
-export function valueStart(text: string, nameEnd: number): number {
-  const at = skipSpace(text, nameEnd);
-  return text.charCodeAt(at) === colon ? skipSpace(text, at + 1) : notJson;
-}
-
-export function scalarEnd(source: Source, at: number, first: number): number {
-  if (first === quote) return stringEnd(source, at);
-  if (isDigit(first)) return numberEnd(source.text, at);
-  if (first === minus) return source.text.startsWith("Infinity", at + 1) ? at + 9 : numberEnd(source.text, at + 1);
-  const literal = literals.get(first);
-  return literal !== undefined && source.text.startsWith(literal, at) ? at + literal.length : notJson;
-}
-
-const literals = new Map(["true", "false", "null", "NaN", "Infinity"].map((word) => [word.charCodeAt(0), word]));
-
-function numberEnd(text: string, start: number): number {
-  // No digit may follow a leading zero.
-  let at = text.charCodeAt(start) === zero ? start + 1 : digitsEnd(text, start);
-  if (at !== notJson && text.charCodeAt(at) === dot) at = digitsEnd(text, at + 1);
-  if (at === notJson || (text.charCodeAt(at) | 0x20) !== lowerE) return at;
-  const sign = text.charCodeAt(at + 1);
-  return digitsEnd(text, sign === plus || sign === minus ? at + 2 : at + 1);
-}
-
-function digitsEnd(text: string, start: number): number {
-  let at = start;
-  while (isDigit(text.charCodeAt(at))) at += 1;
-  return at === start ? notJson : at;
-}
-
-/** Names and short values end before the engine's own search has begun. */
-const shortString = 24;
-
-export function stringEnd(source: Source, start: number): number {
-  const { text } = source;
-  for (let at = start + 1; at <= start + shortString; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === quote) return at + 1;
-    if (code === backslash || code < space) break;
-  }
-  return longStringEnd(source, start);
-}
-
-/** Long strings are most of a body: the engine leaps from quote to quote and from escape to escape. */
-function longStringEnd(source: Source, start: number): number {
-  const { text } = source;
-  if (source.nextControl < start) source.nextControl = findControl(text, start);
-  if (source.nextEscape < start) source.nextEscape = indexOrEnd(text, "\\", start);
-  let end = indexOrEnd(text, '"', start + 1);
-  while (source.nextEscape < end) {
-    const behind = escapeEnd(text, source.nextEscape);
-    if (behind === notJson) return notJson;
-    if (end < behind) end = indexOrEnd(text, '"', behind);
-    source.nextEscape = text.charCodeAt(behind) === backslash ? behind : indexOrEnd(text, "\\", behind);
-  }
-  return end < text.length && source.nextControl > end ? end + 1 : notJson;
-}
-
-function indexOrEnd(text: string, searched: string, from: number): number {
-  const index = text.indexOf(searched, from);
-  return index === -1 ? text.length : index;
-}
-
-// oxlint-disable-next-line no-control-regex -- RFC 8259 section 7: exactly these may not stand in a string
-const control = /[\u0000-\u001f]/g;
-
-function findControl(text: string, from: number): number {
-  control.lastIndex = from;
-  return control.test(text) ? control.lastIndex - 1 : text.length;
-}
-
-const escapeLetters = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
-
-function escapeEnd(text: string, at: number): number {
-  const letter = text.charCodeAt(at + 1);
-  if (letter !== lowerU) return escapeLetters.has(letter) ? at + 2 : notJson;
-  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(text.charCodeAt(digit))) return notJson;
-  return at + 6;
-}
-
-export function skipSpace(text: string, start: number): number {
-  let at = start;
-  for (;;) {
-    const code = text.charCodeAt(at);
-    if (code !== space && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
-    at += 1;
+function readRest(scan: JsonScan, at: number, limit: number): number {
+  switch (scan.expected) {
+    case restOfName:
+      return readName(scan, at, limit);
+    case restOfString:
+      return readString(scan, at, limit);
+    default:
+      return readNumber(scan, at, limit);
   }
 }
 
-export function isDigit(code: number): boolean {
-  return code >= zero && code <= nine;
+function readSeparator(scan: JsonScan, at: number, byte: number): number {
+  const inObject = isInObject(scan.nesting);
+  if (byte === comma) {
+    scan.expected = inObject ? name : value;
+    return at + 1;
+  }
+  return byte === (inObject ? braceClose : bracketClose) ? closeContainer(scan, at) : notJson;
 }
 
-function isHexDigit(code: number): boolean {
-  const lower = code | 0x20;
-  return isDigit(code) || (lower >= lowerA && lower <= lowerF);
+function beginName(scan: JsonScan, at: number, limit: number): number {
+  scan.nameStart = at;
+  scan.expected = restOfName;
+  return readName(scan, at + 1, limit);
 }
 
-const closing = (open: number | undefined): number => (open === braceOpen ? braceClose : bracketClose);
+function readName(scan: JsonScan, from: number, limit: number): number {
+  const at = findQuote(scan.bytes, from, limit);
+  if (at === notJson || at >= limit) return at;
+  const parent = findWatched(scan);
+  if (parent !== undefined) parent.current = findMember(parent, scan.bytes, scan.nameStart + 1, at);
+  scan.expected = nameEnd;
+  return at + 1;
+}
 
-const space = 0x20;
-export const quote = 0x22;
-const plus = 0x2b;
-export const comma = 0x2c;
-const minus = 0x2d;
-const dot = 0x2e;
-const zero = 0x30;
-const nine = 0x39;
-const colon = 0x3a;
-export const bracketOpen = 0x5b;
-export const bracketClose = 0x5d;
-const backslash = 0x5c;
-const lowerA = 0x61;
-const lowerE = 0x65;
-const lowerF = 0x66;
-const lowerU = 0x75;
-export const braceOpen = 0x7b;
-export const braceClose = 0x7d;
+function findMember(parent: JsonSlot, bytes: Uint8Array, start: number, end: number): JsonSlot | undefined {
+  for (const member of parent.members) if (isName(bytes, start, end, member.name)) return member.slot;
+  return undefined;
+}
+
+function readValue(scan: JsonScan, at: number, byte: number, limit: number): number {
+  const slot = beginValue(scan, at);
+  switch (byte) {
+    case quote:
+      if (slot !== undefined) slot.kind = "string";
+      scan.expected = restOfString;
+      return readString(scan, at + 1, limit);
+    case braceOpen:
+      return openContainer(scan, at, slot, "object");
+    case bracketOpen:
+      return openContainer(scan, at, slot, "array");
+    default:
+      return readScalar(scan, at, limit, slot);
+  }
+}
+
+/** @returns the slot of the value, if it is watched */
+function beginValue(scan: JsonScan, at: number): JsonSlot | undefined {
+  const parent = findWatched(scan);
+  if (parent === undefined) return undefined;
+  parent.count += 1;
+  const slot = parent.current;
+  if (slot === undefined) return undefined;
+  slot.start = at;
+  slot.tail = at + 1;
+  slot.count = 0;
+  for (const member of slot.members) member.slot.kind = "absent";
+  slot.onStart?.();
+  return slot;
+}
+
+function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undefined, kind: "object" | "array"): number {
+  const isObject = kind === "object";
+  enter(scan.nesting, isObject);
+  if (slot !== undefined) {
+    slot.kind = kind;
+    slot.current = isObject ? undefined : slot.element;
+    scan.watched.push(slot);
+  }
+  scan.expected = isObject ? nameOrEnd : valueOrEnd;
+  return at + 1;
+}
+
+function closeContainer(scan: JsonScan, at: number): number {
+  if (findWatched(scan) !== undefined) scan.watched.pop();
+  scan.nesting.depth -= 1;
+  return endValue(scan, at + 1);
+}
+
+function readScalar(scan: JsonScan, at: number, limit: number, slot: JsonSlot | undefined): number {
+  const { bytes } = scan;
+  const first = bytes[at] ?? 0;
+  const isInfinity = first === minus && bytes[at + 1] === upperI;
+  const state = first === minus ? numberSign : numberStep(numberSign, first);
+  if (state === 0 || isInfinity) {
+    if (slot !== undefined) slot.kind = "literal";
+    const end = literalEnd(bytes, at);
+    return end === notJson ? notJson : endValue(scan, end);
+  }
+  if (slot !== undefined) slot.kind = "number";
+  scan.numberState = state;
+  scan.expected = restOfNumber;
+  return readNumber(scan, at + 1, limit);
+}
+
+function readNumber(scan: JsonScan, from: number, limit: number): number {
+  const { bytes } = scan;
+  let at = from;
+  let state = scan.numberState;
+  for (; at < limit; at += 1) {
+    const next = numberStep(state, bytes[at] ?? 0);
+    if (next === 0) return isCompleteNumber(state) ? endValue(scan, at) : notJson;
+    state = next;
+  }
+  scan.numberState = state;
+  return at;
+}
+
+function readString(scan: JsonScan, from: number, limit: number): number {
+  const at = findQuote(scan.bytes, from, limit);
+  return at === notJson || at >= limit ? at : endValue(scan, at + 1);
+}
+
+/** @param end after the value */
+function endValue(scan: JsonScan, end: number): number {
+  scan.expected = scan.nesting.depth === 0 ? nothing : commaOrEnd;
+  const parent = findWatched(scan);
+  if (parent === undefined) return end;
+  parent.tail = end;
+  const slot = parent.current;
+  if (slot !== undefined) {
+    slot.end = end;
+    slot.onValue?.();
+  }
+  return end;
+}
+
+/** The innermost open container, if it is watched. */
+function findWatched({ watched, nesting: { depth } }: JsonScan): JsonSlot | undefined {
+  return depth === watched.length - 1 ? watched[depth] : undefined;
+}

@@ -1,14 +1,14 @@
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Where a JSON string ends that comes in pieces. */
+/** Finds the end of a JSON string that arrives in pieces. */
 export interface StringEnd {
-  /** @returns where its closing quote is; the length where it goes on in the next piece */
+  /** @returns the position of its closing quote; the length if the string continues in the next piece */
   find(bytes: Uint8Array, from: number): number;
 }
 
 export function createStringEnd(): StringEnd {
-  /** The piece before ended in the middle of an escape: the next byte ends nothing. */
+  /** The last piece ended inside an escape, so the next byte cannot be the closing quote. */
   let inEscape = false;
   return {
     find(bytes, from) {
@@ -26,17 +26,18 @@ export function createStringEnd(): StringEnd {
   };
 }
 
-/** Gets past strings, arrays and objects without decoding them. */
+/** Skips strings, arrays and objects that arrive in pieces, without decoding them and in constant memory. */
 export interface JsonSkipper {
-  /** @returns whether this first byte of a value opens something that is now to be skipped */
+  /** @returns whether this first byte of a value opens something; if so, it is to be skipped next */
   open(byte: number): boolean;
   isOpen(): boolean;
-  /** @returns where to go on: behind what was opened, or at the end of the piece */
+  /** @returns where to continue: after what was opened, or at the end of the piece */
   skip(bytes: Uint8Array, from: number): number;
 }
 
 export function createJsonSkipper(): JsonSkipper {
   const stringEnd = createStringEnd();
+  /** Arrays and objects that are open; brackets inside strings do not count. */
   let depth = 0;
   let inString = false;
 

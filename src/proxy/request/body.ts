@@ -14,12 +14,8 @@ const gatheredBytes = 1024 * 1024;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-export interface ReadBody {
-  /** The stream as it arrives, or the whole body if it may need a rewrite. */
-  body: ReadableStream<Bytes> | Bytes | null;
-  /** The whole body's text; undefined if it is not held or not UTF-8. */
-  text: string | undefined;
-}
+/** The whole body if it may need a rewrite, else the stream as it arrives, or null. */
+export type ReadBody = Bytes | ReadableStream<Bytes> | null;
 
 export interface ReadBodyDeps {
   startReadTimeout: StartReadTimeout;
@@ -36,7 +32,7 @@ export interface ReadBodyDeps {
 export async function readBody(request: Request, rewritesPath: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
   if (isRewritable(request)) return holdWhole(request, deps);
   if (rewritesPath && mayBeMislabelledJson(request)) return holdIfJson(request, deps);
-  return { body: request.body, text: undefined };
+  return request.body;
 }
 
 /**
@@ -65,18 +61,15 @@ function mayBeMislabelledJson({ method, headers }: Request): boolean {
   );
 }
 
-async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
+function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   const length = declaredLength(request, deps);
-  const bytes =
-    length !== undefined && length <= shortBytes
-      ? await readShort(request, deps)
-      : await gather(readerOf(request), [], length, deps);
-  return { body: bytes, text: findText(bytes) };
+  if (length !== undefined && length <= shortBytes) return readShort(request, deps);
+  return gather(readerOf(request), [], length, deps);
 }
 
 /** Reads up to the first byte that is not white space, and on if that begins a JSON object. */
 async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
-  if (request.body === null) return { body: null, text: undefined };
+  if (request.body === null) return null;
   const reader = request.body.getReader();
   const first: Bytes[] = [];
   let start: number | undefined;
@@ -87,9 +80,8 @@ async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBod
     start = chunk.find((byte) => !whiteSpace.has(byte));
     if (first.length > maxBlankChunks) break;
   }
-  if (start !== openBrace) return { body: resumedStream(first, reader), text: undefined };
-  const bytes = await gather(reader, first, declaredLength(request, deps), deps);
-  return { body: bytes, text: findText(bytes) };
+  if (start !== openBrace) return resumedStream(first, reader);
+  return gather(reader, first, declaredLength(request, deps), deps);
 }
 
 const openBrace = 0x7b;
@@ -99,8 +91,10 @@ const maxBlankChunks = 16;
 
 /** Takes the budget before anything is read. @throws ProxyError */
 function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
+  if (request.body === null) return 0;
   const declared = request.headers.get("content-length");
-  if (declared === null) return request.body === null ? 0 : undefined;
+  // The same length sent twice arrives as `5, 5`.
+  if (declared === null || !/^\d+$/.test(declared)) return undefined;
   const length = Number(declared);
   if (length > maxBytes) throw new ProxyError("body_too_large");
   if (!held.take(length)) throw new ProxyError("too_many_bytes_held");
@@ -164,15 +158,4 @@ function readChunk(reader: Reader, { startReadTimeout }: ReadBodyDeps): Promise<
       .then(({ value }) => resolve(value), reject)
       .finally(timeout.clear);
   });
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Text of UTF-8 bytes such that encoding it again yields the same bytes; undefined for bytes that are not UTF-8. */
-export function findText(bytes: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -15,84 +15,78 @@ export interface EventHold {
 /** An unfinished event waits for its end up to this length. */
 const maxHeldBytes = 64 * 1024;
 const nothing = new Uint8Array();
+const lineFeeds = Uint8Array.of(0x0a, 0x0a);
+
+/** The bytes of an event whose end has not come. */
+function createUnfinishedEvent() {
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  return {
+    add(bytes: Uint8Array): void {
+      if (bytes.length > 0) pieces.push(bytes);
+      length += bytes.length;
+    },
+    length: () => length,
+    /** @returns the event so far with `last` at its end, and begins the next one */
+    take(last: Uint8Array): Uint8Array {
+      if (pieces.length === 0) return last;
+      const all = Buffer.concat([...pieces, last]);
+      pieces = [];
+      length = 0;
+      return all;
+    },
+  };
+}
 
 /**
  * Holds back the bytes of an unfinished event, so that an error frame never follows half an event, and the terminal event,
  * so that no client sees an end that is not counted.
  */
 export function createEventHold(terminalEvents: TerminalEvents): EventHold {
-  /** The unfinished event. Empty while `overflows`. */
-  let held: Uint8Array[] = [];
-  let heldBytes = 0;
+  const unfinished = createUnfinishedEvent();
   /** The unfinished event was too long to hold, and its first bytes were sent. */
-  let overflows = false;
-  /** It is a terminal one: then its last line waits. */
-  let overflowIsTerminal = false;
-  /** The last bytes that were pushed, whether sent or held. */
+  let overflow: { isTerminal: boolean } | undefined;
+  /** The last bytes that were pushed, whether sent or held; line feeds stand for any end of an event. */
   let tail: Uint8Array = nothing;
   let terminal: Uint8Array | undefined;
   let released = false;
 
-  function takeHeld(last: Uint8Array): Uint8Array {
-    if (held.length === 0) return last;
-    const all = Buffer.concat([...held, last]);
-    held = [];
-    heldBytes = 0;
-    return all;
-  }
-
   function hold(bytes: Uint8Array): Uint8Array {
-    if (bytes.length === 0) return nothing;
-    held.push(bytes);
-    heldBytes += bytes.length;
-    if (heldBytes <= maxHeldBytes) return nothing;
-    const start = takeHeld(nothing);
-    overflows = true;
-    overflowIsTerminal = terminalEvents.mayBeIn(start) && terminalEvents.isTerminal(start);
+    unfinished.add(bytes);
+    if (unfinished.length() <= maxHeldBytes) return nothing;
+    const start = unfinished.take(nothing);
+    overflow = { isTerminal: terminalEvents.mayBeIn(start) && terminalEvents.isTerminal(start) };
     return start;
   }
 
   /** @param events whole ones, and what follows them in the same chunk */
   function passEvents(events: Uint8Array, rest: Uint8Array): Uint8Array {
     const start = terminalEvents.mayBeIn(events) ? findTerminal(events, terminalEvents) : undefined;
-    if (start !== undefined) {
-      terminal = Buffer.concat([events.subarray(start), rest]);
-      return events.subarray(0, start);
-    }
-    const overflow = hold(rest);
-    return overflow.length === 0 ? events : Buffer.concat([events, overflow]);
+    if (start === undefined) return joined(events, hold(rest));
+    terminal = joined(events.subarray(start), rest);
+    return events.subarray(0, start);
   }
 
-  /** The bytes of a long event that was begun, up to its end if that is among them. */
-  function passOverflow(bytes: Uint8Array): Uint8Array {
+  /** The bytes of a long event that was begun, up to its end if that is among them. Of a terminal one the last line waits. */
+  function passOverflow(bytes: Uint8Array, isTerminal: boolean): Uint8Array {
     const end = firstEventEnd(bytes, tail);
-    if (end === 0) {
-      keepTail(bytes);
-      return bytes;
-    }
-    overflows = false;
-    if (overflowIsTerminal) {
-      let lineEnds = end;
-      while (lineEnds > 0 && isLineEnd(bytes[lineEnds - 1])) lineEnds--;
-      terminal = bytes.subarray(lineEnds);
-      return bytes.subarray(0, lineEnds);
-    }
-    keepTail(bytes.subarray(0, end));
-    const following = push(bytes.subarray(end));
-    return Buffer.concat([bytes.subarray(0, end), following]);
-  }
-
-  function keepTail(bytes: Uint8Array): void {
-    tail = bytes.length >= 3 ? bytes.subarray(-3) : Buffer.concat([tail, bytes]).subarray(-3);
+    tail = end === 0 ? lastThree(tail, bytes) : lineFeeds;
+    if (end === 0) return bytes;
+    overflow = undefined;
+    if (!isTerminal) return joined(bytes.subarray(0, end), push(bytes.subarray(end)));
+    let lineEnds = end;
+    while (lineEnds > 0 && isLineEnd(bytes[lineEnds - 1])) lineEnds--;
+    terminal = bytes.subarray(lineEnds);
+    return bytes.subarray(0, lineEnds);
   }
 
   function push(bytes: Uint8Array): Uint8Array {
     if (released || bytes.length === 0) return bytes;
-    if (overflows) return passOverflow(bytes);
+    if (overflow !== undefined) return passOverflow(bytes, overflow.isTerminal);
     const end = lastEventEnd(bytes, tail);
-    keepTail(bytes);
+    tail = end === bytes.length ? lineFeeds : lastThree(tail, bytes);
     if (end === 0) return hold(bytes);
-    return passEvents(takeHeld(end === bytes.length ? bytes : bytes.subarray(0, end)), bytes.subarray(end));
+    return passEvents(unfinished.take(end === bytes.length ? bytes : bytes.subarray(0, end)), bytes.subarray(end));
   }
 
   return {
@@ -103,8 +97,18 @@ export function createEventHold(terminalEvents: TerminalEvents): EventHold {
       terminal = undefined;
       return taken;
     },
-    end: () => takeHeld(nothing),
+    end: () => unfinished.take(nothing),
   };
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  if (second.length === 0) return first;
+  return first.length === 0 ? second : Buffer.concat([first, second]);
+}
+
+/** Of all bytes so far. */
+function lastThree(before: Uint8Array, bytes: Uint8Array): Uint8Array {
+  return bytes.length >= 3 ? bytes.slice(-3) : Buffer.concat([before, bytes]).subarray(-3);
 }
 
 /** Where the terminal event begins. */

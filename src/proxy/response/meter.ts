@@ -1,5 +1,5 @@
 import type { Usage } from "../../domain.ts";
-import type { UsageReader } from "../usage/reader.ts";
+import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
 import { startKeepaliveTimer } from "./keepalive-timer.ts";
@@ -55,42 +55,33 @@ const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 /** Passes a response's bytes on first, reads their usage second, and settles once, however the response ends. */
 export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle }: MeterOptions): Meter {
   const started = Promise.withResolvers<void>();
-  // Whoever does not wait for the start learns of a failure from the streams.
+  // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
   const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
-  /** The terminal event was sent: for the client the response is whole. */
-  let ended = false;
+  let ended = false; // The terminal event was sent: for the client the response is whole.
   let failed = false;
-  let settled: Promise<void> | undefined;
 
-  function send(bytes: Uint8Array): void {
+  function send(visible: Uint8Array): void {
+    const bytes = hold === undefined ? visible : hold.push(visible);
     if (bytes.length === 0) return;
     keepalive?.restart();
     output.send(bytes);
   }
 
-  const toSend = (visible: Uint8Array): Uint8Array => (hold === undefined ? visible : hold.push(visible));
-
   async function endAfterCommit(terminal: Uint8Array): Promise<void> {
     await commit(reader.seen());
     ended = true;
-    send(terminal);
+    output.send(terminal);
   }
 
-  async function settleNow(cause: unknown): Promise<void> {
+  const settlement = createSettlement(async (cause) => {
     keepalive?.stop();
     await settle(await reader.end(), cause);
     if (cause === undefined || output.hasSent()) started.resolve();
     else started.reject(cause);
-  }
-
-  /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
-  function settleOnce(cause: unknown): Promise<void> {
-    settled ??= settleNow(cause);
-    return settled;
-  }
+  });
 
   const transformer: MeterTransformer = {
     start: output.attach,
@@ -98,34 +89,39 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
       if (failed) return undefined;
       const bytes = output.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
       upstreamBegan = true;
-      send(toSend(filter === undefined ? bytes : filter.push(bytes)));
+      send(filter === undefined ? bytes : filter.push(bytes));
       const backlog = reader.push(chunk);
       const terminal = hold?.takeTerminal();
       return terminal === undefined ? backlog : endAfterCommit(terminal);
     },
     async flush() {
-      if (failed) return settleOnce(undefined);
-      if (filter !== undefined) send(toSend(filter.end()));
-      const rest = [hold?.takeTerminal(), hold?.end()].filter((bytes) => bytes !== undefined);
-      await settleOnce(undefined);
-      for (const bytes of rest) output.send(bytes);
+      if (!failed && filter !== undefined) send(filter.end());
+      const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
+      await settlement.once(undefined);
+      for (const bytes of rest) output.send(bytes ?? nothing);
     },
-    cancel: (reason) => settleOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
+    cancel: (reason) => settlement.once(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
   const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
 
+  function fail(frame: Uint8Array | undefined): void {
+    if (failed || settlement.hasBegun()) return;
+    failed = true;
+    keepalive?.stop();
+    if (filter !== undefined) send(filter.end());
+    if (frame !== undefined && !ended && output.hasSent()) output.sendEvent(frame);
+  }
+  return { readable, writable, started: started.promise, hasSent: output.hasSent, fail };
+}
+
+const nothing = new Uint8Array();
+
+/** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
+function createSettlement(settle: (cause: unknown) => Promise<void>) {
+  let settled: Promise<void> | undefined;
   return {
-    readable,
-    writable,
-    started: started.promise,
-    hasSent: output.hasSent,
-    fail(frame) {
-      if (failed || settled !== undefined) return;
-      failed = true;
-      keepalive?.stop();
-      if (filter !== undefined) output.send(toSend(filter.end()));
-      if (frame !== undefined && !ended && output.hasSent()) output.sendEvent(frame);
-    },
+    once: (cause: unknown): Promise<void> => (settled ??= settle(cause)),
+    hasBegun: (): boolean => settled !== undefined,
   };
 }
 

@@ -1,25 +1,21 @@
 import type { WallClock } from "../../time/clock.ts";
+import { findJson, findString } from "../json/decode.ts";
 import { createJsonEditor } from "../json/edit.ts";
-import {
-  findMember,
-  findString,
-  type JsonArrayNode,
-  type JsonNode,
-  listMembers,
-  objectShape,
-  readJson,
-} from "../json/read.ts";
+import { readJson } from "../json/read.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
 import type { RewriteRules } from "../rewrite/rules.ts";
 
 export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
+
+type Bytes = Uint8Array<ArrayBuffer>;
 
 /** How a GET of the model list or of the synthetic model is served. */
 export interface ModelListRequest {
   /** What the upstream is asked for. */
   pathAndQuery: string;
   /** Turns the body of the upstream's 200 into the client's; undefined to leave it as it is. */
-  edit: (list: string) => string | undefined;
+  edit: (list: Bytes) => Bytes | undefined;
 }
 
 /**
@@ -32,7 +28,7 @@ export function resolveModelList(
   models: ServedModels,
   wall: WallClock,
 ): ModelListRequest | undefined {
-  if (method !== "GET") return undefined;
+  if (method !== "GET" || findAlias(models) === undefined) return undefined;
   const [path = ""] = pathAndQuery.split("?", 1);
   const createdSeconds = Math.floor(wall() / 1000);
   if (path === "/v1/models")
@@ -40,9 +36,6 @@ export function resolveModelList(
   if (!isNonThinkingModelPath(path, models)) return undefined;
   return { pathAndQuery: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
 }
-
-const entryShape = objectShape({ id: {} });
-const listShape = objectShape({ data: { elements: entryShape } });
 
 /**
  * Whether `GET path` asks for the synthetic model.
@@ -64,21 +57,18 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
  * @param list the body of a 200 response to `GET /v1/models`
  * @param createdSeconds for an entry that has no reasoning model's entry to copy, seconds since the epoch
  */
-export function withNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
-  const alias = findAlias(models);
-  const data = alias === undefined ? undefined : findData(list);
-  if (alias === undefined || data === undefined || findEntry(list, data, alias) !== undefined) return undefined;
-  const editor = createJsonEditor(list);
-  editor.appendElement(data, newEntry(list, data, models, createdSeconds));
-  return editor.result();
+export function withNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
+  const read = readList(list, models);
+  if (read === undefined || read.synthetic !== undefined) return undefined;
+  const editor = createJsonEditor();
+  editor.appendElement(read.data, newEntry(read, createdSeconds));
+  return Buffer.concat(editor.apply(list) ?? []);
 }
 
 /** The synthetic model's own entry, for `GET /v1/models/<family>-nonthinking`; undefined as for the list. */
-export function findNonThinkingModel(list: string, models: ServedModels, createdSeconds: number): string | undefined {
-  const alias = findAlias(models);
-  const data = alias === undefined ? undefined : findData(list);
-  if (alias === undefined || data === undefined) return undefined;
-  return findEntry(list, data, alias) ?? newEntry(list, data, models, createdSeconds);
+export function findNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
+  const read = readList(list, models);
+  return read === undefined ? undefined : Buffer.from(read.synthetic ?? newEntry(read, createdSeconds));
 }
 
 function findAlias(models: ServedModels): string | undefined {
@@ -87,33 +77,50 @@ function findAlias(models: ServedModels): string | undefined {
     : undefined;
 }
 
-function findData(list: string): JsonArrayNode | undefined {
-  const root = readJson(list, listShape);
-  const data = root?.kind === "object" ? findMember(root, "data") : undefined;
-  return data?.kind === "array" ? data : undefined;
+interface ModelList {
+  alias: string;
+  data: JsonSlot;
+  /** The JSON of the first entry named as the alias, and as the reasoning model. */
+  synthetic: string | undefined;
+  reasoning: string | undefined;
 }
 
-/** The entry's text. */
-function findEntry(list: string, data: JsonArrayNode, id: string): string | undefined {
-  const entry = data.elements.find((element) => {
-    const given = findId(list, element);
-    return given !== undefined && sameName(given, id);
+/** Undefined if the reasoning model is not served, or this is not a list. */
+function readList(bytes: Bytes, models: ServedModels): ModelList | undefined {
+  const alias = findAlias(models);
+  if (alias === undefined) return undefined;
+  const id = createSlot();
+  const entry = createSlot({
+    members: { id },
+    onValue() {
+      const name = entry.kind === "object" ? findString(bytes, id) : undefined;
+      if (name === undefined) return;
+      if (sameName(name, alias)) list.synthetic ??= findJson(bytes, entry);
+      if (sameName(name, models.reasoningModel ?? "")) list.reasoning ??= findJson(bytes, entry);
+    },
   });
-  return entry === undefined ? undefined : list.slice(entry.start, entry.end);
+  const data = createSlot({
+    element: entry,
+    onStart() {
+      list.synthetic = undefined;
+      list.reasoning = undefined;
+    },
+  });
+  const list: ModelList = { alias, data, synthetic: undefined, reasoning: undefined };
+  const root = createSlot({ members: { data } });
+  return readJson(bytes, root) && root.kind === "object" && data.kind === "array" ? list : undefined;
 }
 
-function findId(text: string, entry: JsonNode): string | undefined {
-  return entry.kind === "object" ? findString(text, findMember(entry, "id")) : undefined;
-}
-
-function newEntry(list: string, data: JsonArrayNode, models: ServedModels, created: number): string {
-  const id = nonThinkingAlias(models.reasoningModel ?? "");
-  const original = findEntry(list, data, models.reasoningModel ?? "");
-  const entry = original === undefined ? undefined : readJson(original, entryShape);
-  if (original === undefined || entry?.kind !== "object") {
-    return JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
+function newEntry({ alias, reasoning }: ModelList, created: number): string {
+  if (reasoning === undefined) {
+    return JSON.stringify({ id: alias, object: "model", created, owned_by: "tollgate" });
   }
-  const editor = createJsonEditor(original);
-  for (const given of listMembers(entry, "id")) editor.replace(given, JSON.stringify(id));
-  return editor.result() ?? original;
+  const bytes = Buffer.from(reasoning);
+  const ids = createRepeatedSlot(maxDuplicates);
+  readJson(bytes, createSlot({ members: { id: ids.slot } }));
+  const editor = createJsonEditor();
+  for (const id of ids.values) editor.replace(id, JSON.stringify(alias));
+  return Buffer.concat(editor.apply(bytes) ?? [bytes]).toString();
 }
+
+const maxDuplicates = 64;

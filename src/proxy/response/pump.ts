@@ -21,7 +21,7 @@ export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
  * @throws AbortReason if the response breaks off or times out, or the client leaves
  */
 export async function readWhole(
-  { response, readTimeout, signal }: UpstreamResponse,
+  { response, readTimeout, signal, onBodyRead }: UpstreamResponse,
   maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
   if (response.body === null) return new Uint8Array();
@@ -33,6 +33,7 @@ export async function readWhole(
       readTimeout.beginWait();
       const { done, value } = await reader.read();
       readTimeout.endWait();
+      onBodyRead(value);
       if (done) break;
       chunks.push(value);
       length += value.length;
@@ -56,7 +57,7 @@ export interface PumpOptions {
  * side we wait for: `write` resolves when the client has taken the chunk, `read` waits only for the upstream.
  */
 export async function pump(upstream: UpstreamResponse, meter: Meter, options: PumpOptions): Promise<void> {
-  const { response, readTimeout, signal, abort } = upstream;
+  const { response, readTimeout, signal, abort, onBodyRead } = upstream;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const writer = meter.writable.getWriter();
   // A client that leaves while the upstream is silent shows here, not at the next write.
@@ -69,6 +70,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       readTimeout.beginWait();
       const { done, value } = await reader.read();
       readTimeout.endWait();
+      onBodyRead(value);
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;

@@ -1,3 +1,5 @@
+import { indexOfBytes, latin1 } from "../json/bytes.ts";
+
 /** Tells the event that a client takes for the end of a stream. */
 export interface TerminalEvents {
   /** Whether `bytes` may hold one: false for nearly all. */
@@ -31,16 +33,13 @@ export function terminalEventsOf(path: string): TerminalEvents {
     ...(path.includes("/responses") ? responseEnds : []),
   ];
   return {
-    mayBeIn: (bytes) => {
-      const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      return markers.some((marker) => buffer.includes(marker));
-    },
+    mayBeIn: (bytes) => markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0),
     isTerminal,
   };
 }
 
 function isTerminal(event: Uint8Array): boolean {
-  const text = Buffer.from(event.buffer, event.byteOffset, event.byteLength).toString("latin1", 0, headBytes);
+  const text = latin1(event, 0, Math.min(event.length, headBytes));
   if (doneLine.test(text) || eventLine.test(text) || typeMember.test(text)) return true;
   return !/^event:/m.test(text) && wholeType.test(typeOf(event));
 }

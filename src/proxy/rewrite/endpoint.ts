@@ -1,43 +1,34 @@
-/** The paths of the specification whose bodies are JSON. */
-const jsonPaths: ReadonlySet<string> = new Set([
-  "/v1/chat/completions",
-  "/v1/completions",
-  "/v1/embeddings",
-  "/v1/messages",
-  "/v1/responses",
-]);
-
-export function takesJson(path: string): boolean {
-  return jsonPaths.has(path) || jsonPaths.has(canonical(path));
-}
-
-/** What a body of this path gets besides its model name and caps. */
+/** What is rewritten in bodies of this path besides model name and caps. */
 export interface Endpoint {
+  /** A path of the specification, whose bodies backends read as JSON whatever their content type. */
+  takesJson: boolean;
   templateKwargs: boolean;
-  /** Where its system text is: a leading message, or a member of its own. */
+  /** Whether its system text is a leading message or a member of its own. */
   system: "message" | "member" | undefined;
-  /** Its streams tell their usage only where `stream_options` asks for it. */
+  /** Its streams have usage only if `stream_options` requests it. */
   streamOptions: boolean;
 }
 
+const plain: Endpoint = { takesJson: true, templateKwargs: false, system: undefined, streamOptions: false };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
-  ["/v1/chat/completions", { templateKwargs: true, system: "message", streamOptions: true }],
-  ["/v1/completions", { templateKwargs: false, system: undefined, streamOptions: true }],
-  ["/v1/messages", { templateKwargs: true, system: "member", streamOptions: false }],
-  ["/v1/responses", { templateKwargs: true, system: undefined, streamOptions: false }],
+  ["/v1/chat/completions", { ...plain, templateKwargs: true, system: "message", streamOptions: true }],
+  ["/v1/completions", { ...plain, streamOptions: true }],
+  ["/v1/embeddings", plain],
+  ["/v1/messages", { ...plain, templateKwargs: true, system: "member" }],
+  ["/v1/responses", { ...plain, templateKwargs: true }],
 ]);
 
-const other: Endpoint = { templateKwargs: false, system: undefined, streamOptions: false };
+const other: Endpoint = { ...plain, takesJson: false };
 
 /**
- * Percent-encoding, repeated slashes and one at the end are looked through, since backends and what stands before them do
- * so too; case is not, since for them it is another path.
+ * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case
+ * matters, as it does to them.
  */
 export function getEndpoint(path: string): Endpoint {
   return endpoints.get(path) ?? endpoints.get(canonical(path)) ?? other;
 }
 
-const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
+export const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
 
 function decoded(path: string): string {
   try {

@@ -1,157 +1,173 @@
-import { wishIn } from "./requested-language.ts";
+import { readRequestedLanguage } from "./requested-language.ts";
+import { countScripts } from "./scripts.ts";
 
 export interface ConversationMessage {
   role: string;
   text: string;
 }
 
-/** `asked`: the answer needs one of the two languages although the user writes another. */
-export type ConversationLanguage = "chinese" | "japanese" | "asked" | "neither";
+/** `requested`: the response needs Chinese or Japanese although the user writes another language. */
+export type ConversationLanguage = "chinese" | "japanese" | "requested" | "neither";
+
+/** How many characters of a text are read. */
+export interface Sample {
+  head: number;
+  tail: number;
+}
 
 /**
- * Long conversations are judged by a sample, so that the cost has a ceiling: the head and tail of each of the newest turns
- * of the user, until the budget is spent. Nudges cost little, so that many of them do not hide what they nudge on.
+ * Only a sample of a long conversation is read, so that the cost is bounded: head and tail of each of the user's latest
+ * messages, until the budget is spent. Short messages cost little, so that many of them do not hide what came before.
  */
-const turnsSeen = 10_000;
-const userSample = { head: 1000, tail: 500 };
+export const userSample: Sample = { head: 1000, tail: 500 };
 const userBudget = 6 * (userSample.head + userSample.tail);
-const leastCost = 100;
-/** Operators bury a line on the language deep in their prompts. */
-const systemSample = { head: 4000, tail: 2000 };
-const systemTurnsRead = 2;
+const minSampleCost = 100;
+/** No more messages of the user are read, not counting empty ones. */
+export const maxUserMessages = userBudget / minSampleCost;
+/** Larger, because a line about the language may be deep in an operator's prompt. */
+export const systemSample: Sample = { head: 4000, tail: 2000 };
+const maxSystemMessages = 2;
 
 /**
- * Whatever is not plain ASCII, and in it a piece of every name that either language or its script goes by. A conversation
- * without any is neither, and to see that takes a tenth of the time that judging it does.
+ * Whatever is written in the two languages, and a part of every name of them and their scripts. A conversation without
+ * any match is neither, and these searches take a tenth of the time of `languageOf`. Two, because one takes three times
+ * as long.
  */
-const hint =
-  /[\u0080-\uffff]|chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
-/** Longer conversations are judged by samples, which then costs less. */
-const mostSearched = 50_000;
+const outsideAscii = /[\u0080-\uffff]/;
+const namePart =
+  /chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
+/** `languageOf`, which reads samples, is cheaper for longer conversations. */
+const maxPlainLength = 50_000;
 
-/** True where the Han guard is due: the conversation is neither Chinese nor Japanese and asks for neither. */
+/** Whether to add the Han guard: the conversation is neither Chinese nor Japanese and requests neither. */
 export function discouragesHan(conversation: readonly ConversationMessage[]): boolean {
   return isPlain(conversation) || languageOf(conversation) === "neither";
 }
 
 function isPlain(conversation: readonly ConversationMessage[]): boolean {
-  const length = conversation.reduce((sum, { text }) => sum + text.length, 0);
-  return length <= mostSearched && !conversation.some(({ text }) => hint.test(text));
+  let length = 0;
+  for (const { text } of conversation) {
+    length += text.length;
+    if (length > maxPlainLength || outsideAscii.test(text) || namePart.test(text)) return false;
+  }
+  return true;
 }
 
-/** The user's newest turn that says enough decides; turns before it, and system prompts, count only by what they ask for good. */
+/**
+ * Decided by the user's latest message that is long enough to show its language. Of earlier messages only lasting
+ * requests count, of system prompts only requests.
+ */
 export function languageOf(conversation: readonly ConversationMessage[]): ConversationLanguage {
-  let newest = "";
+  let latest = "";
   let written: Writing = "unclear";
   for (const text of userTexts(conversation)) {
-    newest ||= text;
-    const wish = wishIn(text);
-    if (wish.lasting || written === "unclear") {
-      if (wish.for === "chinese or japanese") return "asked";
-      if (wish.for === "another") return "neither";
+    latest ||= text;
+    const request = readRequestedLanguage(text);
+    if (request.lasting || written === "unclear") {
+      if (request.language === "chinese or japanese") return "requested";
+      if (request.language === "another") return "neither";
     }
     if (written === "unclear") written = writingOf(text.replace(codeLine, "").replace(nudge, " "));
     if (written === "chinese" || written === "japanese") return written;
   }
-  // Nothing but nudges: they are all there is to judge by.
-  if (written === "unclear") written = writingOf(newest);
+  // There are only short messages: decide by the latest.
+  if (written === "unclear") written = writingOf(latest);
   if (written === "chinese" || written === "japanese") return written;
-  return listSystemTexts(conversation).some(asksForEither) ? "asked" : "neither";
+  return listSystemTexts(conversation).some(requestsEither) ? "requested" : "neither";
 }
 
-const asksForEither = (text: string): boolean => wishIn(text).for === "chinese or japanese";
+const requestsEither = (text: string): boolean => readRequestedLanguage(text).language === "chinese or japanese";
 
-/** Newest first. */
+/** Latest first. */
 function* userTexts(conversation: readonly ConversationMessage[]): Generator<string> {
-  const oldest = Math.max(0, conversation.length - turnsSeen);
   let budget = userBudget;
-  for (let index = conversation.length - 1; index >= oldest && budget > 0; index -= 1) {
-    const turn = conversation[index];
-    if (turn?.role !== "user" || turn.text === "") continue;
-    const text = sampleOf(turn.text, userSample);
-    budget -= Math.max(leastCost, text.length);
+  for (let index = conversation.length - 1; index >= 0 && budget > 0; index -= 1) {
+    const message = conversation[index];
+    if (message?.role !== "user" || message.text === "") continue;
+    const text = sampleOf(message.text, userSample);
+    budget -= Math.max(minSampleCost, text.length);
     yield text;
   }
 }
 
 const listSystemTexts = (conversation: readonly ConversationMessage[]): string[] =>
   conversation
-    .slice(0, systemTurnsRead)
-    .filter((turn) => turn.role === "system" || turn.role === "developer")
-    .map((turn) => sampleOf(turn.text, systemSample));
+    .slice(0, maxSystemMessages)
+    .filter((message) => message.role === "system" || message.role === "developer")
+    .map((message) => sampleOf(message.text, systemSample));
 
-/** Compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) become the plain letters that they stand for. */
-function sampleOf(text: string, { head, tail }: { head: number; tail: number }): string {
+/** Replaces compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) by plain letters. */
+function sampleOf(text: string, { head, tail }: Sample): string {
   const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
-  const sample = parts.map((part) => part.replace(agentNote, " ")).join("\n");
-  // One compatibility character may stand for eighteen.
+  const sample = parts.map((part) => (part.includes(noteEnd) ? part.replace(agentNote, " ") : part)).join("\n");
+  // One compatibility character may become eighteen.
   const plain = sample.normalize("NFKC").slice(0, head + tail);
-  return plain.replace(/[^\S\n]+/gu, " ").replace(code, " ");
+  return plain.replace(/[^\S\n]{2,}|[^\S\n ]/gu, " ").replace(code, " ");
 }
 
-/** What coding agents put before and after the user's own words; the sample may have lost either tag. */
+/** The end of either tag of an `agentNote`. */
+const noteEnd = "system-reminder>";
+
+/** Coding agents add these before and after the user's own words; the sample may lack either tag. */
 const agentNote = /^(?:(?!<system-reminder>)[^])*<\/system-reminder>|<system-reminder>[^]*?(?:<\/system-reminder>|$)/gu;
 
-/** Fenced and inline code, tags and addresses: their letters say nothing about the language of who pasted them. */
+/** Fenced and inline code, tags and URLs, which do not show the user's language. */
 const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/gu;
 
-/** Comments, statements, stack traces and error lines pasted without a fence; not "convert this: {…}". */
+/** Unfenced comments, statements, stack traces and error lines; not "convert this: {…}". */
 const codeLine =
   /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
-/** Nudges that people of all languages type in any of them. */
+/** Short words that users of any language also type in another. */
 const nudge =
   /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
 
 type Writing = "chinese" | "japanese" | "other" | "unclear";
 
-/** In letters of an alphabet: a turn of less says too little to change the language of what came before. */
-const leastWeight = 9;
+/** In letters of an alphabet: a shorter message does not change the language of the conversation. */
+const minWeight = 9;
 
 function writingOf(text: string): Writing {
   const whole = weigh(text);
   if (isSentence(whole) || edgesOf(text).some(isRequest)) {
     return whole.kana > whole.ideographs / 10 ? "japanese" : "chinese";
   }
-  return whole.total < leastWeight ? "unclear" : "other";
+  return whole.total < minWeight ? "unclear" : "other";
 }
 
-/** In letters of an alphabet: an ideograph or a Hangul syllable says about as much as three of them, a kana as two. */
+/** In letters of an alphabet: an ideograph or a Hangul syllable counts as three, a kana as two. */
 interface Weights {
   ideographs: number;
   kana: number;
   total: number;
-  /** Words of Chinese or Japanese grammar are there, and not names and terms alone. */
+  /** Has words of Chinese or Japanese grammar, not only names and terms. */
   grammatical: boolean;
-  /** Three words of other letters follow each other, as in a sentence of another language. */
+  /** Has three consecutive words of other letters, as in a sentence of another language. */
   otherProse: boolean;
 }
 
 function weigh(text: string): Weights {
-  const hangul = 3 * count(text, /\p{Script=Hangul}/gu);
-  const kana = 2 * count(text, /[\p{Script=Hiragana}\p{Script=Katakana}ー]/gu);
-  const han = 3 * count(text, /[\p{Script=Han}\p{Script=Bopomofo}]/gu);
+  const letters = countScripts(text);
+  const hangul = 3 * letters.hangul;
+  const kana = 2 * letters.kana;
+  const han = 3 * letters.han;
   const ideographs = hangul > 0 && isHanja(text) ? 0 : han;
   return {
     ideographs,
     kana,
-    total: han + kana + hangul + count(text, otherLetter),
+    total: han + kana + hangul + letters.other,
     grammatical: chineseGrammar.test(text) || /\p{Script=Hiragana}/u.test(text),
     otherProse: otherProse.test(text) && !framedInIdeographs.test(text),
   };
 }
 
-const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
-
-const otherLetter =
-  /(?![\p{Script=Han}\p{Script=Bopomofo}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー])\p{L}/gu;
-
-/** Korean of courts and newspapers may hold more hanja than Hangul, but Korean particles hang on them: 過失로, 國會의. */
-const isHanja = (text: string): boolean => count(text, hanjaWithParticle) >= 2 || !spokenChinese.test(text);
+/** Korean of courts and newspapers may have more hanja than Hangul, but with Korean particles: 過失로, 國會의. */
+const isHanja = (text: string): boolean =>
+  (text.match(hanjaWithParticle)?.length ?? 0) >= 2 || !spokenChinese.test(text);
 
 const hanjaWithParticle = /\p{Script=Han}\)?(?:은|는|이|가|을|를|의|에|로|으로|와|과|도|만|한|할|하|된|되|인)/gu;
 
-/** Words of grammar that neither names nor hanja are made of. */
+/** Words of grammar that appear in neither names nor hanja. */
 const spokenChinese = /[吗嗎呢吧啊们們么麼这這哪你您她它怎谁誰很个给让讓请請喺嘅唔咗佢冇]/u;
 
 const chineseGrammar = new RegExp(`${spokenChinese.source}|[的了什把没沒还還帮幫在写寫之后後就与與都也从從要不]`, "u");
@@ -164,15 +180,15 @@ const framedInIdeographs =
   /^\P{L}*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][^]*[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]\P{L}*$/u;
 
 /**
- * Ideographs among other letters make a sentence where grammar holds them together; without it they are names and terms,
- * unless next to nothing else is there. Technical Chinese is full of Latin words, but not of Latin sentences.
+ * Ideographs among other letters are a sentence if they have grammar; without it they are names and terms, unless there
+ * is almost nothing else. Technical Chinese has many Latin words, but no Latin sentences.
  */
 function isSentence({ ideographs, kana, total, grammatical, otherProse: mixed }: Weights): boolean {
-  const least = !grammatical ? 0.75 : mixed ? 0.4 : 0.25;
-  return ideographs + kana > 3 && (ideographs + kana) / total >= least;
+  const minShare = !grammatical ? 0.75 : mixed ? 0.4 : 0.25;
+  return ideographs + kana > 3 && (ideographs + kana) / total >= minShare;
 }
 
-/** What the user wants stands before or after what was pasted, on a line of its own or set off by a colon. */
+/** The user's request is before or after pasted text, on its own line or separated by a colon. */
 function edgesOf(text: string): string[] {
   const parts = text.split(/[\n:]/u).filter((part) => /\p{L}/u.test(part));
   return parts.length > 1 ? [parts.at(0) ?? "", parts.at(-1) ?? ""] : [];
@@ -180,5 +196,5 @@ function edgesOf(text: string): string[] {
 
 function isRequest(part: string): boolean {
   const { ideographs, kana, total, grammatical } = weigh(part);
-  return grammatical && total >= leastWeight && (ideographs + kana) / total >= 0.5;
+  return grammatical && total >= minWeight && (ideographs + kana) / total >= 0.5;
 }

@@ -6,13 +6,13 @@ export type ModelRules = Pick<
 >;
 
 export interface Model {
-  /** What the backend is asked for. */
+  /** The name that is sent to the backend. */
   name: string;
-  /** The name asks the reasoning family for an answer without a think block. */
+  /** The name requests a response without a think block from the reasoning family. */
   nonThinking: boolean;
 }
 
-/** The reasoning family is live when the served model is its canonical one, in any case. */
+/** The reasoning family is live if the served model is its canonical model, in any case. */
 export function isReasoningModelServed({
   servedModel,
   reasoningModel,
@@ -24,7 +24,7 @@ export function nonThinkingAlias(reasoningModel: string): string {
   return `${reasoningModel}-nonthinking`;
 }
 
-/** Matching is case-insensitive; what is not rewritten stays exactly as it was submitted. */
+/** Matches without regard to case; a name that is not rewritten stays exactly as submitted. */
 export function resolveModel(submitted: string, rules: ModelRules): Model {
   const { servedModel } = rules;
   if (servedModel === undefined) return { name: submitted, nonThinking: false };
@@ -41,7 +41,7 @@ export function sameName(a: string, b: string): boolean {
 
 const longContextMark = "[1m]";
 
-/** Agents append the mark to a name to tell themselves of a long context window; some append it twice. */
+/** Coding agents append this to a name as their own mark of a long context window; some append it twice. */
 function matchable(name: string): string {
   const lower = name.toLowerCase();
   let end = lower.length;

@@ -1,44 +1,48 @@
+import { findJson, findString, isLiteral } from "../json/decode.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, findString, isLiteral, type JsonObjectNode } from "../json/read.ts";
+import type { JsonSlot } from "../json/slots.ts";
+import type { OutputConfig, TemplateKwargs } from "./request-body.ts";
 
-/** How the reasoning family is asked to think. */
+/** How much the reasoning family is to think. */
 export type ReasoningMode = "high" | "max" | "none";
 
-/** A name that asks for no thinking outweighs any effort; an effort that is unknown or missing is high. */
-export function reasoningMode(body: string, root: JsonObjectNode, nonThinking: boolean): ReasoningMode {
+/** A non-thinking name overrides any effort; an unknown or missing effort is high. */
+export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig, nonThinking: boolean): ReasoningMode {
   if (nonThinking) return "none";
-  const config = findMember(root, "output_config");
-  const effort = config?.kind === "object" ? findString(body, findMember(config, "effort")) : undefined;
-  return effort === "max" || effort === "xhigh" ? "max" : "high";
+  const name = slot.kind === "object" ? findString(bytes, effort) : undefined;
+  return name === "max" || name === "xhigh" ? "max" : "high";
 }
 
-const templateKwargs = {
-  none: { thinking: "false" },
-  high: { thinking: "true", reasoning_effort: '"high"' },
-  max: { thinking: "true", reasoning_effort: '"max"' },
-} as const satisfies Record<ReasoningMode, Record<string, string>>;
+const defaults = {
+  none: { thinking: "false", effort: undefined },
+  high: { thinking: "true", effort: '"high"' },
+  max: { thinking: "true", effort: '"max"' },
+} as const satisfies Record<ReasoningMode, object>;
 
-/** Fills in what the client left out of `chat_template_kwargs`; what is no object is left for the backend to judge. */
-export function fillTemplateKwargs(editor: JsonEditor, body: string, root: JsonObjectNode, mode: ReasoningMode): void {
-  const defaults = Object.entries(templateKwargs[mode]);
-  const given = findMember(root, "chat_template_kwargs");
-  if (given === undefined) {
-    const members = defaults.map(([name, json]) => `"${name}":${json}`);
-    editor.addMember(root, "chat_template_kwargs", `{${members.join(",")}}`);
+/** Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend. */
+export function fillTemplateKwargs(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  root: JsonSlot,
+  { slot, thinking, enableThinking, reasoningEffort }: TemplateKwargs,
+  mode: ReasoningMode,
+): void {
+  const { thinking: thinkingJson, effort } = defaults[mode];
+  if (slot.kind === "absent") {
+    const effortMember = effort === undefined ? "" : `,"reasoning_effort":${effort}`;
+    editor.addMember(root, "chat_template_kwargs", `{"thinking":${thinkingJson}${effortMember}}`);
     return;
   }
-  if (given.kind !== "object") return;
-  for (const [name, json] of defaults) {
-    if (findMember(given, name) !== undefined) continue;
-    // `enable_thinking` is the older name of `thinking`: who set it has spoken.
-    const older = name === "thinking" ? findMember(given, "enable_thinking") : undefined;
-    editor.addMember(given, name, older === undefined ? json : body.slice(older.start, older.end));
+  if (slot.kind !== "object") return;
+  if (thinking.kind === "absent") {
+    const given = enableThinking.kind === "absent" ? thinkingJson : findJson(bytes, enableThinking);
+    if (given !== undefined) editor.addMember(slot, "thinking", given);
   }
+  if (effort !== undefined && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", effort);
 }
 
-/** The client's own switch, under either name, is off: there is nothing for an effort to act on. */
-export function hasThinkingOff(body: string, root: JsonObjectNode): boolean {
-  const given = findMember(root, "chat_template_kwargs");
-  if (given?.kind !== "object") return false;
-  return isLiteral(body, findMember(given, "thinking") ?? findMember(given, "enable_thinking"), "false");
+/** The client turned thinking off, under either name, so that an effort has no effect. */
+export function hasThinkingOff(bytes: Uint8Array, { slot, thinking, enableThinking }: TemplateKwargs): boolean {
+  if (slot.kind !== "object") return false;
+  return isLiteral(bytes, thinking.kind === "absent" ? enableThinking : thinking, "false");
 }

@@ -1,98 +1,154 @@
-import { capTokens, cappedMembers } from "./caps.ts";
-import { listTurns, messagesShape, systemShape } from "./conversation.ts";
-import { type Endpoint, getEndpoint } from "./endpoint.ts";
+import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import {
-  findMember,
-  findString,
-  isLiteral,
-  type JsonObjectNode,
-  listMembers,
-  objectShape,
-  readJson,
-  type Shape,
-} from "../json/read.ts";
+import { readJsonInSteps } from "../json/read.ts";
+import type { JsonValue } from "../json/slots.ts";
+import { createSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
+import { capTokensInSteps } from "./caps.ts";
+import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
+import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
 import { isReasoningModelServed, resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
+import { createRequestBody, hasTooManyDuplicates, type RequestBody } from "./request-body.ts";
 import type { RewriteRules } from "./rules.ts";
-import { askForUsage, noUsageAdded, type UsageAdded } from "./stream-options.ts";
+import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 
 export type { RewriteRules } from "./rules.ts";
 
 export interface Rewritten {
-  /** What to send; undefined where nothing changed: the very bytes that came are sent. */
-  body: string | undefined;
-  /** The body says `"stream": true`. */
+  /** The body to send, in views of the original and what was inserted; undefined if nothing changed. */
+  pieces: Uint8Array<ArrayBuffer>[] | undefined;
+  /** The body requests a stream. */
   stream: boolean;
   usageAdded: UsageAdded;
+  /** Undefined if the body names no model. */
+  model: ModelNames | undefined;
 }
 
-const value: Shape = {};
-const everyBody = {
-  model: value,
-  stream: value,
-  stream_options: objectShape({ include_usage: value, continuous_usage_stats: value }),
-  chat_template_kwargs: objectShape({ thinking: value, enable_thinking: value, reasoning_effort: value }),
-  output_config: objectShape({ effort: value }),
-  ...Object.fromEntries(cappedMembers.map((name) => [name, value])),
-};
-const shapes = {
-  conversation: objectShape({ ...everyBody, messages: messagesShape, system: systemShape }),
-  other: objectShape(everyBody),
-};
+export interface ModelNames {
+  /** By the client. */
+  asked: string;
+  /** To the backend. */
+  sent: string;
+}
+
+/** A body that must not be forwarded, because the backend may read in it what the rules could not. */
+export interface RefusedBody {
+  refused: "too_many_duplicates" | "not_utf8";
+}
+
+const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+
+/** Takes a few milliseconds. */
+const maxBytesAtOnce = 256 * 1024;
+const sharedSlices = createSlices(2);
 
 /**
- * Makes of a client's JSON what the backend serves: the model's name, token caps, the family's reasoning mode, system
- * prefixes and a stream's usage. Only the values concerned change; what is not a JSON object is not touched at all.
+ * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
+ * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory for a body
+ * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
+ * @returns a promise for a long body, which is read in slices so that no other request waits for it
  */
-export function rewriteRequest(path: string, body: string, rules: RewriteRules): Rewritten {
-  const endpoint = getEndpoint(path);
-  const root = readJson(body, endpoint.system === undefined ? shapes.other : shapes.conversation);
-  if (root?.kind !== "object") return { body: undefined, stream: false, usageAdded: noUsageAdded };
-
-  const editor = createJsonEditor(body);
-  const nonThinking = rewriteModel(editor, body, root, rules);
-  capTokens(editor, body, root, rules);
-  const mode = isReasoningModelServed(rules) ? reasoningMode(body, root, nonThinking) : undefined;
-  if (mode !== undefined && endpoint.templateKwargs) fillTemplateKwargs(editor, body, root, mode);
-  prefixSystem(editor, body, root, { endpoint, mode, hanGuard: rules.hanGuard });
-  const stream = isLiteral(body, findMember(root, "stream"), "true");
-  const asks = stream && endpoint.streamOptions;
-  const usageAdded = asks ? askForUsage(editor, body, root, rules.forceStreamUsage) : noUsageAdded;
-  return { body: editor.result(), stream, usageAdded };
+export function rewriteRequest(
+  path: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  rules: RewriteRules,
+  slices = sharedSlices,
+): Rewritten | RefusedBody | Promise<Rewritten | RefusedBody> {
+  const steps = rewriteInSteps(path, bytes, rules);
+  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
-/** Rewrites every `model` and tells whether the one that counts asks for no thinking. */
-function rewriteModel(editor: JsonEditor, body: string, root: JsonObjectNode, rules: RewriteRules): boolean {
-  let nonThinking = false;
-  for (const node of listMembers(root, "model")) {
-    const submitted = findString(body, node);
-    const model = submitted === undefined ? undefined : resolveModel(submitted, rules);
-    if (model !== undefined && model.name !== submitted) editor.replace(node, JSON.stringify(model.name));
-    nonThinking = model?.nonThinking ?? false;
+export function* rewriteInSteps(
+  path: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  rules: RewriteRules,
+): Steps<Rewritten | RefusedBody> {
+  const endpoint = getEndpoint(path);
+  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
+  const body = createRequestBody(bytes, endpoint);
+  const isJson = yield* readJsonInSteps(bytes, body.root);
+  if (!isJson || body.root.kind !== "object") return untouched;
+  if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
+
+  const editor = createJsonEditor();
+  const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
+  yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
+  if (mode !== undefined && endpoint.templateKwargs) {
+    fillTemplateKwargs(editor, bytes, body.root, body.templateKwargs, mode);
   }
-  return nonThinking;
+  prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard });
+  const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
+  const usageAdded =
+    stream && endpoint.streamOptions
+      ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
+      : noUsageAdded;
+  return { pieces: editor.apply(bytes), stream, usageAdded, model };
+}
+
+/** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
+function isUtf16Or32(bytes: Uint8Array): boolean {
+  const [first, second] = bytes;
+  if (first === undefined || second === undefined) return false;
+  return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
+}
+
+interface RewrittenModel {
+  model: ModelNames | undefined;
+  nonThinking: boolean;
+}
+
+/** Rewrites every `model`. @returns what became of the last one, which backends use */
+function rewriteModel(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  values: readonly JsonValue[],
+  rules: RewriteRules,
+): RewrittenModel {
+  let last: RewrittenModel = { model: undefined, nonThinking: false };
+  for (const value of values) {
+    const submitted = findModelName(bytes, value);
+    const resolved = submitted === undefined ? undefined : resolveModel(submitted, rules);
+    if (resolved !== undefined && resolved.name !== submitted) editor.replace(value, JSON.stringify(resolved.name));
+    last = {
+      model: submitted === undefined ? undefined : { asked: submitted, sent: resolved?.name ?? submitted },
+      nonThinking: resolved?.nonThinking ?? false,
+    };
+  }
+  return last;
+}
+
+/** No rule looks at more of a name. */
+const maxAffixLength = 1024;
+
+/** Undefined if it is not a string. The middle of a name of more than 64 KiB is left out. */
+function findModelName(bytes: Uint8Array, value: JsonValue): string | undefined {
+  if (value.kind !== "string") return undefined;
+  const name = findString(bytes, value);
+  if (name !== undefined) return name;
+  const content = contentOf(value);
+  return decodeHead(bytes, content, maxAffixLength) + decodeTail(bytes, content, maxAffixLength);
 }
 
 interface PrefixReasons {
   endpoint: Endpoint;
-  /** Undefined where the family is not live. */
+  /** Undefined if the family is not live. */
   mode: ReasoningMode | undefined;
   hanGuard: boolean;
 }
 
-function prefixSystem(editor: JsonEditor, body: string, root: JsonObjectNode, reasons: PrefixReasons): void {
+function prefixSystem(editor: JsonEditor, bytes: Uint8Array, body: RequestBody, reasons: PrefixReasons): void {
   const { endpoint, mode, hanGuard } = reasons;
-  const messages = findMember(root, "messages");
-  // A body without a conversation is for the backend to refuse.
-  if (endpoint.system === undefined || messages?.kind !== "array" || messages.elements.length === 0) return;
+  const { root, conversation, templateKwargs } = body;
+  // The backend refuses a body without a conversation.
+  if (conversation?.findFirst() === undefined) return;
   const prefixes: string[] = [];
-  if (mode === "max" && !hasThinkingOff(body, root)) prefixes.push(maximumEffortPrefix);
-  if (hanGuard && discouragesHan(listTurns(body, root))) prefixes.push(hanGuardPrefix);
+  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) prefixes.push(maximumEffortPrefix);
+  if (hanGuard && discouragesHan(conversation.list())) prefixes.push(hanGuardPrefix);
   if (prefixes.length === 0) return;
-  if (endpoint.system === "message") prefixChat(editor, body, root, prefixes);
-  else prefixMessages(editor, body, root, prefixes);
+  if (endpoint.system === "message") prefixChat(editor, bytes, conversation, prefixes);
+  else prefixMessages(editor, bytes, root, conversation, prefixes);
 }

@@ -1,6 +1,6 @@
-/** What an operator chose, as `Config["rewrite"]` holds it. */
+/** The operator's settings, as in `Config["rewrite"]`. */
 export interface RewriteRules {
-  /** The served model's name, spelled as the backend wants it. */
+  /** The name of the model that the backend serves, spelled as the backend expects it. */
   readonly servedModel: string | undefined;
   readonly reasoningModel: string | undefined;
   readonly rewriteUnknownModels: boolean;

@@ -1,8 +1,10 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, isLiteral, type JsonObjectNode } from "../json/read.ts";
+import type { JsonSlot } from "../json/slots.ts";
+import { isAbsentOrNull, isLenientFalse, isLenientTrue } from "./lenient.ts";
+import type { StreamOptions } from "./request-body.ts";
 import type { RewriteRules } from "./rules.ts";
 
-/** What a stream will carry for our own counting alone; the answer's filter takes it out again. */
+/** What a stream has only for our own counting; the response's filter removes it. */
 export interface UsageAdded {
   includeUsage: boolean;
   continuousUsage: boolean;
@@ -10,44 +12,44 @@ export interface UsageAdded {
 
 export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: false };
 
-/** Asks a stream for its usage where the client did not. The caller knows that the body says `"stream": true`. */
-export function askForUsage(
+/** Requests a stream's usage if the client did not. To be called only for a body that asks for a stream. */
+export function requestUsage(
   editor: JsonEditor,
-  body: string,
-  root: JsonObjectNode,
+  bytes: Uint8Array,
+  root: JsonSlot,
+  options: StreamOptions,
   force: RewriteRules["forceStreamUsage"],
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
-  const options = findMember(root, "stream_options");
-  if (options === undefined || isLiteral(body, options, "null")) {
+  const { slot } = options;
+  if (isAbsentOrNull(bytes, slot)) {
     const continuousUsage = force === "continuous";
     const json = continuousUsage ? '{"include_usage":true,"continuous_usage_stats":true}' : '{"include_usage":true}';
-    if (options === undefined) editor.addMember(root, "stream_options", json);
-    else editor.replace(options, json);
+    if (slot.kind === "absent") editor.addMember(root, "stream_options", json);
+    else editor.replace(slot, json);
     return { includeUsage: true, continuousUsage };
   }
-  return options.kind === "object" ? completeOptions(editor, body, options, force) : noUsageAdded;
+  return slot.kind === "object" ? completeOptions(editor, bytes, options, force) : noUsageAdded;
 }
 
 /**
- * `include_usage: false` (or null) is turned into true and its frame taken out again, so that the client gets what it
- * asked for and is counted all the same. Options without the member are left alone: vLLM reads them as true.
+ * Turns `include_usage: false` (or null) into true; the filter removes its frame, so that the client gets what it
+ * requested and is still counted. Options without the member are left alone: vLLM reads them as true.
  */
 function completeOptions(
   editor: JsonEditor,
-  body: string,
-  options: JsonObjectNode,
+  bytes: Uint8Array,
+  { slot, includeUsage: include, continuousUsage: continuous }: StreamOptions,
   force: "final" | "continuous",
 ): UsageAdded {
-  const include = findMember(options, "include_usage");
-  const includeUsage = isLiteral(body, include, "false") || isLiteral(body, include, "null");
-  if (include === undefined || (!includeUsage && !isLiteral(body, include, "true"))) return noUsageAdded;
+  if (include.kind === "absent") return noUsageAdded;
+  const includeUsage = isAbsentOrNull(bytes, include) || isLenientFalse(bytes, include);
+  if (!includeUsage && !isLenientTrue(bytes, include)) return noUsageAdded;
   if (includeUsage) editor.replace(include, "true");
 
-  const continuous = findMember(options, "continuous_usage_stats");
-  const adds = force === "continuous" && continuous === undefined;
-  if (adds) editor.addMember(options, "continuous_usage_stats", "true");
-  // The client's own wish for them had no effect without include_usage, so what it brings now is ours.
-  const awakened = includeUsage && isLiteral(body, continuous, "true");
-  return { includeUsage, continuousUsage: adds || awakened };
+  const adds = force === "continuous" && continuous.kind === "absent";
+  if (adds) editor.addMember(slot, "continuous_usage_stats", "true");
+  // Without include_usage, the client's own request for them had no effect, so what it causes now is ours.
+  const activates = includeUsage && isLenientTrue(bytes, continuous);
+  return { includeUsage, continuousUsage: adds || activates };
 }

@@ -1,5 +1,7 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { findMember, findString, isLiteral, type JsonNode, type JsonObjectNode } from "../json/read.ts";
+import { isLiteral } from "../json/decode.ts";
+import type { JsonValue } from "../json/slots.ts";
+import type { ConversationSlots } from "./conversation.ts";
 
 export const maximumEffortPrefix =
   "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +
@@ -13,51 +15,47 @@ export const hanGuardPrefix =
 
 const separator = "\n\n";
 
-/** Puts the prefixes in front of the system text of a chat completions body: a leading system or developer message, or a new one. */
-export function prefixChat(editor: JsonEditor, body: string, root: JsonObjectNode, prefixes: readonly string[]): void {
-  const messages = findMember(root, "messages");
-  if (messages?.kind !== "array") return;
-  const first = messages.elements[0];
-  if (first?.kind === "object" && isSystemRole(findString(body, findMember(first, "role")))) {
-    prefixMember(editor, body, first, "content", prefixes);
-  } else {
-    editor.prependElement(messages, JSON.stringify({ role: "system", content: prefixes.join(separator) }));
-  }
-}
-
-/** The same for a messages body, whose system text is a member of its own. */
-export function prefixMessages(
+/** Adds the prefixes to the system text of a chat completions body: a leading system or developer message, or a new one. */
+export function prefixChat(
   editor: JsonEditor,
-  body: string,
-  root: JsonObjectNode,
+  bytes: Uint8Array,
+  { messages, findFirst }: ConversationSlots,
   prefixes: readonly string[],
 ): void {
-  prefixMember(editor, body, root, "system", prefixes);
+  const first = findFirst();
+  if (first?.isSystem === true) prefixMember(editor, bytes, first.value, "content", first.content, prefixes);
+  else editor.prependElement(messages, JSON.stringify({ role: "system", content: prefixes.join(separator) }));
 }
 
-/** Instructions of the operator come under either role; the later one is OpenAI's for reasoning models. */
-export function isSystemRole(role: string | undefined): boolean {
-  return role === "system" || role === "developer";
+/** The same for a messages body, whose system text is its member `system`. */
+export function prefixMessages(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  root: JsonValue,
+  { system }: ConversationSlots,
+  prefixes: readonly string[],
+): void {
+  prefixMember(editor, bytes, root, "system", system, prefixes);
 }
 
 function prefixMember(
   editor: JsonEditor,
-  body: string,
-  owner: JsonObjectNode,
+  bytes: Uint8Array,
+  owner: JsonValue,
   name: string,
+  given: JsonValue,
   prefixes: readonly string[],
 ): void {
   const text = prefixes.join(separator);
-  const given = findMember(owner, name);
-  if (given === undefined) editor.addMember(owner, name, JSON.stringify(text));
-  else if (isLiteral(body, given, "null")) editor.replace(given, JSON.stringify(text));
+  if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
+  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
   else if (given.kind === "string") editor.prependText(given, isEmptyString(given) ? text : text + separator);
-  // Backends join parts with nothing in between, so the empty line has to be in the part.
+  // Backends join parts without a separator, so the empty line is in the part.
   else if (given.kind === "array") {
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
   }
 }
 
-function isEmptyString(string: JsonNode): boolean {
-  return string.end - string.start === 2;
+function isEmptyString({ start, end }: JsonValue): boolean {
+  return end - start === 2;
 }

@@ -2,7 +2,7 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const lineFeeds = 0x0a0a0a0a;
 
-/** Where in an event stream the next byte would stand. */
+/** Where in an event stream the next byte goes. */
 export type Place = "between events" | "between lines" | "inside a line";
 
 export interface EventBoundary {
@@ -10,9 +10,9 @@ export interface EventBoundary {
   place(): Place;
 }
 
-/** Knows from the last few bytes of an event stream where something else may go in between. */
+/** Tracks, by an event stream's last few bytes, whether something else may be inserted. */
 export function createEventBoundary(): EventBoundary {
-  /** The last four bytes. A stream begins like one whose last line was empty. */
+  /** The last four bytes, the latest lowest. A stream starts as if an empty line came before it. */
   let tail = lineFeeds;
   return {
     passed(bytes) {
@@ -21,7 +21,7 @@ export function createEventBoundary(): EventBoundary {
     place() {
       const last = tail & 0xff;
       const beforeLast = (tail >> 8) & 0xff;
-      // A CR ends a line, but its LF may still come. Behind an empty line, one more of these does no harm.
+      // A CR ends a line, but its LF may still come. After an empty line, one more LF changes nothing.
       if (last === carriageReturn) return isLineEnd(beforeLast) ? "between events" : "inside a line";
       if (last !== lineFeed) return "inside a line";
       const beforeLineEnd = beforeLast === carriageReturn ? (tail >> 16) & 0xff : beforeLast;

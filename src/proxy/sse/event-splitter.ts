@@ -2,20 +2,20 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
 export interface EventSplitter {
-  /** @returns the events that are whole now, each with the empty line that ends it */
+  /** @returns the events completed by these bytes, each with the empty line that ends it */
   push(bytes: Uint8Array): Uint8Array[];
-  /** @returns what is left without such a line */
+  /** @returns the rest, which no empty line ends */
   end(): Uint8Array;
 }
 
 /**
- * Cuts an event stream into its events without losing a byte. Lines end in LF or CRLF; no backend ends them in a CR
- * alone, and such a stream would come out whole at its end.
+ * Cuts an event stream into its events without losing a byte. Lines end in LF or CRLF; no backend ends them in a bare
+ * CR, and such a stream is returned whole by `end`.
  */
 export function createEventSplitter(): EventSplitter {
-  /** The unfinished event, joined once it is whole: to join on every push is quadratic for a long one. */
+  /** The unfinished event, joined once it is complete: joining on every push would be quadratic for a long one. */
   let pieces: Uint8Array[] = [];
-  /** Whether the unfinished line can still turn out to be empty. */
+  /** The unfinished line has nothing, or nothing but a CR, so far. */
   let lineMayBeEmpty = true;
 
   function isEmptyLine(bytes: Uint8Array, from: number, to: number): boolean {

@@ -6,31 +6,32 @@ const dataField = new TextEncoder().encode("data:");
 const lineFeedBytes = Uint8Array.of(lineFeed);
 
 export interface EventStreamHandler {
-  /** The next piece of an event's data. Pieces are views of what was pushed; several lines arrive joined by a LF. */
+  /** The next piece of an event's data, a view of what was pushed. Several lines are joined by a LF. */
   data(piece: Uint8Array): void;
-  /** The event whose data came before is whole. */
+  /** The event whose data was passed is complete. */
   dispatch(): void;
 }
 
 export interface EventStreamParser {
   push(bytes: Uint8Array): void;
-  /** Whether an event was ended and no other begun. Whole events can then be left out without harm to the rest. */
+  /** Whether the last event ended and no other has begun. Complete events can then be left out. */
   isBetweenEvents(): boolean;
   /**
-   * Ends the stream. The standard drops an event that no blank line ends; it is dispatched here, because real servers
-   * leave that line out and their last event is the one with the usage.
+   * Ends the stream. The standard drops an event that no blank line ends; it is dispatched here, because some servers
+   * omit that line and their last event has the usage.
    */
   end(): void;
 }
 
 /**
- * Finds the data of server-sent events (WHATWG HTML, section 9.2.6) and nothing else: names, ids and retry times mean
- * nothing to a count. Nothing is decoded and nothing is kept, so an event may be of any size and be cut anywhere.
+ * Finds the data of server-sent events (WHATWG HTML, section 9.2.6) and ignores names, ids and retry times. Decodes and
+ * keeps nothing, so an event may be of any size and cut anywhere.
  */
 export function createEventStreamParser(handler: EventStreamHandler): EventStreamParser {
   const lines = createLineReader(handler);
-  /** How much of a byte order mark the stream has shown; undefined once it is past it. */
+  /** How many bytes of a byte order mark the stream has started with; undefined once its first line has begun. */
   let markLength: number | undefined = 0;
+  /** The last byte was a CR: a LF that follows belongs to the same line end. */
   let skipNextLineFeed = false;
 
   function skipByteOrderMark(bytes: Uint8Array, seen: number): number {
@@ -38,7 +39,7 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
     while (at < bytes.length && seen + at < byteOrderMark.length && bytes[at] === byteOrderMark[seen + at]) at++;
     const length = seen + at;
     markLength = at === bytes.length && length < byteOrderMark.length ? length : undefined;
-    // Half a mark is none: what began like one is the name of a field nobody knows.
+    // Half a mark is not a mark, but the start of an unknown field's name.
     if (markLength === undefined && length > 0 && length < byteOrderMark.length) lines.readOther();
     return at;
   }
@@ -46,7 +47,7 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
   return {
     push(bytes) {
       let at = markLength === undefined ? 0 : skipByteOrderMark(bytes, markLength);
-      // Each search goes on from where the last one of its kind ended, so that a chunk is looked through once for each.
+      // Each search continues from its last result, so that a chunk is searched once for each.
       let nextLineFeed = -1;
       let nextCarriageReturn = -1;
       while (at < bytes.length) {
@@ -75,7 +76,7 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
 interface LineReader {
   /** The next bytes of a line. */
   read(bytes: Uint8Array, from: number, to: number): void;
-  /** The line begins like no field that counts. */
+  /** The line starts like no known field. */
   readOther(): void;
   endLine(): void;
   isBetweenEvents(): boolean;
@@ -83,9 +84,9 @@ interface LineReader {
 
 function createLineReader(handler: EventStreamHandler): LineReader {
   let lineIsEmpty = true;
-  /** How much of `data:` the line has shown so far; -1: it is another field or a comment. */
+  /** How many bytes of `data:` the line starts with; -1 if it is another field or a comment. */
   let matched = 0;
-  /** One space after the colon is not part of the value. */
+  /** The colon was just read: a space that follows is not part of the value. */
   let mayBeSpace = false;
   let eventHasData = false;
 
@@ -117,7 +118,7 @@ function createLineReader(handler: EventStreamHandler): LineReader {
         handler.dispatch();
         eventHasData = false;
       }
-      // `data` alone, without its colon, is a line of data too: an empty one.
+      // `data` without a colon is a line of empty data.
       if (matched === dataField.length - 1) beginData();
       lineIsEmpty = true;
       matched = 0;
@@ -127,7 +128,7 @@ function createLineReader(handler: EventStreamHandler): LineReader {
   };
 }
 
-/** @returns the length where there is none */
+/** @returns the length if there is none */
 function find(bytes: Uint8Array, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at < 0 ? bytes.length : at;

@@ -1,5 +1,6 @@
 import type { Outcome } from "../../domain.ts";
 import { type ErrorCode, ProxyError } from "../errors.ts";
+import { causeOf } from "./failure-cause.ts";
 
 /** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
 export class AbortReason extends Error {
@@ -9,14 +10,20 @@ export class AbortReason extends Error {
     readonly outcome: Exclude<Outcome, "completed" | "refused">,
     /** The error that the client gets; undefined if no client is left. */
     readonly code: ErrorCode | undefined,
+    /** For the operator: why the upstream failed; undefined if it did not. */
+    override readonly cause?: string,
   ) {
     super(code ?? outcome);
   }
 }
 
+/** The wait for the upstream that was too long. */
+export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
+
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
-export const timedOut = (): AbortReason => new AbortReason("timed_out", "upstream_timeout");
-export const stopped = (): AbortReason => new AbortReason("upstream_failed", "shutting_down");
+export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
+export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
+export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
  * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream
@@ -24,12 +31,13 @@ export const stopped = (): AbortReason => new AbortReason("upstream_failed", "sh
  */
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
   if (signal.reason instanceof AbortReason) return signal.reason;
-  return error instanceof AbortReason ? error : new AbortReason("upstream_failed", "upstream_unreachable");
+  return error instanceof AbortReason ? error : failed(causeOf(error));
 }
 
 export interface Failure {
   outcome: Outcome;
   code: ErrorCode | undefined;
+  cause?: string | undefined;
 }
 
 /** What ended a request before its response began. */

@@ -4,13 +4,25 @@ import type { MonotonicClock } from "../../time/clock.ts";
 /** Opens a TCP connection and closes it again; rejects if it was refused or the signal fired first. */
 export type Connect = (signal: AbortSignal) => Promise<void>;
 
+export interface ConnectTimeoutDeps {
+  connect: Connect;
+  /** How many requests are still connecting; undefined if that is not known. */
+  countConnecting: () => Promise<number | undefined>;
+  limitMs: number;
+  monotonic: MonotonicClock;
+}
+
 export interface ConnectTimeout {
   /** Calls `onTimeout` if the upstream has not accepted a connection within the limit. @returns stops watching */
   watch(onTimeout: () => void): () => void;
+  /** Called with every head and every part of a body: the upstream may have accepted connections by then. */
+  onReceived(): void;
 }
 
 interface PendingConnect {
   since: number;
+  /** How many times the upstream had sent something by then. */
+  receivedBefore: number;
   onTimeout: () => void;
 }
 
@@ -24,18 +36,21 @@ const tickMs = 1_000;
  * The connect timeout that `fetch` lacks (Bun 1.4.5: the kernel gives up after 134 s). Watching each connect costs more
  * than the rest of a small request, so one TCP connection is probed on behalf of all requests that wait long for a head.
  * Once it is accepted or refused, their own connects have been decided too, and only the read timeouts apply to them. As
- * long as every probe stays silent, requests that began `limitMs` ago time out. Remove when `fetch` has a connect timeout.
+ * long as every probe stays silent, requests that began `limitMs` ago and have no connection time out. Remove when `fetch`
+ * has a connect timeout.
  */
-export function createConnectTimeout(connect: Connect, limitMs: number, clock: MonotonicClock): ConnectTimeout {
+export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
+  const { limitMs, monotonic } = deps;
   /** In the order in which they began. */
   const pending = new Set<PendingConnect>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let probing = false;
+  let received = 0;
 
   const probe = async (): Promise<void> => {
     probing = true;
     const timeout = AbortSignal.timeout(probeMs);
-    const decided = await connect(timeout).then(
+    const decided = await deps.connect(timeout).then(
       () => true,
       () => !timeout.aborted,
     );
@@ -43,43 +58,78 @@ export function createConnectTimeout(connect: Connect, limitMs: number, clock: M
     if (decided) pending.clear();
   };
 
-  const tick = (): void => {
-    const now = clock();
-    for (const request of pending) {
+  /**
+   * A full queue holds the connections that came first, so the oldest requests have theirs. That is uncertain once the
+   * upstream has sent something, because it may have accepted others since: then either all time out or none.
+   */
+  const listUnconnected = (connecting: number | undefined): PendingConnect[] => {
+    const requests = [...pending];
+    if (connecting !== undefined && connecting >= requests.length) return requests;
+    if (requests[0]?.receivedBefore !== received) return [];
+    return connecting === undefined ? requests : requests.slice(requests.length - connecting);
+  };
+
+  const timeOut = async (): Promise<void> => {
+    const counted = await deps.countConnecting().catch(() => undefined);
+    // The probe connects too.
+    const connecting = counted === undefined ? undefined : Math.max(0, counted - (probing ? 1 : 0));
+    const now = monotonic();
+    for (const request of listUnconnected(connecting)) {
       if (now - request.since < limitMs) break;
       pending.delete(request);
       request.onTimeout();
     }
-    const oldest = pending.values().next().value;
+  };
+
+  const tick = async (): Promise<void> => {
+    const now = monotonic();
+    const [oldest] = pending;
+    if (oldest !== undefined && now - oldest.since >= limitMs) await timeOut();
     if (oldest !== undefined && !probing && now - oldest.since >= probeAfterMs) void probe();
-    timer = oldest && setTimeout(tick, Math.min(tickMs, oldest.since + limitMs - now));
+    const nextDue = pending.values().find(({ since }) => now - since < limitMs);
+    timer = undefined;
+    if (pending.size > 0) startTimer(Math.min(tickMs, (nextDue?.since ?? now) + limitMs - now));
+  };
+
+  const startTimer = (ms: number): void => {
+    timer ??= setTimeout(() => void tick(), ms);
   };
 
   return {
     watch(onTimeout) {
-      const request = { since: clock(), onTimeout };
+      const request = { since: monotonic(), receivedBefore: received, onTimeout };
       pending.add(request);
-      timer ??= setTimeout(tick, tickMs);
+      startTimer(tickMs);
       return () => void pending.delete(request);
+    },
+    onReceived() {
+      received += 1;
     },
   };
 }
 
-/** Connects to the upstream's TCP port. */
-export function connectTo(upstreamUrl: string): Connect {
+export interface Address {
+  host: string;
+  port: number;
+}
+
+export function addressOf(upstreamUrl: string): Address {
   const { hostname, port, protocol } = new URL(upstreamUrl);
   // Brackets belong to the URL, not to the IPv6 address.
-  const host = hostname.replace(/^\[|\]$/g, "");
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (protocol === "https:" ? 443 : 80) };
+}
+
+export function connectTo(address: Address): Connect {
   return (signal) =>
     new Promise((resolve, reject) => {
-      const socket = createConnection({ host, port: Number(port) || (protocol === "https:" ? 443 : 80) }, () => {
+      const socket = createConnection(address, () => {
         socket.destroy();
         resolve();
       });
       socket.once("error", reject);
       signal.addEventListener("abort", () => {
         socket.destroy();
-        reject(new Error("The connection was not accepted in time."));
+        reject(signal.reason as Error);
       });
     });
 }

@@ -1,6 +1,7 @@
 import type { MonotonicClock } from "../../time/clock.ts";
-import { AbortReason, abortReasonOf, clientLeft, stopped, timedOut } from "./abort-reason.ts";
+import { type AbortReason, abortReasonOf, clientLeft, failed, stopped, timedOut } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
+import { type ConnectionPool, createConnectionPool, mayBeClosing } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
 
@@ -28,6 +29,8 @@ export interface UpstreamRequest {
   readTimeoutMs: number;
   /** Fires when the client leaves. */
   client: AbortSignal;
+  /** Called with the length of each part of the response body. */
+  onReceived: (bytes: number) => void;
 }
 
 export interface UpstreamResponse {
@@ -37,20 +40,18 @@ export interface UpstreamResponse {
   signal: AbortSignal;
   /** Ends the request to the upstream. */
   abort: (reason: AbortReason) => void;
+  /** Called with each part of the body that was read, and with undefined once at its end. */
+  onBodyRead: (part: Uint8Array | undefined) => void;
   /** Frees timers and listeners; due for every response in the end. */
   release: () => void;
 }
-
-/** A reset within this time means that we reused a pooled connection which the upstream had just closed. */
-const staleConnectionMs = 250;
 
 /** Sends one request to the upstream: the only place that does. @throws AbortReason if no response head comes */
 export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
-  /** Whether the runtime's pool may hold a connection that was used before. */
-  let pooled = false;
+  const pool = createConnectionPool(deps.monotonic);
   const running = new Set<(reason: AbortReason) => void>();
   deps.stopping.addEventListener("abort", () => {
     for (const abort of running) abort(stopped());
@@ -65,25 +66,35 @@ export function createForward(deps: ForwardDeps): Forward {
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());
-    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () => abort(timedOut()));
-    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut()));
+    let hasResponded = false;
+    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () =>
+      abort(timedOut(hasResponded ? "between_bytes_timeout" : "first_byte_timeout")),
+    );
+    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut("connect_timeout")));
     const release = (): void => {
       running.delete(abort);
       readTimeout.clear();
     };
-    const sentAt = deps.monotonic();
-    const upload = request.body instanceof ReadableStream ? createUpload(request.body, readTimeout) : undefined;
+    const upload =
+      request.body instanceof ReadableStream
+        ? createUpload(request.body, { readTimeout, onPull: stopConnectTimeout })
+        : undefined;
     readTimeout.beginWait();
     try {
-      const init = fetchInit(upload === undefined ? request : { ...request, body: upload.body }, aborter.signal);
-      const response = await deps.fetch(url, init).catch((error: unknown) => {
-        const stale = pooled && isStaleConnection(error, request, deps.monotonic() - sentAt) && !aborter.signal.aborted;
-        if (!stale) throw error;
-        return deps.fetch(url, { ...init, keepalive: false });
-      });
-      pooled = true;
-      if (!isReadable(response)) throw new Error("The upstream's response cannot be passed on.");
-      return { response, readTimeout, signal: aborter.signal, abort, release };
+      const keepalive = mayUsePool(request, pool);
+      const putBack = keepalive ? pool.take() : undefined;
+      const body = upload?.body ?? request.body;
+      const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal));
+      hasResponded = true;
+      deps.connectTimeout.onReceived();
+      if (!isReadable(response)) throw failed("not_http");
+      if (request.method === "HEAD" || response.body === null) putBack?.();
+      const onBodyRead = (part: Uint8Array | undefined): void => {
+        if (part === undefined) return putBack?.();
+        deps.connectTimeout.onReceived();
+        request.onReceived(part.length);
+      };
+      return { response, readTimeout, signal: aborter.signal, abort, onBodyRead, release };
     } catch (error) {
       const reason = abortReasonOf(error, aborter.signal);
       abort(reason);
@@ -122,7 +133,19 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
   };
 }
 
-function fetchInit(request: UpstreamRequest, signal: AbortSignal): BunFetchRequestInit {
+/**
+ * The methods that Bun repeats if the upstream breaks the pooled connection before it responds (1.4.5), except DELETE: the
+ * upstream may have executed it. Remove the exception when Bun does not repeat DELETE.
+ */
+const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
+
+/** A request that is not repeated must not be sent over a connection that the upstream is closing. */
+function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): boolean {
+  if (body instanceof ReadableStream || method === "DELETE") return false;
+  return repeatedByBun.has(method) || !mayBeClosing(pool.nextIdleMs());
+}
+
+function fetchInit(request: UpstreamRequest, keepalive: boolean, signal: AbortSignal): BunFetchRequestInit {
   return {
     method: request.method,
     headers: request.headers,
@@ -136,17 +159,6 @@ function fetchInit(request: UpstreamRequest, signal: AbortSignal): BunFetchReque
     timeout: false,
     // HTTP_PROXY and the like are meant for the operator's other programs.
     proxy: false,
-    // A streamed body can be sent only once, so it must not meet a pooled connection that the upstream is closing.
-    keepalive: !(request.body instanceof ReadableStream),
+    keepalive,
   };
-}
-
-/**
- * A POST can meet the upstream closing a pooled connection (uvicorn does after 5 s). Bun repeats GET and PUT by itself,
- * a POST never. We send it once more on a new connection if it failed at once and its body can be sent again. Remove when
- * `fetch` retries it (Bun 1.4.5).
- */
-function isStaleConnection(error: unknown, { body }: UpstreamRequest, afterMs: number): boolean {
-  const reset = error instanceof Error && "code" in error && error.code === "ECONNRESET";
-  return reset && afterMs < staleConnectionMs && !(body instanceof ReadableStream);
 }

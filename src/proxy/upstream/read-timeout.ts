@@ -31,7 +31,7 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
     clearTimeout(timer);
     firesAt = dueAt;
     // It may outlast the responses by far, and must not keep the process alive.
-    timer = setTimeout(check, dueAt - monotonic()).unref();
+    timer = setTimeout(check, Math.max(0, dueAt - monotonic())).unref();
   }
 
   function check(): void {

@@ -1,97 +1,128 @@
 import { latin1 } from "../json/bytes.ts";
-import { findMember, isLiteral, objectShape, readJson, type JsonNode, type JsonObjectNode } from "../json/read.ts";
+import { isLiteral } from "../json/decode.ts";
+import { readJson } from "../json/read.ts";
+import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { isObject } from "./token-counts.ts";
 
 export interface MemberSpan {
   start: number;
   end: number;
 }
 
-/** One event of a streamed completion, read for its usage and for where that stands. Places are bytes of the event. */
+/** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */
 export interface CompletionChunk extends ChunkChoices {
   usage: "object" | "null" | "absent";
   usageValue: MemberSpan;
-  /** Behind the last member. */
+  /** After the last member. */
   tail: number;
+  /** The whole JSON text, parsed; undefined if the runtime does not take it. */
+  parse(): Record<string, unknown> | undefined;
   /** The JSON of one of `lastChunkMembers`. */
   findMember(name: string): string | undefined;
 }
 
 interface ChunkChoices {
   hasChoices: boolean;
-  /** Whether a choice ends here. */
+  /** A choice ends in this chunk. */
   isFinal: boolean;
-  /** Whether this server writes `"usage":null` into such a chunk without being asked for usage. */
+  /** The `index` of each choice that ends in this chunk, as it is written. */
+  ended: readonly string[];
+  /** The same for the others. */
+  continued: readonly string[];
+  /** This server writes `"usage":null` into such a chunk unasked. */
   nullIsUsual: boolean;
-  /** The same of a chunk whose usage is there because it was asked for. */
+  /** The same for a chunk that has usage because it was requested. */
   nullWasReplaced: boolean;
 }
 
-/** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of all, whichever that is. */
+/** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of a stream. */
 export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
 
-const value = {};
-const chunkShape = objectShape({
-  usage: value,
-  choices: {
-    elements: objectShape({
-      finish_reason: value,
-      text: value,
-      matched_stop: value,
-      stop_reason: value,
-      delta: objectShape({ role: value, tool_calls: value, function_call: value }),
-    }),
-  },
-  ...Object.fromEntries(lastChunkMembers.map((name) => [name, value])),
-});
-
-/** Undefined for every other event: comments, errors, `[DONE]`, and data over several lines, which no backend sends. */
+/** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
 export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
   const lines = [...latin1(event).matchAll(/(?:^|\n)data:([^\r\n]*)/g)];
   const [line] = lines;
   if (line === undefined || lines.length > 1) return undefined;
-  const json = line[1] ?? "";
-  const root = readJson(json, chunkShape);
-  if (root?.kind !== "object") return undefined;
-  const choices = findMember(root, "choices");
-  if (choices?.kind !== "array") return undefined;
-  return chunkOf(json, root, choices.elements, line.index + line[0].length - json.length);
+  const end = line.index + line[0].length;
+  const offset = end - (line[1]?.length ?? 0);
+  return readChunk(event.subarray(offset, end), offset);
 }
 
-function chunkOf(json: string, root: JsonObjectNode, choices: readonly JsonNode[], offset: number): CompletionChunk {
-  const usage = findMember(root, "usage");
+/** @param offset the position of the JSON text in its event */
+function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefined {
+  const usage = createSlot();
+  const choices = createChoices(bytes);
+  const members = Object.fromEntries(lastChunkMembers.map((name) => [name, createSlot()]));
+  const root = createSlot({ members: { usage, choices: choices.slot, ...members } });
+  if (!readJson(bytes, root) || root.kind !== "object" || choices.slot.kind !== "array") return undefined;
   return {
-    ...readChoices(json, choices),
-    usage: usage?.kind === "object" ? "object" : isLiteral(json, usage, "null") ? "null" : "absent",
-    usageValue: { start: (usage?.start ?? 0) + offset, end: (usage?.end ?? 0) + offset },
+    ...choices.read(),
+    usage: usage.kind === "object" ? "object" : isLiteral(bytes, usage, "null") ? "null" : "absent",
+    usageValue: { start: usage.start + offset, end: usage.end + offset },
     tail: root.tail + offset,
+    parse: () => parseObject(bytes),
     findMember(name) {
-      const member = findMember(root, name);
-      return member === undefined ? undefined : json.slice(member.start, member.end);
+      const member = members[name];
+      return member === undefined || member.kind === "absent" ? undefined : latin1(bytes, member.start, member.end);
     },
   };
 }
 
+export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const none = {
+  choice: false,
+  text: false,
+  matchedStop: false,
+  stopReason: false,
+  nullRole: false,
+  nullCall: false,
+};
+
 /**
- * Whether null stands for what is not set differs from server to server, and from one version to the next, so it is
- * read off the choices. SGLang, TGI and mistral.rs write out all of a delta; SGLang also what stopped it; vLLM's legacy
- * completions, where a null is seen at all, everything. OpenAI and older chat of vLLM do none of this: theirs was asked for.
+ * Servers and versions differ in whether they write null for what is not set, so it is read off the choices. SGLang, TGI
+ * and mistral.rs write out every member of a delta; SGLang also `matched_stop`; vLLM's legacy completions, if they have a
+ * null at all, everything. OpenAI and older chat of vLLM do none of this: their null was requested.
  */
-function readChoices(json: string, choices: readonly JsonNode[]): ChunkChoices {
-  const objects = choices.filter((choice) => choice.kind === "object");
-  const deltas = objects.map((choice) => findMember(choice, "delta")).filter((delta) => delta?.kind === "object");
-  const has = (name: string): boolean => objects.some((choice) => findMember(choice, name) !== undefined);
-  const hasNull = (name: string): boolean => deltas.some((delta) => isLiteral(json, findMember(delta, name), "null"));
-  const isText = has("text");
-  const unsetRole = hasNull("role");
+function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkChoices } {
+  const [role, toolCalls, functionCall] = [createSlot(), createSlot(), createSlot()];
+  const delta = createSlot({ members: { role, tool_calls: toolCalls, function_call: functionCall } });
+  const [finishReason, text, matchedStop, stopReason] = [createSlot(), createSlot(), createSlot(), createSlot()];
+  const index = createSlot();
+  /** What any of the choices has. */
+  let has = { ...none };
+  let [ended, continued]: [string[], string[]] = [[], []];
+  const isNull = (slot: JsonSlot): boolean => delta.kind === "object" && isLiteral(bytes, slot, "null");
+  const choice = createSlot({
+    members: { index, delta, finish_reason: finishReason, text, matched_stop: matchedStop, stop_reason: stopReason },
+    onValue() {
+      if (choice.kind !== "object") return;
+      has.choice = true;
+      const list = finishReason.kind === "string" ? ended : continued;
+      list.push(latin1(bytes, index.start, index.end));
+      has.text ||= text.kind !== "absent";
+      has.matchedStop ||= matchedStop.kind !== "absent";
+      has.stopReason ||= stopReason.kind !== "absent";
+      has.nullRole ||= isNull(role);
+      has.nullCall ||= isNull(toolCalls) || isNull(functionCall);
+    },
+  });
   return {
-    hasChoices: objects.length > 0,
-    isFinal: objects.some((choice) => findMember(choice, "finish_reason")?.kind === "string"),
-    nullIsUsual:
-      unsetRole ||
-      hasNull("tool_calls") ||
-      hasNull("function_call") ||
-      has("matched_stop") ||
-      (isText && has("stop_reason")),
-    nullWasReplaced: unsetRole || (isText && has("matched_stop")),
+    slot: createSlot({ element: choice, onStart: () => ([has, ended, continued] = [{ ...none }, [], []]) }),
+    read: () => ({
+      hasChoices: has.choice,
+      isFinal: ended.length > 0,
+      ended,
+      continued,
+      nullIsUsual: has.nullRole || has.nullCall || has.matchedStop || (has.text && has.stopReason),
+      nullWasReplaced: has.nullRole || (has.text && has.matchedStop),
+    }),
   };
 }

@@ -1,86 +1,94 @@
-import {
-  type SimulatedResponse,
-  tick,
-  eventStream,
-  type Frame,
-  isObject,
-  type Job,
-  jsonAnswer,
-  usageOf,
-} from "../answer.ts";
+import { type Generation, usageOf } from "../generation.ts";
+import { isObject } from "../json-object.ts";
+import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
 import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/chat/completions, with the members that vLLM sends. */
-export function answerChat(job: Job): SimulatedResponse {
-  const call = findToolCall(job.body);
-  const spoken = call === undefined ? job : { ...job, outputTokens: call.pieces.length + 1, cutShort: false };
-  if (job.body["stream"] !== true)
-    return jsonAnswer(200, completion(spoken, call), usageOf(spoken), job.usageMode === "told");
-  const { include_usage: asked, continuous_usage_stats: continuous } = streamOptions(job);
-  const reported = asked === true && job.usageMode === "told";
-  return eventStream(chunks(spoken, call, reported, reported && continuous === true), usageOf(spoken), reported);
+export function chatResponse(requested: Generation): SimulatedResponse {
+  const call = findToolCall(requested.body);
+  const generation =
+    call === undefined ? requested : { ...requested, outputTokens: call.pieces.length + 1, hitsLimit: false };
+  if (generation.body["stream"] !== true)
+    return jsonResponse(200, completion(generation, call), usageOf(generation), generation.usageMode === "reported");
+  const { include_usage: asked, continuous_usage_stats: continuous } = streamOptions(generation);
+  const reported = asked === true && generation.usageMode === "reported";
+  return streamResponse(
+    chunks(generation, call, reported, reported && continuous === true),
+    usageOf(generation),
+    reported,
+  );
 }
 
-function streamOptions(job: Job): Readonly<Record<string, unknown>> {
-  return isObject(job.body["stream_options"]) ? job.body["stream_options"] : {};
+function streamOptions(generation: Generation): Readonly<Record<string, unknown>> {
+  return isObject(generation.body["stream_options"]) ? generation.body["stream_options"] : {};
 }
 
-function completion(job: Job, call: ToolCall | undefined): unknown {
+function completion(generation: Generation, call: ToolCall | undefined): unknown {
   const message = {
     role: "assistant",
-    content: call === undefined ? fullText(job) : null,
-    tool_calls: toolCalls(job, call),
+    content: call === undefined ? fullText(generation) : null,
+    tool_calls: toolCalls(generation, call),
   };
   return {
-    id: `chatcmpl-${job.id}`,
+    id: `chatcmpl-${generation.id}`,
     object: "chat.completion",
-    created: job.created,
-    model: job.model,
-    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(job, call), stop_reason: null }],
-    ...usageMember(job),
+    created: generation.created,
+    model: generation.model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(generation, call), stop_reason: null }],
+    ...usageMember(generation),
   };
 }
 
-function toolCalls(job: Job, call: ToolCall | undefined): unknown[] {
+function toolCalls(generation: Generation, call: ToolCall | undefined): unknown[] {
   if (call === undefined) return [];
   const { name, arguments: text } = call;
-  return [{ id: `chatcmpl-tool-${job.id}`, type: "function", function: { name, arguments: text } }];
+  return [{ id: `chatcmpl-tool-${generation.id}`, type: "function", function: { name, arguments: text } }];
 }
 
-function finishReason(job: Job, call: ToolCall | undefined): string {
+function finishReason(generation: Generation, call: ToolCall | undefined): string {
   if (call !== undefined) return "tool_calls";
-  return job.cutShort ? "length" : "stop";
+  return generation.hitsLimit ? "length" : "stop";
 }
 
-function* chunks(job: Job, call: ToolCall | undefined, reported: boolean, continuous: boolean): Generator<Frame> {
-  // Joined by hand: a paced simulator of thousands of streams spends its time here and in the socket.
-  const start = `data: {"id":"chatcmpl-${job.id}","object":"chat.completion.chunk","created":${job.created},"model":${JSON.stringify(job.model)},"choices":[`;
+function* chunks(
+  generation: Generation,
+  call: ToolCall | undefined,
+  reported: boolean,
+  continuous: boolean,
+): Generator<Frame> {
+  // Concatenated by hand, because a simulator with thousands of streams spends its time here and in the socket.
+  const start = `data: {"id":"chatcmpl-${generation.id}","object":"chat.completion.chunk","created":${generation.created},"model":${JSON.stringify(generation.model)},"choices":[`;
   const chunk = (delta: string, tokens: number, finish = "null"): string => {
-    const usage = job.usageMode === "null" ? `,"usage":null` : continuous ? `,"usage":${openAiUsage(job, tokens)}` : "";
+    const usage =
+      generation.usageMode === "null"
+        ? `,"usage":null`
+        : continuous
+          ? `,"usage":${openAiUsage(generation, tokens)}`
+          : "";
     return `${start}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finish}}]${usage}}\n\n`;
   };
   yield chunk(`{"role":"assistant","content":""}`, 0);
-  for (let index = 0; index < job.outputTokens; index++) {
+  for (let index = 0; index < generation.outputTokens; index++) {
     yield tick;
-    yield chunk(call === undefined ? contentDelta(job, index) : toolDelta(job, call, index), index + 1);
+    yield chunk(call === undefined ? contentDelta(generation, index) : toolDelta(generation, call, index), index + 1);
   }
-  yield chunk("{}", job.outputTokens, JSON.stringify(finishReason(job, call)));
-  if (reported) yield `${start}],"usage":${openAiUsage(job)}}\n\n`;
-  if (job.done) yield "data: [DONE]\n\n";
+  yield chunk("{}", generation.outputTokens, JSON.stringify(finishReason(generation, call)));
+  if (reported) yield `${start}],"usage":${openAiUsage(generation)}}\n\n`;
+  if (generation.sendsDone) yield "data: [DONE]\n\n";
 }
 
-function contentDelta(job: Job, index: number): string {
-  return `{"content":${JSON.stringify(tokenText(job, index))}}`;
+function contentDelta(generation: Generation, index: number): string {
+  return `{"content":${JSON.stringify(tokenText(generation, index))}}`;
 }
 
-function toolDelta(job: Job, call: ToolCall, index: number): string {
+function toolDelta(generation: Generation, call: ToolCall, index: number): string {
   if (index > 0) {
     return JSON.stringify({ tool_calls: [{ index: 0, function: { arguments: call.pieces[index - 1] } }] });
   }
   const opening = { name: call.name, arguments: "" };
   return JSON.stringify({
-    tool_calls: [{ id: `chatcmpl-tool-${job.id}`, type: "function", index: 0, function: opening }],
+    tool_calls: [{ id: `chatcmpl-tool-${generation.id}`, type: "function", index: 0, function: opening }],
   });
 }

@@ -1,51 +1,57 @@
-import {
-  type SimulatedResponse,
-  tick,
-  eventStream,
-  type Frame,
-  isObject,
-  type Job,
-  jsonAnswer,
-  usageOf,
-} from "../answer.ts";
+import { type Generation, usageOf } from "../generation.ts";
+import { isObject } from "../json-object.ts";
+import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/completions, with the members that vLLM sends. */
-export function answerCompletions(job: Job): SimulatedResponse {
-  const told = job.usageMode === "told";
-  if (job.body["stream"] !== true) return jsonAnswer(200, completion(job), usageOf(job), told);
-  const options = isObject(job.body["stream_options"]) ? job.body["stream_options"] : {};
-  const reported = options["include_usage"] === true && told;
+export function completionsResponse(generation: Generation): SimulatedResponse {
+  const isReported = generation.usageMode === "reported";
+  if (generation.body["stream"] !== true)
+    return jsonResponse(200, completion(generation), usageOf(generation), isReported);
+  const options = isObject(generation.body["stream_options"]) ? generation.body["stream_options"] : {};
+  const reported = options["include_usage"] === true && isReported;
   const continuous = reported && options["continuous_usage_stats"] === true;
-  return eventStream(chunks(job, reported, continuous), usageOf(job), reported);
+  return streamResponse(chunks(generation, reported, continuous), usageOf(generation), reported);
 }
 
-function completion(job: Job): unknown {
+function completion(generation: Generation): unknown {
   return {
-    id: `cmpl-${job.id}`,
+    id: `cmpl-${generation.id}`,
     object: "text_completion",
-    created: job.created,
-    model: job.model,
-    choices: [{ index: 0, text: fullText(job), logprobs: null, finish_reason: finishReason(job), stop_reason: null }],
-    ...usageMember(job),
+    created: generation.created,
+    model: generation.model,
+    choices: [
+      {
+        index: 0,
+        text: fullText(generation),
+        logprobs: null,
+        finish_reason: finishReason(generation),
+        stop_reason: null,
+      },
+    ],
+    ...usageMember(generation),
   };
 }
 
-function finishReason(job: Job): string {
-  return job.cutShort ? "length" : "stop";
+function finishReason(generation: Generation): string {
+  return generation.hitsLimit ? "length" : "stop";
 }
 
-/** The last token's chunk has the finish reason; there is no chunk of its own for it. */
-function* chunks(job: Job, reported: boolean, continuous: boolean): Generator<Frame> {
-  const start = `data: {"id":"cmpl-${job.id}","object":"text_completion","created":${job.created},"model":${JSON.stringify(job.model)},"choices":[`;
-  for (let index = 0; index < job.outputTokens; index++) {
+/** The finish reason is in the last token's chunk, not in a chunk of its own. */
+function* chunks(generation: Generation, reported: boolean, continuous: boolean): Generator<Frame> {
+  const start = `data: {"id":"cmpl-${generation.id}","object":"text_completion","created":${generation.created},"model":${JSON.stringify(generation.model)},"choices":[`;
+  for (let index = 0; index < generation.outputTokens; index++) {
     yield tick;
-    const finish = index === job.outputTokens - 1 ? JSON.stringify(finishReason(job)) : "null";
+    const finish = index === generation.outputTokens - 1 ? JSON.stringify(finishReason(generation)) : "null";
     const usage =
-      job.usageMode === "null" ? `,"usage":null` : continuous ? `,"usage":${openAiUsage(job, index + 1)}` : "";
-    yield `${start}{"index":0,"text":${JSON.stringify(tokenText(job, index))},"logprobs":null,"finish_reason":${finish},"stop_reason":null}]${usage}}\n\n`;
+      generation.usageMode === "null"
+        ? `,"usage":null`
+        : continuous
+          ? `,"usage":${openAiUsage(generation, index + 1)}`
+          : "";
+    yield `${start}{"index":0,"text":${JSON.stringify(tokenText(generation, index))},"logprobs":null,"finish_reason":${finish},"stop_reason":null}]${usage}}\n\n`;
   }
-  if (reported) yield `${start}],"usage":${openAiUsage(job)}}\n\n`;
-  if (job.done) yield "data: [DONE]\n\n";
+  if (reported) yield `${start}],"usage":${openAiUsage(generation)}}\n\n`;
+  if (generation.sendsDone) yield "data: [DONE]\n\n";
 }

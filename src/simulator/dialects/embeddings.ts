@@ -1,29 +1,37 @@
-import { type SimulatedResponse, type Job, jsonAnswer } from "../answer.ts";
+import type { Generation } from "../generation.ts";
+import { jsonResponse, type SimulatedResponse } from "../simulated-response.ts";
 import { countTokens } from "../text.ts";
 
 const defaultDimensions = 384;
 
-/** POST /v1/embeddings: for the same text always the same vector, of length 1. */
-export function answerEmbeddings(job: Job): SimulatedResponse {
-  const { dimensions = defaultDimensions, encoding_format: encoding } = job.body;
+/** POST /v1/embeddings. The same text always has the same vector, of length 1. */
+export function embeddingsResponse(generation: Generation): SimulatedResponse {
+  const { dimensions = defaultDimensions, encoding_format: encoding } = generation.body;
   const size = typeof dimensions === "number" ? dimensions : defaultDimensions;
-  const data = inputs(job.body["input"]).map((input, index) => {
+  const data = inputs(generation.body["input"]).map((input, index) => {
     const vector = vectorOf(input, size);
     return { object: "embedding", index, embedding: encoding === "base64" ? base64(vector) : Array.from(vector) };
   });
-  const usage = job.usage ?? { inputTokens: job.inputTokens, outputTokens: 0 };
-  const told = {
+  const usage = generation.usage ?? { inputTokens: generation.inputTokens, outputTokens: 0 };
+  const reported = {
     prompt_tokens: usage.inputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
     completion_tokens: usage.outputTokens,
     prompt_tokens_details: null,
   };
-  const members = { none: {}, null: { usage: null }, told: { usage: told } }[job.usageMode];
-  const body = { id: `embd-${job.id}`, object: "list", created: job.created, model: job.model, data, ...members };
-  return jsonAnswer(200, body, usage, job.usageMode === "told");
+  const members = { none: {}, null: { usage: null }, reported: { usage: reported } }[generation.usageMode];
+  const body = {
+    id: `embd-${generation.id}`,
+    object: "list",
+    created: generation.created,
+    model: generation.model,
+    data,
+    ...members,
+  };
+  return jsonResponse(200, body, usage, generation.usageMode === "reported");
 }
 
-/** One text, several, the token ids of one, or the token ids of several. */
+/** The input is one text, several texts, the token ids of one text, or those of several. */
 function inputs(input: unknown): readonly unknown[] {
   if (!Array.isArray(input)) return [input];
   return typeof input[0] === "number" ? [input] : input;

@@ -1,14 +1,14 @@
-import { type Job, usageOf } from "../answer.ts";
+import { type Generation, usageOf } from "../generation.ts";
 
-/** The `usage` of chat completions and completions as JSON text, after so many output tokens: at the end, where left out. */
-export function openAiUsage(job: Job, tokensSoFar?: number): string {
-  const { inputTokens, outputTokens: total } = usageOf(job);
+/** The `usage` of chat completions and completions as JSON text, by default for all output tokens. */
+export function openAiUsage(generation: Generation, tokensSoFar?: number): string {
+  const { inputTokens, outputTokens: total } = usageOf(generation);
   const outputTokens = tokensSoFar ?? total;
   return `{"prompt_tokens":${inputTokens},"total_tokens":${inputTokens + outputTokens},"completion_tokens":${outputTokens}}`;
 }
 
-/** What a whole body says about usage: the member, or none. */
-export function usageMember(job: Job): { usage?: unknown } {
-  if (job.usageMode === "none") return {};
-  return { usage: job.usageMode === "null" ? null : JSON.parse(openAiUsage(job)) };
+/** The `usage` member of a whole body, if it has one. */
+export function usageMember(generation: Generation): { usage?: unknown } {
+  if (generation.usageMode === "none") return {};
+  return { usage: generation.usageMode === "null" ? null : JSON.parse(openAiUsage(generation)) };
 }

@@ -1,64 +1,66 @@
 import type { Usage } from "../../domain.ts";
+import { type Generation, usageOf } from "../generation.ts";
+import type { JsonObject } from "../json-object.ts";
 import {
-  type SimulatedResponse,
-  tick,
-  eventStream,
   type Frame,
-  type Job,
-  jsonAnswer,
-  type JsonObject,
-} from "../answer.ts";
-import { namedEvent, usageOf } from "../answer.ts";
+  jsonResponse,
+  namedEvent,
+  type SimulatedResponse,
+  streamResponse,
+  tick,
+} from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
 
 /** POST /v1/responses. */
-export function answerResponses(job: Job): SimulatedResponse {
-  const call = findToolCall(job.body);
-  const spoken = call === undefined ? job : { ...job, outputTokens: call.pieces.length, cutShort: false };
-  const usage = usageOf(spoken);
-  const told = job.usageMode === "told";
-  if (job.body["stream"] === true) return eventStream(events(spoken, call), usage, told);
-  return jsonAnswer(200, finalResponse(spoken, call), usage, told);
+export function responsesResponse(requested: Generation): SimulatedResponse {
+  const call = findToolCall(requested.body);
+  const generation =
+    call === undefined ? requested : { ...requested, outputTokens: call.pieces.length, hitsLimit: false };
+  const usage = usageOf(generation);
+  const isReported = generation.usageMode === "reported";
+  if (generation.body["stream"] === true) return streamResponse(events(generation, call), usage, isReported);
+  return jsonResponse(200, finalResponse(generation, call), usage, isReported);
 }
 
-function responseObject(job: Job, fields: JsonObject): JsonObject {
+function responseObject(generation: Generation, fields: JsonObject): JsonObject {
   return {
-    id: `resp_${job.id}`,
+    id: `resp_${generation.id}`,
     object: "response",
-    created_at: job.created,
+    created_at: generation.created,
     status: "in_progress",
     error: null,
     incomplete_details: null,
-    instructions: job.body["instructions"] ?? null,
-    max_output_tokens: job.body["max_output_tokens"] ?? null,
-    metadata: job.body["metadata"] ?? {},
-    model: job.model,
+    instructions: generation.body["instructions"] ?? null,
+    max_output_tokens: generation.body["max_output_tokens"] ?? null,
+    metadata: generation.body["metadata"] ?? {},
+    model: generation.model,
     output: [],
     parallel_tool_calls: true,
     previous_response_id: null,
     temperature: 1,
     text: { format: { type: "text" } },
-    tool_choice: job.body["tool_choice"] ?? "auto",
-    tools: job.body["tools"] ?? [],
+    tool_choice: generation.body["tool_choice"] ?? "auto",
+    tools: generation.body["tools"] ?? [],
     top_p: 1,
     truncation: "disabled",
     ...fields,
   };
 }
 
-/** An answer that met its limit is incomplete, not completed. */
-function finalResponse(job: Job, call: ToolCall | undefined): JsonObject {
-  const item = call === undefined ? messageItem(job, fullText(job)) : callItem(job, call, call.arguments);
-  return responseObject(job, {
-    status: job.cutShort ? "incomplete" : "completed",
-    incomplete_details: job.cutShort ? { reason: "max_output_tokens" } : null,
+/** In this API a response that hits its limit is incomplete, not completed. */
+function finalResponse(generation: Generation, call: ToolCall | undefined): JsonObject {
+  const item =
+    call === undefined ? messageItem(generation, fullText(generation)) : callItem(generation, call, call.arguments);
+  return responseObject(generation, {
+    status: generation.hitsLimit ? "incomplete" : "completed",
+    incomplete_details: generation.hitsLimit ? { reason: "max_output_tokens" } : null,
     output: [item],
-    ...usageMember(job, usageOf(job)),
+    ...usageMember(generation, usageOf(generation)),
   });
 }
 
-function usageMember({ usageMode }: Job, { inputTokens, outputTokens }: Usage): { usage?: unknown } {
+function usageMember({ usageMode }: Generation, { inputTokens, outputTokens }: Usage): { usage?: unknown } {
   if (usageMode === "none") return {};
   if (usageMode === "null") return { usage: null };
   const usage = {
@@ -71,62 +73,68 @@ function usageMember({ usageMode }: Job, { inputTokens, outputTokens }: Usage): 
   return { usage };
 }
 
-function messageItem(job: Job, text: string): JsonObject {
-  return { id: `msg_${job.id}`, type: "message", status: "completed", role: "assistant", content: [textPart(text)] };
+function messageItem(generation: Generation, text: string): JsonObject {
+  return {
+    id: `msg_${generation.id}`,
+    type: "message",
+    status: "completed",
+    role: "assistant",
+    content: [textPart(text)],
+  };
 }
 
 function textPart(text: string): JsonObject {
   return { type: "output_text", annotations: [], logprobs: [], text };
 }
 
-function callItem(job: Job, call: ToolCall, text: string): JsonObject {
+function callItem(generation: Generation, call: ToolCall, text: string): JsonObject {
   const { name } = call;
   return {
-    id: `fc_${job.id}`,
+    id: `fc_${generation.id}`,
     type: "function_call",
     status: "completed",
-    call_id: `call_${job.id}`,
+    call_id: `call_${generation.id}`,
     name,
     arguments: text,
   };
 }
 
-function* events(job: Job, call: ToolCall | undefined): Generator<Frame> {
+function* events(generation: Generation, call: ToolCall | undefined): Generator<Frame> {
   let sequenceNumber = 0;
   const event = (type: string, fields: JsonObject): string =>
     namedEvent(type, { ...fields, sequence_number: sequenceNumber++ });
-  yield event("response.created", { response: responseObject(job, {}) });
-  yield event("response.in_progress", { response: responseObject(job, {}) });
-  yield* call === undefined ? messageEvents(job, event) : callEvents(job, call, event);
-  const response = finalResponse(job, call);
-  yield event(job.cutShort ? "response.incomplete" : "response.completed", { response });
+  yield event("response.created", { response: responseObject(generation, {}) });
+  yield event("response.in_progress", { response: responseObject(generation, {}) });
+  yield* call === undefined ? messageEvents(generation, event) : callEvents(generation, call, event);
+  const response = finalResponse(generation, call);
+  yield event(generation.hitsLimit ? "response.incomplete" : "response.completed", { response });
 }
 
 type MakeEvent = (type: string, fields: JsonObject) => string;
 
-function* messageEvents(job: Job, event: MakeEvent): Generator<Frame> {
-  const at = { item_id: `msg_${job.id}`, output_index: 0, content_index: 0 };
-  const opening = { ...messageItem(job, ""), status: "in_progress", content: [] };
+function* messageEvents(generation: Generation, event: MakeEvent): Generator<Frame> {
+  const at = { item_id: `msg_${generation.id}`, output_index: 0, content_index: 0 };
+  const opening = { ...messageItem(generation, ""), status: "in_progress", content: [] };
   yield event("response.output_item.added", { output_index: 0, item: opening });
   yield event("response.content_part.added", { ...at, part: textPart("") });
-  for (let index = 0; index < job.outputTokens; index++) {
+  for (let index = 0; index < generation.outputTokens; index++) {
     yield tick;
-    yield event("response.output_text.delta", { ...at, delta: tokenText(job, index), logprobs: [] });
+    yield event("response.output_text.delta", { ...at, delta: tokenText(generation, index), logprobs: [] });
   }
-  const text = fullText(job);
+  const text = fullText(generation);
   yield event("response.output_text.done", { ...at, text, logprobs: [] });
   yield event("response.content_part.done", { ...at, part: textPart(text) });
-  yield event("response.output_item.done", { output_index: 0, item: messageItem(job, text) });
+  yield event("response.output_item.done", { output_index: 0, item: messageItem(generation, text) });
 }
 
-function* callEvents(job: Job, call: ToolCall, event: MakeEvent): Generator<Frame> {
-  const at = { item_id: `fc_${job.id}`, output_index: 0 };
-  const opening = { ...callItem(job, call, ""), status: "in_progress" };
+function* callEvents(generation: Generation, call: ToolCall, event: MakeEvent): Generator<Frame> {
+  const at = { item_id: `fc_${generation.id}`, output_index: 0 };
+  const opening = { ...callItem(generation, call, ""), status: "in_progress" };
   yield event("response.output_item.added", { output_index: 0, item: opening });
   for (const delta of call.pieces) {
     yield tick;
     yield event("response.function_call_arguments.delta", { ...at, delta });
   }
   yield event("response.function_call_arguments.done", { ...at, name: call.name, arguments: call.arguments });
-  yield event("response.output_item.done", { output_index: 0, item: callItem(job, call, call.arguments) });
+  yield event("response.output_item.done", { output_index: 0, item: callItem(generation, call, call.arguments) });
 }

@@ -1,24 +1,24 @@
 import type { Socket } from "bun";
-import { createAnswerReader } from "./answer-reader.ts";
+import { createResponseReader } from "./response-reader.ts";
 
 const lineFeed = 0x0a;
-/** Usage stands near the end of an answer, and takes less than this. */
+/** The usage is within this many bytes of the end of a response. */
 const tailLength = 400;
 
 export interface LoadEvents {
   firstByte(us: number): void;
-  /** Between two pieces of a stream. */
+  /** Between two parts of a stream. */
   gap(us: number): void;
-  /** @param status 0 where the connection broke */
+  /** @param status 0 if the connection broke */
   end(connection: LoadConnection, status: number, us: number): void;
 }
 
 /** One keep-alive connection with one request at a time. */
 export interface LoadConnection {
-  /** @param dueAt when the answer's clock begins, as `performance.now()` tells */
+  /** @param dueAt start of the latency, from `performance.now()` */
   send(message: Uint8Array, dueAt: number): void;
   close(): void;
-  /** Of the answer that has just ended: its last bytes, and how many line feeds it had, two for each event. */
+  /** Of the response that has just ended: its last bytes, and its number of line feeds, two for each event. */
   readonly tail: string;
   readonly lineFeeds: number;
 }
@@ -27,20 +27,13 @@ export async function openConnection(port: number, streams: boolean, events: Loa
   let [dueAt, lastAt] = [0, 0];
   let [isBusy, isClosed] = [false, false];
   let unsent: Uint8Array | undefined;
-  let tail = "";
-  let lineFeeds = 0;
+  const body = createBodyReader(streams);
 
   const end = (status: number): void => {
     isBusy = false;
     events.end(connection, status, (performance.now() - dueAt) * 1000);
   };
-  const feed = createAnswerReader({
-    body(bytes) {
-      tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
-      if (streams) lineFeeds += countLineFeeds(bytes);
-    },
-    end,
-  });
+  const feed = createResponseReader({ body: body.read, end });
   const flush = (socket: Socket): void => {
     if (unsent === undefined) return;
     const taken = socket.write(unsent);
@@ -72,20 +65,45 @@ export async function openConnection(port: number, streams: boolean, events: Loa
   });
   const connection: LoadConnection = {
     send(message, at) {
-      [dueAt, lastAt, isBusy, tail, lineFeeds] = [at, 0, true, "", 0];
+      [dueAt, lastAt, isBusy] = [at, 0, true];
+      body.reset();
       unsent = message;
       if (isClosed) end(0);
       else flush(socket);
     },
     close: () => socket.end(),
     get tail() {
-      return tail;
+      return body.tail();
     },
     get lineFeeds() {
-      return lineFeeds;
+      return body.lineFeeds();
     },
   };
   return connection;
+}
+
+interface BodyReader {
+  reset(): void;
+  read(bytes: Buffer): void;
+  tail(): string;
+  lineFeeds(): number;
+}
+
+/** Keeps the end of a body and, for streams, counts its line feeds. */
+function createBodyReader(streams: boolean): BodyReader {
+  let tail = "";
+  let lineFeeds = 0;
+  return {
+    reset() {
+      [tail, lineFeeds] = ["", 0];
+    },
+    read(bytes) {
+      tail = bytes.length >= tailLength ? latin1Tail(bytes) : (tail + latin1Tail(bytes)).slice(-tailLength);
+      if (streams) lineFeeds += countLineFeeds(bytes);
+    },
+    tail: () => tail,
+    lineFeeds: () => lineFeeds,
+  };
 }
 
 const latin1Tail = (bytes: Buffer): string =>

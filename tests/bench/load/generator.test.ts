@@ -28,7 +28,7 @@ const specOf = (spec: Partial<LoadSpec>): LoadSpec => ({
 });
 
 describe("the load generator", () => {
-  test("makes as many requests as it is told and reads the usage that the backend told", async () => {
+  test("sends the given number of requests and reads the usage that the backend reports", async () => {
     const before = backend.stats().reported;
     const { statuses, usage, latency } = await generateLoad(specOf({}));
     const after = backend.stats().reported;
@@ -42,7 +42,7 @@ describe("the load generator", () => {
     expect(latency.p50).toBeGreaterThan(0);
   });
 
-  test("counts every event of streams, however their bytes are cut", async () => {
+  test("counts every event of streams, wherever their bytes are cut", async () => {
     const streamed = body({ stream: true, stream_options: { include_usage: true } });
     const whole = await generateLoad(specOf({ body: streamed, stallMs: 10_000, requests: 8 }));
     // The role, eight tokens, the finish reason, the usage and the end.
@@ -53,7 +53,7 @@ describe("the load generator", () => {
     expect([cut.frames, cut.usage, cut.stalls]).toEqual([whole.frames, whole.usage, 0]);
   });
 
-  test("sees a stall inside a stream, and an answer that breaks", async () => {
+  test("detects a stall inside a stream and a broken response", async () => {
     const streamed = body({ stream: true });
     const stalled = await generateLoad(
       specOf({ body: streamed, stallMs: 100, requests: 1, headers: ["x-simulate: gap=300ms@3"] }),
@@ -66,7 +66,7 @@ describe("the load generator", () => {
     expect(broken.usage.requests).toBe(0);
   });
 
-  test("keeps to a rate, and to its limit where nothing answers", async () => {
+  test("keeps to its rate, and to its time limit if there is no response", async () => {
     const paced = await generateLoad(specOf({ requests: 30, perSecond: 100 }));
     expect(paced.statuses).toEqual({ 200: 30 });
     expect(paced.seconds).toBeGreaterThan(0.25);
@@ -77,7 +77,7 @@ describe("the load generator", () => {
   });
 });
 
-test("a histogram tells quantiles to five microseconds and the longest exactly", () => {
+test("a histogram is accurate to five microseconds for quantiles and exact for the maximum", () => {
   const histogram = createHistogram();
   expect(histogram.quantiles()).toEqual({ p50: 0, p99: 0, max: 0 });
   for (let us = 1; us <= 1000; us++) histogram.add(us);

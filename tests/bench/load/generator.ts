@@ -1,87 +1,90 @@
+import { type LoadConnection, type LoadEvents, openConnection } from "./connection.ts";
 import { createHistogram } from "./histogram.ts";
-import { type LoadConnection, openConnection } from "./connection.ts";
 import type { LoadResult, LoadSpec } from "./spec.ts";
 
 const tickMs = 1;
 
-/** Makes the requests of a run and counts what comes back, as a client that trusts nobody. */
+/** Sends the requests of a run, and counts the responses independently of the target. */
 export async function generateLoad(spec: LoadSpec): Promise<LoadResult> {
   const messages = spec.keys.map((key) => requestMessage(spec, key));
-  const [latency, firstByte, gap] = [createHistogram(), createHistogram(), createHistogram()];
-  const statuses: Record<string, number> = {};
-  const usage = { requests: 0, inputTokens: 0, outputTokens: 0 };
+  const tally = createTally(spec);
   const finished = Promise.withResolvers<void>();
-  let [sent, ended, frames, stalls] = [0, 0, 0, 0];
+  let [sent, ended] = [0, 0];
   const idle: LoadConnection[] = [];
 
   const send = (connection: LoadConnection, dueAt: number): void => {
     connection.send(messages[sent++ % messages.length] ?? new Uint8Array(), dueAt);
   };
-  const events = {
-    firstByte: (us: number) => firstByte.add(us),
-    gap(us: number) {
-      gap.add(us);
-      if (us > spec.stallMs * 1000) stalls++;
-    },
-    end(connection: LoadConnection, status: number, us: number) {
-      statuses[status] = (statuses[status] ?? 0) + 1;
-      latency.add(us);
-      if (status >= 200 && status < 300) count(connection);
-      if (++ended >= spec.requests) finished.resolve();
-      else if (spec.perSecond > 0) idle.push(connection);
-      else if (sent < spec.requests && status > 0) send(connection, performance.now());
-    },
+  const end = (connection: LoadConnection, status: number, us: number): void => {
+    tally.end(connection, status, us);
+    if (++ended >= spec.requests) finished.resolve();
+    else if (spec.perSecond > 0) idle.push(connection);
+    else if (sent < spec.requests && status > 0) send(connection, performance.now());
   };
-  function count({ tail, lineFeeds }: LoadConnection): void {
-    const [, input, output] =
-      /"usage":\{"prompt_tokens":(\d+),"total_tokens":\d+,"completion_tokens":(\d+)/.exec(tail) ?? [];
-    usage.requests++;
-    usage.inputTokens += Number(input ?? 0);
-    usage.outputTokens += Number(output ?? 0);
-    frames += lineFeeds / 2;
-  }
-
   const connections = await Promise.all(
     Array.from({ length: Math.min(spec.connections, spec.requests) }, () =>
-      openConnection(spec.port, spec.stallMs > 0, events),
+      openConnection(spec.port, spec.stallMs > 0, { firstByte: tally.firstByte, gap: tally.gap, end }),
     ),
   );
   const begunAt = performance.now();
-  const timer = spec.perSecond > 0 ? pace() : undefined;
+  const sendDue = (): void => {
+    const now = performance.now();
+    const due = Math.min(spec.requests, Math.floor(((now - begunAt) * spec.perSecond) / 1000));
+    for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
+      if (sent >= due) {
+        idle.push(connection);
+        return;
+      }
+      // A request that is due in this tick is on time. An earlier one had to wait for a connection, which is latency.
+      const dueAt = begunAt + ((sent + 1) * 1000) / spec.perSecond;
+      send(connection, now - dueAt > 2 * tickMs ? dueAt : now);
+    }
+  };
+  const timer = spec.perSecond > 0 ? setInterval(sendDue, tickMs) : undefined;
   if (timer === undefined) for (const connection of connections) send(connection, performance.now());
   else idle.push(...connections);
   const limit = setTimeout(finished.resolve, spec.limitMs);
-
-  function pace(): Timer {
-    return setInterval(() => {
-      const now = performance.now();
-      const due = Math.min(spec.requests, Math.floor(((now - begunAt) * spec.perSecond) / 1000));
-      for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
-        if (sent >= due) {
-          idle.push(connection);
-          return;
-        }
-        // Due in this tick: sent on time. Due before: it had to wait for a connection, which counts.
-        const dueAt = begunAt + ((sent + 1) * 1000) / spec.perSecond;
-        send(connection, now - dueAt > 2 * tickMs ? dueAt : now);
-      }
-    }, tickMs);
-  }
 
   await finished.promise;
   const seconds = (performance.now() - begunAt) / 1000;
   clearInterval(timer);
   clearTimeout(limit);
   for (const connection of connections) connection.close();
+  return { seconds, ...tally.result() };
+}
+
+/** Counts what the connections of a run report. */
+function createTally({ stallMs }: LoadSpec): LoadEvents & { result: () => Omit<LoadResult, "seconds"> } {
+  const [latency, firstByte, gap] = [createHistogram(), createHistogram(), createHistogram()];
+  const statuses: Record<string, number> = {};
+  const usage = { requests: 0, inputTokens: 0, outputTokens: 0 };
+  let [frames, stalls] = [0, 0];
   return {
-    seconds,
-    statuses,
-    usage,
-    frames,
-    stalls,
-    latency: latency.quantiles(),
-    firstByte: firstByte.quantiles(),
-    gap: gap.quantiles(),
+    firstByte: firstByte.add,
+    gap(us) {
+      gap.add(us);
+      if (us > stallMs * 1000) stalls++;
+    },
+    end({ tail, lineFeeds }, status, us) {
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      latency.add(us);
+      if (status < 200 || status > 299) return;
+      const [, input, output] =
+        /"usage":\{"prompt_tokens":(\d+),"total_tokens":\d+,"completion_tokens":(\d+)/.exec(tail) ?? [];
+      usage.requests++;
+      usage.inputTokens += Number(input ?? 0);
+      usage.outputTokens += Number(output ?? 0);
+      frames += lineFeeds / 2;
+    },
+    result: () => ({
+      statuses,
+      usage,
+      frames,
+      stalls,
+      latency: latency.quantiles(),
+      firstByte: firstByte.quantiles(),
+      gap: gap.quantiles(),
+    }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Quantiles } from "./spec.ts";
 const stepUs = 5;
 const steps = 1_000_000;
 
-/** Counts durations in steps of 5 µs up to 5 s: constant memory, however many there are. */
+/** Counts durations in steps of 5 µs up to 5 s, in constant memory. */
 export interface Histogram {
   add(us: number): void;
   quantiles(): Quantiles;

@@ -1,20 +1,20 @@
-/** What one run of the load generator does, and what came of it. Times are microseconds. */
+/** One run of the load generator. */
 export interface LoadSpec {
   port: number;
   path: string;
   /** Lines such as `x-portkey-provider: openai`. */
   headers: readonly string[];
-  /** Taken in turn. */
+  /** Used in turn. */
   keys: readonly string[];
   body: string;
   connections: number;
-  /** How many requests are made in all. */
+  /** Total number of requests. */
   requests: number;
-  /** Evenly spread in time; 0: each connection asks again as soon as it is answered. */
+  /** Evenly spaced rate; 0: each connection sends its next request as soon as it has its response. */
   perSecond: number;
-  /** The answers are event streams; silence inside one that lasts longer is a stall. 0: they are not. */
+  /** For event streams: a longer gap inside one is a stall. 0: the responses are not streams. */
   stallMs: number;
-  /** The longest that the run may take. */
+  /** Time limit of the run. */
   limitMs: number;
 }
 
@@ -24,19 +24,20 @@ export interface Quantiles {
   max: number;
 }
 
+/** Times are microseconds, except `seconds`. */
 export interface LoadResult {
   seconds: number;
-  /** Answers by their status; 0: the connection broke. */
+  /** Number of responses by status; 0: the connection broke. */
   statuses: Readonly<Record<string, number>>;
-  /** Of the 2xx answers, as the client read it out of them. */
+  /** Of the 2xx responses, as the client read it. */
   usage: { requests: number; inputTokens: number; outputTokens: number };
-  /** From when a request was due, or sent, to the end of its answer. */
+  /** From the time a request was due or sent to the end of its response. */
   latency: Quantiles;
-  /** To the first byte of the answer. */
+  /** To the first byte of the response. */
   firstByte: Quantiles;
-  /** Events of streams. */
+  /** Number of events in all streams. */
   frames: number;
-  /** Between two pieces of a stream. */
+  /** Between two parts of a stream. */
   gap: Quantiles;
   stalls: number;
 }

@@ -8,12 +8,12 @@ import { createTempFolder } from "../../support/temp-folder.ts";
 
 const chromiumPath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
-/** Without a browser there is nothing to test with. CI says that it has one, and fails where it has not. */
+/** Without Chromium these tests are skipped. CI sets TOLLGATE_NEEDS_BROWSER, so that they fail instead. */
 export const hasBrowser = existsSync(chromiumPath) || process.env["TOLLGATE_NEEDS_BROWSER"] !== undefined;
 
 export const password = "correct horse battery staple";
 
-/** A name that Chromium resolves to this machine, and that is neither HTTPS nor localhost. */
+/** A host name that Chromium resolves to this machine and does not treat as localhost. */
 export const lanName = "tollgate.test";
 
 const launchFlags = [
@@ -29,18 +29,20 @@ const launchFlags = [
 
 export interface VisitOptions {
   scheme?: "light" | "dark";
-  /** A phone's screen and fingers. */
+  /** A phone's screen size and touch input. */
   phone?: boolean;
-  /** Whoever comes without a session. */
+  /** Without a session. */
   anonymous?: boolean;
   origin?: string;
-  /** The test can move the page's time forward. */
-  ownClock?: boolean;
-  /** Lines in the browser's console that the test itself provokes. */
-  provokes?: RegExp;
+  /** The browser's time zone, as in the IANA database. */
+  timeZone?: string;
+  /** Lets the test control the page's time. */
+  fakeClock?: boolean;
+  /** Lines in the browser's console that the test causes on purpose. */
+  expectedErrors?: RegExp;
 }
 
-/** One browser profile with one page. Ends by failing the test where the page complained or called elsewhere. */
+/** A browser profile with one page. Disposing it fails the test if the page logged an error or sent a request elsewhere. */
 export interface Visit extends AsyncDisposable {
   page: Page;
   context: BrowserContext;
@@ -53,7 +55,7 @@ export interface ConsoleUnderTest extends AsyncDisposable {
   visit(path: string, options?: VisitOptions): Promise<Visit>;
 }
 
-/** A running program with a simulated backend behind it, and a browser in front. @param prepare fills the data folder first */
+/** Starts the program with a simulated backend, and a browser. @param prepare fills the data folder first */
 export async function startConsole(
   prepare?: (dataDir: string) => Promise<void>,
   environment: ProgramEnvironment = {},
@@ -77,7 +79,7 @@ export async function startConsole(
     visit: (path, options = {}) => openVisit(browser, program.adminUrl, admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
       await browser.close();
-      // Nothing is kept, so nothing is waited for.
+      // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
       simulator.stop();
       folder.remove();
@@ -85,7 +87,7 @@ export async function startConsole(
   };
 }
 
-/** The compiled program holds its own. */
+/** The compiled program contains its own. */
 async function buildConsole(): Promise<void> {
   if (process.env["TOLLGATE_BINARY"] !== undefined) return;
   const root = join(import.meta.dir, "../../..");
@@ -94,7 +96,7 @@ async function buildConsole(): Promise<void> {
     stdout: "inherit",
     stderr: "inherit",
   });
-  if ((await build.exited) !== 0) throw new Error("The console does not build");
+  if ((await build.exited) !== 0) throw new Error("The console build failed");
 }
 
 async function openVisit(
@@ -102,7 +104,15 @@ async function openVisit(
   adminUrl: string,
   cookie: string,
   path: string,
-  { scheme = "light", phone = false, anonymous = false, origin = adminUrl, ownClock = false, provokes }: VisitOptions,
+  {
+    scheme = "light",
+    phone = false,
+    anonymous = false,
+    origin = adminUrl,
+    timeZone,
+    fakeClock = false,
+    expectedErrors,
+  }: VisitOptions,
 ): Promise<Visit> {
   const context = await browser.newContext({
     colorScheme: scheme,
@@ -111,14 +121,15 @@ async function openVisit(
     isMobile: phone,
     hasTouch: phone,
     acceptDownloads: true,
+    ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
     permissions: origin === adminUrl ? ["clipboard-read", "clipboard-write"] : [],
   });
-  if (!anonymous) await enter(context, adminUrl, cookie);
-  // Shorter than a test's own limit, whose passing would kill the program for all tests that follow.
+  if (!anonymous) await addSession(context, adminUrl, cookie);
+  // Shorter than the timeout of a test, after which Bun kills the program that later tests need.
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
-  if (ownClock) await page.clock.install();
-  const complaints = listenForComplaints(page, origin, provokes);
+  if (fakeClock) await page.clock.install();
+  const problems = collectProblems(page, origin, expectedErrors);
   await page.goto(origin + path);
   await page.getByRole("heading", { level: 1 }).waitFor();
   return {
@@ -126,12 +137,12 @@ async function openVisit(
     context,
     async [Symbol.asyncDispose]() {
       await context.close();
-      if (complaints.length > 0) throw new Error(`The page complained:\n${complaints.join("\n")}`);
+      if (problems.length > 0) throw new Error(`Problems in the page:\n${problems.join("\n")}`);
     },
   };
 }
 
-async function enter(context: BrowserContext, adminUrl: string, cookie: string): Promise<void> {
+async function addSession(context: BrowserContext, adminUrl: string, cookie: string): Promise<void> {
   const [name = "", ...value] = cookie.split("=");
   const { hostname } = new URL(adminUrl);
   await context.addCookies([
@@ -140,15 +151,15 @@ async function enter(context: BrowserContext, adminUrl: string, cookie: string):
   await context.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
 }
 
-function listenForComplaints(page: Page, origin: string, provokes: RegExp | undefined): string[] {
-  const complaints: string[] = [];
+function collectProblems(page: Page, origin: string, expectedErrors: RegExp | undefined): string[] {
+  const problems: string[] = [];
   page.on("console", (line) => {
-    if (provokes?.test(line.text()) !== true) complaints.push(`${line.type()}: ${line.text()}`);
+    if (expectedErrors?.test(line.text()) !== true) problems.push(`${line.type()}: ${line.text()}`);
   });
-  page.on("pageerror", (error) => complaints.push(`thrown: ${error.stack ?? error.message}`));
+  page.on("pageerror", (error) => problems.push(`thrown: ${error.stack ?? error.message}`));
   page.on("request", (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
-    if (asked !== origin && protocol !== "data:" && protocol !== "blob:") complaints.push(`called ${request.url()}`);
+    const { protocol, origin: target } = new URL(request.url());
+    if (target !== origin && protocol !== "data:" && protocol !== "blob:") problems.push(`request to ${request.url()}`);
   });
-  return complaints;
+  return problems;
 }

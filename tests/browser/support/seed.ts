@@ -1,8 +1,9 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
-import type { GpuReading, Store, UsageIncrement } from "../../../src/store/store.ts";
+import type { GpuReading } from "../../../src/domain.ts";
+import type { Store, UsageIncrement } from "../../../src/store/store.ts";
 
-/** Fills a data folder before a program opens it: a history takes longer to make than a test may last. */
+/** Fills a data folder before the program opens it. Creating a history through the program would take too long. */
 export async function seed(dataDir: string, fill: (store: Store) => Promise<void>): Promise<void> {
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
   const store = await openStore({ dataDir, clock: Date.now, log });
@@ -10,7 +11,7 @@ export async function seed(dataDir: string, fill: (store: Store) => Promise<void
   await store.close();
 }
 
-/** @param seeded how many there are already @returns their ids */
+/** @param seeded how many keys exist already @returns the new ids */
 export async function seedKeys(store: Store, names: readonly string[], seeded = 0): Promise<number[]> {
   const ids: number[] = [];
   for (const [index, name] of names.entries()) {
@@ -19,7 +20,7 @@ export async function seedKeys(store: Store, names: readonly string[], seeded = 
       key: `seeded-key-${seeded + index}-0123456789abcdef`,
       createdAt: Date.now(),
     });
-    if (key === "collision") throw new Error("A seeded key exists already");
+    if (key === "collision") throw new Error("The seeded key already exists");
     ids.push(key.id);
   }
   return ids;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { csv } from "../../../console/src/data/csv.ts";
 
-test("rows end in CRLF and numbers stay bare", () => {
+test("rows end in CRLF, and numbers are not quoted", () => {
   expect(
     csv(
       ["a", "b"],
@@ -19,14 +19,14 @@ test.each([
   ["two\nlines", '"two\nlines"'],
   ["회의록", "회의록"],
   ["<b>bold</b>", "<b>bold</b>"],
-])("the cell %p is written %p", (cell, text) => expect(csv(["h"], [[cell]])).toBe(`h\r\n${text}\r\n`));
+])("the cell %p is written as %p", (cell, text) => expect(csv(["h"], [[cell]])).toBe(`h\r\n${text}\r\n`));
 
 test.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x")'])(
-  "a name like %p is kept from being run as a formula",
+  "a name like %p is not evaluated as a formula",
   (cell) => {
     const [, line = ""] = csv(["h"], [[cell]]).split("\r\n");
     expect(line.replace(/^"/, "")).toStartWith("'");
   },
 );
 
-test("a negative number is data, not a formula", () => expect(csv(["h"], [[-1]])).toBe("h\r\n-1\r\n"));
+test("a negative number is not escaped", () => expect(csv(["h"], [[-1]])).toBe("h\r\n-1\r\n"));

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import {
-  ago,
   bucketName,
-  change,
   compact,
   count,
   gibibytes,
+  percentChange,
   plural,
+  timeAgo,
   wattHours,
   watts,
 } from "../../../console/src/data/format.ts";
@@ -18,9 +18,9 @@ test.each([
   [10_000, "10K"],
   [1_234_567, "1.23M"],
   [9_876_543_210, "9.88B"],
-])("%p is compacted to %s", (value, text) => expect(compact(value)).toBe(text));
+])("%p is shortened to %s", (value, text) => expect(compact(value)).toBe(text));
 
-test("exact counts are grouped", () => {
+test("counts are grouped by thousands", () => {
   expect(count(1_234_567)).toBe("1,234,567");
   expect([plural(1, "key"), plural(2, "key"), plural(0, "key")]).toEqual(["1 key", "2 keys", "0 keys"]);
 });
@@ -32,9 +32,9 @@ test.each([
   [1001, 1000, "±0%"],
   [5000, 1, "+499,900%"],
   [0, 10, "−100%"],
-])("%p after %p is a change of %s", (now, before, text) => expect(change(now, before)).toBe(text));
+])("%p after %p is a change of %s", (now, before, text) => expect(percentChange(now, before)).toBe(text));
 
-test("against nothing there is no change to tell", () => expect(change(10, 0)).toBeUndefined());
+test("a change from 0 is undefined", () => expect(percentChange(10, 0)).toBeUndefined());
 
 test.each([
   [-3000, "just now"],
@@ -45,9 +45,9 @@ test.each([
   [3_600_000, "1 h ago"],
   [47 * 3_600_000, "47 h ago"],
   [72 * 3_600_000, "3 d ago"],
-])("%p ms is %s", (ms, text) => expect(ago(ms)).toBe(text));
+])("%p ms is %s", (ms, text) => expect(timeAgo(ms)).toBe(text));
 
-test("power, energy and memory keep their units readable", () => {
+test("power, energy and memory have readable units", () => {
   expect([watts(412.4), watts(5321)]).toEqual(["412 W", "5.32 kW"]);
   expect([wattHours(0), wattHours(12.34), wattHours(4567), wattHours(1_234_567)]).toEqual([
     "0 Wh",
@@ -64,4 +64,4 @@ test.each([
   [60, "1-hour"],
   [90, "90-minute"],
   [1440, "1-day"],
-])("buckets of %p minutes are %s ones", (minutes, name) => expect(bucketName(minutes)).toBe(name));
+])("buckets of %p minutes are called %s", (minutes, name) => expect(bucketName(minutes)).toBe(name));

@@ -4,11 +4,11 @@ import type { Gpu } from "../../../console/src/data/queries.ts";
 import { seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
 
 const now = Date.parse("2026-11-21T10:00:00+09:00");
-const gpu = (silentMs: number, fields: Partial<Gpu> = {}): Gpu => ({
+const gpu = (ageMs: number, fields: Partial<Gpu> = {}): Gpu => ({
   id: 1,
   gpu_id: 0,
   name: "GPU",
-  recorded_at: seoulTimestamp(now - silentMs),
+  recorded_at: seoulTimestamp(now - ageMs),
   power_draw_w: 100,
   temp_c: 50,
   memory_used_mb: 10,
@@ -17,12 +17,12 @@ const gpu = (silentMs: number, fields: Partial<Gpu> = {}): Gpu => ({
   ...fields,
 });
 
-test("a GPU is stale once it has been silent for two minutes", () => {
+test("a GPU is stale two minutes after its last sample", () => {
   expect(isStale(gpu(119_999), now)).toBe(false);
   expect(isStale(gpu(120_000), now)).toBe(true);
 });
 
-test("stale GPUs are left out of every sum", () => {
+test("stale GPUs are excluded from all sums", () => {
   const sums = sumGpus(
     [gpu(0), gpu(500_000, { power_draw_w: 900, temp_c: 99 }), gpu(0, { power_draw_w: 50, utilization_pct: 60 })],
     now,
@@ -37,24 +37,24 @@ test("stale GPUs are left out of every sum", () => {
   });
 });
 
-test("what a GPU does not tell is no zero in the mean", () => {
-  const silent = gpu(0, {
+test("a value that a GPU does not report is not a zero in the mean", () => {
+  const withoutValues = gpu(0, {
     power_draw_w: null,
     utilization_pct: null,
     temp_c: null,
     memory_used_mb: null,
     memory_total_mb: null,
   });
-  expect(sumGpus([silent, gpu(0)], now)).toMatchObject({ powerW: 100, utilizationPct: 40, memoryUsedMb: 10 });
+  expect(sumGpus([withoutValues, gpu(0)], now)).toMatchObject({ powerW: 100, utilizationPct: 40, memoryUsedMb: 10 });
 });
 
 test.each([
   [
-    "tell",
+    "reports a value",
     [gpu(0, { power_draw_w: null, utilization_pct: null, temp_c: null, memory_used_mb: null, memory_total_mb: null })],
   ],
-  ["report", [gpu(500_000)]],
-])("where none of them %s, nothing was measured", (_, gpus) => {
+  ["is live", [gpu(500_000)]],
+])("if no GPU %s, the sums are undefined", (_, gpus) => {
   const { reporting, ...measured } = sumGpus(gpus, now);
   expect(reporting).toBeLessThanOrEqual(1);
   expect(Object.values(measured)).toEqual([undefined, undefined, undefined, undefined, undefined]);

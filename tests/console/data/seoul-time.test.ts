@@ -1,9 +1,6 @@
 import { expect, test } from "bun:test";
 import {
   ceilToStep,
-  clockLabel,
-  dateTimeLabel,
-  dayLabel,
   dayMs,
   floorToStep,
   hourMs,
@@ -12,38 +9,31 @@ import {
   seoulDay,
   seoulMinute,
   seoulTimestamp,
-  spanLabel,
 } from "../../../console/src/data/seoul-time.ts";
 
 const at = Date.parse("2026-11-20T23:05:07.089+09:00");
 const justBeforeMidnight = Date.parse("2026-12-31T14:59:59.999Z");
 
-test("an instant is written on Seoul's clock", () => {
+test("an instant is formatted in Seoul time", () => {
   expect(seoulTimestamp(at)).toBe("2026-11-20T23:05:07.089+09:00");
-  expect([seoulDay(at), seoulMinute(at), clockLabel(at)]).toEqual(["2026-11-20", "2026-11-20T23:05", "23:05"]);
-  expect([dayLabel(at), dateTimeLabel(at)]).toEqual(["20 Nov", "20 Nov 2026, 23:05:07 KST"]);
+  expect([seoulDay(at), seoulMinute(at)]).toEqual(["2026-11-20", "2026-11-20T23:05"]);
 });
 
-test("a day turns at Seoul's midnight", () => {
+test("a day starts at midnight in Seoul", () => {
   expect(seoulDay(justBeforeMidnight)).toBe("2026-12-31");
   expect(seoulDay(justBeforeMidnight + 1)).toBe("2027-01-01");
 });
 
-test("a span names its second day only where it crosses midnight", () => {
-  expect(spanLabel(at, at + 30 * minuteMs)).toBe("20 Nov, 23:05 – 23:35");
-  expect(spanLabel(at, at + hourMs)).toBe("20 Nov, 23:05 – 21 Nov, 00:05");
-});
-
-test("an address's minute reads back as it was written", () => {
+test("a minute in a URL is parsed back to the same instant", () => {
   expect(parseSeoulMinute(seoulMinute(at))).toBe(Math.floor(at / minuteMs) * minuteMs);
 });
 
 test.each(["", "2026-11-20", "2026-13-01T00:00", "2026-11-20T23:05:07", "undefined", "2026-11-20T23:05Z"])(
-  "%p is no minute",
+  "%p is not a minute",
   (text) => expect(parseSeoulMinute(text)).toBeUndefined(),
 );
 
-test("buckets of a day begin at Seoul's midnight, those of an hour at the hour", () => {
+test("day buckets start at midnight in Seoul, hour buckets at the full hour", () => {
   expect(seoulMinute(floorToStep(at, dayMs))).toBe("2026-11-20T00:00");
   expect(seoulMinute(ceilToStep(at, dayMs))).toBe("2026-11-21T00:00");
   expect(seoulMinute(floorToStep(at, hourMs))).toBe("2026-11-20T23:00");

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { safeDestination } from "../../../console/src/data/session.ts";
+import { safeRedirect } from "../../../console/src/data/session.ts";
 
-test.each(["/", "/keys", "/usage?range=7d&key=3", "/gpus#x"])("%s is a place to go back to", (next) => {
-  expect(safeDestination(next)).toBe(next);
+test.each(["/", "/keys", "/usage?range=7d&key=3", "/gpus#x"])("%s is a valid destination", (next) => {
+  expect(safeRedirect(next)).toBe(next);
 });
 
 test.each([
@@ -14,4 +14,4 @@ test.each([
   "/\t/elsewhere.example",
   "javascript:alert(1)",
   "/login?next=/login",
-])("%p leads to the overview instead", (next) => expect(safeDestination(next)).toBe("/"));
+])("%p is replaced by the overview", (next) => expect(safeRedirect(next)).toBe("/"));

@@ -4,7 +4,7 @@ import { hasMember, latin1, skipLeading } from "../../../src/proxy/json/bytes.ts
 const openBrace = 0x7b;
 const usage = Buffer.from('usage"');
 
-describe("a member in JSON's bytes", () => {
+describe("hasMember", () => {
   test.each([
     ['{"usage":{}}', true, true],
     ['{"a":{"usage" : \r\n\t{}}}', true, true],
@@ -21,14 +21,14 @@ describe("a member in JSON's bytes", () => {
   });
 });
 
-describe("JSON's bytes", () => {
-  test("begin behind white space and a byte order mark", () => {
+describe("bytes", () => {
+  test("skipLeading skips white space and byte order marks", () => {
     expect(skipLeading(Buffer.from("\uFEFF \r\n\t{ }"), 0)).toBe(7);
     expect(skipLeading(Buffer.from("{  "), 1)).toBe(3);
     expect(skipLeading(Buffer.from(""), 0)).toBe(0);
   });
 
-  test("become one character each", () => {
+  test("latin1 makes one character of each byte", () => {
     expect(latin1(Buffer.from("aé"))).toBe("a\u00c3\u00a9");
     expect(latin1(Buffer.from("abcd"), 1, 3)).toBe("bc");
   });

@@ -1,25 +1,30 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { createJsonEditor, type JsonEditor } from "../../../src/proxy/json/edit.ts";
-import {
-  findMember,
-  type JsonArrayNode,
-  type JsonObjectNode,
-  listMembers,
-  objectShape,
-  readJson,
-} from "../../../src/proxy/json/read.ts";
+import { readJson } from "../../../src/proxy/json/read.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot } from "../../../src/proxy/json/slots.ts";
 import { jsonText, objectText, stringText } from "../../support/json-text.ts";
 
-const shape = objectShape({ a: {}, text: {}, list: { elements: {} }, inner: objectShape({}) });
-
-function edited(text: string, edit: (editor: JsonEditor, root: JsonObjectNode) => void): string | undefined {
-  const editor = createJsonEditor(text);
-  edit(editor, readJson(text, shape) as JsonObjectNode);
-  return editor.result();
+interface Looked {
+  root: JsonSlot;
+  a: RepeatedSlot;
+  text: JsonSlot;
+  list: JsonSlot;
+  inner: JsonSlot;
 }
 
-test("an editor that was asked for nothing has no result", () => {
+function edited(text: string, edit: (editor: JsonEditor, looked: Looked) => void): string | undefined {
+  const bytes = Buffer.from(text);
+  const looked = { a: createRepeatedSlot(100), text: createSlot(), list: createSlot(), inner: createSlot() };
+  const root = createSlot({ members: { ...looked, a: looked.a.slot } });
+  expect(readJson(bytes, root)).toBe(true);
+  const editor = createJsonEditor();
+  edit(editor, { ...looked, root });
+  const result = editor.apply(bytes);
+  return result === undefined ? undefined : Buffer.concat(result).toString();
+}
+
+test("an editor without edits has no result", () => {
   expect(edited('{"a":1}', () => {})).toBeUndefined();
 });
 
@@ -31,11 +36,11 @@ describe("a member is added", () => {
     ['{\n  "a" : 1\n}', '{\n  "a" : 1,"b":true\n}'],
   ];
   test.each(cases)("to %j", (text, expected) => {
-    expect(edited(text, (editor, root) => editor.addMember(root, "b", "true"))).toBe(expected);
+    expect(edited(text, (editor, { root }) => editor.addMember(root, "b", "true"))).toBe(expected);
   });
 
-  test("beside another, with one comma between the two, in an empty object too", () => {
-    const addTwo = (editor: JsonEditor, root: JsonObjectNode) => {
+  test("after another, with one comma between them, also in an empty object", () => {
+    const addTwo = (editor: JsonEditor, { root }: Looked) => {
       editor.addMember(root, "b", "1");
       editor.addMember(root, "c", "2");
     };
@@ -52,30 +57,26 @@ describe("elements are added at both ends", () => {
     ["[1,2]", "[0,1,2]", "[1,2,9]"],
   ];
   test.each(cases)("of %j", (list, prepended, appended) => {
-    const listOf = (root: JsonObjectNode) => findMember(root, "list") as JsonArrayNode;
     const text = `{"list":${list}}`;
-    expect(edited(text, (editor, root) => editor.prependElement(listOf(root), "0"))).toBe(`{"list":${prepended}}`);
-    expect(edited(text, (editor, root) => editor.appendElement(listOf(root), "9"))).toBe(`{"list":${appended}}`);
+    expect(edited(text, (editor, looked) => editor.prependElement(looked.list, "0"))).toBe(`{"list":${prepended}}`);
+    expect(edited(text, (editor, looked) => editor.appendElement(looked.list, "9"))).toBe(`{"list":${appended}}`);
   });
 });
 
-test("text in front of a string is escaped, and the string's own escapes stay", () => {
+test("text before a string is escaped, and the string's own escapes stay", () => {
   const text = '{"text" : "\\u0041\\/"}';
-  const result = edited(text, (editor, root) => {
-    const string = findMember(root, "text");
-    if (string !== undefined) editor.prependText(string, 'say "hi"\n');
-  });
+  const result = edited(text, (editor, looked) => editor.prependText(looked.text, 'say "hi"\n'));
   expect(result).toBe('{"text" : "say \\"hi\\"\\n\\u0041\\/"}');
 });
 
-test("edits asked for in any order are made where they belong", () => {
-  const result = edited('{"a":1,"list":[2],"inner":{}}', (editor, root) => {
+test("edits made in any order are applied at their positions", () => {
+  const result = edited('{"a":1,"list":[2],"inner":{}}', (editor, { root, inner, list, a }) => {
     editor.addMember(root, "z", "0");
-    editor.addMember(findMember(root, "inner") as JsonObjectNode, "y", "0");
-    editor.prependElement(findMember(root, "list") as JsonArrayNode, "0");
-    for (const node of listMembers(root, "a")) editor.replace(node, '"long"');
+    editor.addMember(inner, "y", "0");
+    editor.prependElement(list, "0");
+    for (const value of a.values) editor.replace(value, '"é long"');
   });
-  expect(result).toBe('{"a":"long","list":[0,2],"inner":{"y":0},"z":0}');
+  expect(result).toBe('{"a":"é long","list":[0,2],"inner":{"y":0},"z":0}');
 });
 
 describe("for any text", () => {
@@ -83,10 +84,10 @@ describe("for any text", () => {
   const member = fc.tuple(stringText(name), jsonText);
   const body = fc.array(member, { maxLength: 8 }).chain((members) => objectText(members));
 
-  test("parsing what was edited gives the edited parse", () => {
+  test("the parsed result equals the edited parse", () => {
     const property = fc.property(body, (text) => {
       const before = JSON.parse(text) as Record<string, unknown>;
-      // Names such as __proto__ must stay plain members on both sides.
+      // Names such as __proto__ must stay ordinary members on both sides.
       const expected = new Map(Object.entries(before)).set("new", [1]);
       if (expected.has("a")) expected.set("a", { b: 2 });
       const list = expected.get("list");
@@ -99,15 +100,15 @@ describe("for any text", () => {
     fc.assert(property, { numRuns: 1000 });
   });
 
-  test("taking the edits out again gives the very text that came", () => {
+  test("removing the edits restores the text", () => {
     const mark = "<edit>";
     const property = fc.property(body, (text) => {
-      const marked = edited(text, (editor, root) => {
-        for (const node of listMembers(root, "a")) {
-          editor.replace(node, mark + text.slice(node.start, node.end) + mark);
+      const marked = edited(text, (editor, { root, a, list }) => {
+        const bytes = Buffer.from(text);
+        for (const { start, end } of a.values) {
+          editor.replace({ start, end }, `${mark}${bytes.toString("utf8", start, end)}${mark}`);
         }
-        const list = findMember(root, "list");
-        if (list?.kind === "array") editor.prependElement(list, `${mark}+0${mark}`);
+        if (list.kind === "array") editor.prependElement(list, `${mark}+0${mark}`);
         editor.addMember(root, "new", `${mark}+1${mark}`);
       });
       const restored = (marked ?? "")
@@ -120,14 +121,23 @@ describe("for any text", () => {
   });
 });
 
-function editEverything(editor: JsonEditor, root: JsonObjectNode): void {
-  for (const node of listMembers(root, "a")) editor.replace(node, '{"b":2}');
-  const list = findMember(root, "list");
-  if (list?.kind === "array") {
+function editEverything(editor: JsonEditor, { root, a, list, text }: Looked): void {
+  for (const value of a.values) editor.replace(value, '{"b":2}');
+  if (list.kind === "array") {
     editor.prependElement(list, "0");
-    if (list.elements.length > 0) editor.appendElement(list, "9");
+    if (list.count > 0) editor.appendElement(list, "9");
   }
-  const string = findMember(root, "text");
-  if (string?.kind === "string") editor.prependText(string, '"\n');
+  if (text.kind === "string") editor.prependText(text, '"\n');
   editor.addMember(root, "new", "[1]");
 }
+
+test("an edited text is made of views of the original and what was inserted", () => {
+  const bytes = Buffer.from("[ ]");
+  const root = createSlot();
+  expect(readJson(bytes, root)).toBe(true);
+  const editor = createJsonEditor();
+  editor.appendElement(root, "1");
+  const pieces = editor.apply(bytes) ?? [];
+  expect(pieces.map((piece) => Buffer.from(piece).toString())).toEqual(["[", "1", " ]"]);
+  expect(pieces.map(({ buffer }) => buffer === bytes.buffer)).toEqual([true, false, true]);
+});

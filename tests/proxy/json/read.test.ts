@@ -1,137 +1,53 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import {
-  findMember,
-  findString,
-  isLiteral,
-  type JsonArrayNode,
-  type JsonNode,
-  type JsonObjectNode,
-  listMembers,
-  objectShape,
-  readJson,
-  type Shape,
-} from "../../../src/proxy/json/read.ts";
-import { brokenText, isJson, jsonText, nearlyJson } from "../../support/json-text.ts";
+import { readJson, readJsonInSteps } from "../../../src/proxy/json/read.ts";
+import { createSlot } from "../../../src/proxy/json/slots.ts";
+import { runAtOnce } from "../../../src/proxy/json/steps.ts";
 
-const value: Shape = {};
-const looked = objectShape({
-  a: value,
-  list: { elements: objectShape({ a: value }) },
-  inner: objectShape({ a: value }),
-});
+const isValid = (bytes: Uint8Array): boolean => runAtOnce(readJsonInSteps(bytes, createSlot()));
 
-function objectIn(text: string): JsonObjectNode {
-  const node = readJson(text, looked);
-  if (node?.kind !== "object") throw new Error(`no object: ${text}`);
-  return node;
+function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
-const spanOf = (text: string, node: JsonNode | undefined): string | undefined =>
-  node === undefined ? undefined : text.slice(node.start, node.end);
-
-describe("readJson says of a text whether it is JSON, as JSON.parse does,", () => {
-  test.each(nearlyJson)("for %j anywhere in the shape", (text) => {
-    for (const whole of [
-      text,
-      `{"a":${text}}`,
-      `{"list":[${text}]}`,
-      `{"other":${text}}`,
-      `{"inner":{"x":[${text}]}}`,
-    ]) {
-      expect([whole, readJson(whole, looked) !== undefined]).toEqual([whole, isJson(whole)]);
+describe("a long text is accepted if it is valid UTF-8,", () => {
+  test.each(["a", "é", "漢", "😀", "a😀é漢"])("of %s, wherever its steps end", (unit) => {
+    for (let shift = 0; shift < 8; shift += 1) {
+      const text = Buffer.from(`["${"x".repeat(shift)}${unit.repeat(100_000)}"]`);
+      expect(isValid(text)).toBe(true);
+      expect(isValid(text.subarray(0, -2))).toBe(false);
     }
   });
 
-  test("for any text, whole or broken", () => {
-    fc.assert(
-      fc.property(fc.oneof(jsonText, brokenText), (text) => {
-        expect(readJson(text, looked) !== undefined).toBe(isJson(text));
-      }),
-      { numRuns: 2000 },
+  test("as a decoder says, with any bytes around the end of a step", () => {
+    const bytes = fc.oneof(
+      fc.uint8Array({ minLength: 1, maxLength: 6 }),
+      fc.array(fc.constantFrom(0x80, 0xbf, 0xc2, 0xe0, 0xa0, 0xed, 0xf0, 0x90, 0xf4, 0x61), { maxLength: 8 }),
     );
+    const property = fc.property(bytes, fc.nat(9), (around, shift) => {
+      const content = Buffer.from(Uint8Array.from(around).filter((byte) => byte >= 0x23 && byte !== 0x5c));
+      const text = Buffer.concat([Buffer.from(`"${"x".repeat(16_384 - shift)}`), content, Buffer.from('yyyyyyy"')]);
+      expect(isValid(text)).toBe(isUtf8(text));
+    });
+    fc.assert(property, { numRuns: 1000 });
   });
 });
 
-test.each(["NaN", "Infinity", "-Infinity"])("readJson reads %s, since Python does", (literal) => {
-  expect(
-    spanOf(`{"a":${literal},"b":[${literal}]}`, findMember(objectIn(`{"a":${literal},"b":[${literal}]}`), "a")),
-  ).toBe(literal);
+test("a text of invalid UTF-8 is read at once all the same", () => {
+  const slot = createSlot();
+  expect(readJson(Buffer.from('{"a":"\xff"}', "latin1"), createSlot({ members: { a: slot } }))).toBe(true);
+  expect([slot.kind, slot.start, slot.end]).toEqual(["string", 5, 8]);
 });
 
-test("readJson looks past a byte order mark", () => {
-  expect(readJson("\ufeff {}", {})).toMatchObject({ kind: "object", start: 2, end: 4 });
-});
-
-test("a member is found by its unescaped name, and its span is its text", () => {
-  const text = '{ "\\u0061" : [1, {"a":2}] , "b":"\\u0061" }';
-  expect(spanOf(text, findMember(objectIn(text), "a"))).toBe('[1, {"a":2}]');
-  expect(objectIn(text).members.map(({ name }) => name)).toEqual(["a"]);
-});
-
-test("a member that came twice has both values in order, and the last is the one that counts", () => {
-  const text = '{"a":1,"b":0,"\\u0061":{"a":9},"a":"x"}';
-  const root = objectIn(text);
-  expect(listMembers(root, "a").map((node) => spanOf(text, node))).toEqual(["1", '{"a":9}', '"x"']);
-  expect(findString(text, findMember(root, "a"))).toBe("x");
-});
-
-test("members that every JavaScript object has are found only where the text has them", () => {
-  const shape = objectShape({ ["__proto__"]: value, constructor: value, toString: value });
-  const text = '{"__proto__":{"a":1},"constructor":2}';
-  const root = readJson(text, shape) as JsonObjectNode;
-  expect(root.members.map(({ name }) => name)).toEqual(["__proto__", "constructor"]);
-  expect(findMember(root, "toString")).toBeUndefined();
-});
-
-test("elements are remembered where the shape asks for them, of any kind", () => {
-  const text = '{"list":[ {"a":1}, 2 ,"x",[3], null],"inner":[1]}';
-  const root = objectIn(text);
-  const list = findMember(root, "list") as JsonArrayNode;
-  expect(list.elements.map((node) => [node.kind, spanOf(text, node)])).toEqual([
-    ["object", '{"a":1}'],
-    ["number", "2"],
-    ["string", '"x"'],
-    ["array", "[3]"],
-    ["literal", "null"],
-  ]);
-  expect(findMember(root, "inner")).toMatchObject({ kind: "array", elements: [] });
-});
-
-test("the tail of a container is behind its last child, or behind its bracket where it has none", () => {
-  const tailOf = (text: string) => (readJson(text, {}) as JsonObjectNode).tail;
-  expect(['{ "a" : 1 \n}', "[ 1 , 2 ]", "{ }", "[\n]"].map(tailOf)).toEqual([9, 7, 1, 1]);
-});
-
-test("a string's content is unescaped, and nothing else has one", () => {
-  const text = '{"a":"\\ud83d\\ude00\\n\\"é"}';
-  expect(findString(text, findMember(objectIn(text), "a"))).toBe('😀\n"é');
-  expect(findString('{"a":1}', findMember(objectIn('{"a":1}'), "a"))).toBeUndefined();
-  expect(findString("{}", undefined)).toBeUndefined();
-});
-
-test("a literal is not the string of the same letters", () => {
-  const isTrue = (text: string) => isLiteral(text, findMember(objectIn(text), "a"), "true");
-  expect(['{"a":true}', '{"a":"true"}', '{"a":1}', "{}", '{"a":false}'].map(isTrue)).toEqual([
-    true,
-    false,
-    false,
-    false,
-    false,
-  ]);
-});
-
-describe("a hundred thousand levels are read without a deep call", () => {
-  const levels = 100_000;
-  const nested: [string, string][] = [
-    ["arrays", "[".repeat(levels) + "]".repeat(levels)],
-    ["objects", `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`],
-    ["both", `${'[{"a":'.repeat(levels)}1${"}]".repeat(levels)}`],
-  ];
-  test.each(nested)("of %s, anywhere in the shape or outside it", (_, text) => {
-    for (const wrapped of [text, `{"a":${text}}`, `{"list":[${text}]}`, `{"b":${text}}`]) {
-      expect(readJson(wrapped, looked)?.end).toBe(wrapped.length);
-      expect(readJson(wrapped.slice(0, -1), looked)).toBeUndefined();
-    }
-  });
+test("a text takes one step for each 16 KiB, and none after it turned out not to be JSON", () => {
+  const countSteps = (text: Buffer) => Array.from(readJsonInSteps(text, createSlot())).length;
+  expect(countSteps(Buffer.from("{}"))).toBe(1);
+  expect(countSteps(Buffer.alloc(1_000_000, "["))).toBe(62);
+  expect(countSteps(Buffer.alloc(1_000_000, "]"))).toBe(0);
+  expect(isValid(Buffer.alloc(0))).toBe(false);
 });

@@ -1,62 +1,162 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { createSource, notJson, valueEnd } from "../../../src/proxy/json/scan.ts";
+import { continueScan, isComplete, startScan } from "../../../src/proxy/json/scan.ts";
+import { createSlot, type JsonSlot, type JsonValue, valueOf } from "../../../src/proxy/json/slots.ts";
 import { brokenText, isJson, jsonText, nearlyJson } from "../../support/json-text.ts";
 
-const endOf = (text: string, start = 0): number => valueEnd(createSource(text), start);
+/** Slots at several levels, so that a text meets watched places as well as others. */
+function createLooked(): JsonSlot {
+  const element = createSlot({ members: { a: createSlot() } });
+  const inner = createSlot({ members: { a: createSlot() } });
+  return createSlot({ members: { a: createSlot(), list: createSlot({ element }), inner } });
+}
 
-test.each(nearlyJson)("a value of %j ends before what follows it, or is none", (text) => {
-  const array = `[${text}]`;
-  expect(endOf(array) === array.length).toBe(isJson(array));
+/** @param stepBytes how much is read at a time */
+function scan(text: string, root = createLooked(), stepBytes = Infinity): boolean {
+  const bytes = Buffer.from(text);
+  const started = startScan(bytes, root);
+  for (let limit = 0; limit < bytes.length;) {
+    limit = Math.min(bytes.length, limit + stepBytes);
+    continueScan(started, limit);
+  }
+  return isComplete(started);
+}
+
+const stepSizes = [1, 2, 3, 7, Infinity];
+
+describe("a scan accepts what JSON.parse accepts,", () => {
+  test.each(nearlyJson.filter((text) => !text.startsWith("\ufeff")))("for %j at any position, in any steps", (text) => {
+    const inner = `{"inner":{"x":[${text}]}}`;
+    for (const whole of [text, `{"a":${text}}`, `{"list":[${text}]}`, `{"other":${text}}`, inner]) {
+      const accepted = stepSizes.map((stepBytes) => scan(whole, createLooked(), stepBytes));
+      expect([whole, ...accepted]).toEqual([whole, ...stepSizes.map(() => isJson(whole))]);
+    }
+  });
+
+  test("for any text, whole or broken, in any steps", () => {
+    const texts = fc.oneof(jsonText, brokenText).map((text) => text.toWellFormed());
+    const property = fc.property(texts, fc.constantFrom(...stepSizes), (text, stepBytes) => {
+      expect(scan(text, createLooked(), stepBytes)).toBe(isJson(text));
+    });
+    fc.assert(property, { numRuns: 3000 });
+  });
+
+  test.each(["NaN", "Infinity", "-Infinity"])("and %s, as Python does", (literal) => {
+    const a = createSlot();
+    expect(scan(`{"a":${literal},"b":[${literal}]}`, createSlot({ members: { a } }))).toBe(true);
+    expect(valueOf(a)).toMatchObject({ kind: "literal", start: 5, end: 5 + literal.length });
+  });
+
+  test("and one byte order mark before it", () => {
+    const root = createSlot();
+    expect(scan("\ufeff {}", root)).toBe(true);
+    expect(root).toMatchObject({ kind: "object", start: 4, end: 6 });
+    expect(scan("\ufeff\ufeff{}")).toBe(false);
+  });
 });
 
-test("any value ends where its text ends, whatever follows it", () => {
-  fc.assert(
-    fc.property(jsonText, fc.constantFrom("", " ", ",", "]", "}", "x", '"'), (text, next) => {
-      expect(endOf(text + next)).toBe(text.length);
-    }),
-    { numRuns: 1000 },
-  );
-});
+describe("a slot", () => {
+  const textOf = (text: string, { start, end }: JsonValue) => Buffer.from(text).toString("utf8", start, end);
 
-test("any broken text is a value exactly where JSON.parse says so", () => {
-  fc.assert(
-    fc.property(brokenText, (text) => {
-      const array = `[${text}]`;
-      expect(endOf(array) === array.length).toBe(isJson(array));
-    }),
-    { numRuns: 2000 },
-  );
-});
-
-describe("a string ends at its own quote", () => {
-  const long = "x".repeat(100);
   test.each([
-    '""',
-    '"a"',
-    '"\\""',
-    '"\\\\"',
-    `"${long}"`,
-    `"${long}\\""`,
-    `"${long}\\\\"`,
-    `"\\"${long}\\""`,
-    `"${'\\"'.repeat(50)}"`,
-  ])("in %s", (text) => {
-    expect(endOf(`${text}"`)).toBe(text.length);
-    expect(endOf(`[${text}, ${text}]"`, 1)).toBe(text.length + 1);
+    ['"é\\"\\\\"', "string"],
+    ["-1.5e+10", "number"],
+    ["0", "number"],
+    ["-0", "number"],
+    ["true", "literal"],
+    ["null", "literal"],
+    ['[1, {"a":2}]', "array"],
+    ['{"b":{"a":[]}}', "object"],
+  ] as const)("has kind and position of %s", (value, kind) => {
+    for (const stepBytes of stepSizes) {
+      const a = createSlot();
+      const text = `{ "é": 1, "\\u0061" : ${value} , "b":0 }`;
+      expect(scan(text, createSlot({ members: { a } }), stepBytes)).toBe(true);
+      expect([a.kind, textOf(text, a)]).toEqual([kind, value]);
+    }
   });
 
-  test("where several are scanned from one source, near and far from escapes and line breaks", () => {
-    const strings = ['"a"', '"\\n"', `"${long}"`, `"${long}\\t"`, '"\\u00e9"', `"${long}"`];
-    const text = strings.map((string) => `\n\t${string}`).join(",");
-    expect(endOf(`[${text}\n]`)).toBe(text.length + 3);
-    expect(endOf(`[${text},"${long}\n"]`)).toBe(notJson);
+  test("is absent if the text does not have its member", () => {
+    const names = ["__proto__", "constructor", "toString"];
+    const slots = names.map(() => createSlot());
+    const root = createSlot({
+      members: Object.fromEntries(names.map((name, index) => [name, slots[index] ?? createSlot()])),
+    });
+    scan('{"x":{"toString":1},"__proto__":true,"constructor":2}', root);
+    expect(slots.map(({ kind }) => kind)).toEqual(["literal", "number", "absent"]);
+  });
+
+  test("holds the last of duplicates, and calls back for each", () => {
+    const text = '{"a":1,"b":0,"\\u0061":{"x":9},"a":"x"}';
+    const seen: string[] = [];
+    const a = createSlot({ onValue: () => seen.push(textOf(text, a)) });
+    scan(text, createSlot({ members: { a } }));
+    expect(seen).toEqual(["1", '{"x":9}', '"x"']);
+    expect(textOf(text, a)).toBe('"x"');
+  });
+
+  test("holds each element in turn, with the members of that element only", () => {
+    const text = '{"list":[ {"a":1}, 2 ,{"b":3}, [{"a":4}], {"a":{"a":5}}],"a":6}';
+    const seen: unknown[] = [];
+    const a = createSlot();
+    const element = createSlot({
+      members: { a },
+      onValue: () => seen.push([textOf(text, element), a.kind === "absent" ? undefined : textOf(text, a)]),
+    });
+    const list = createSlot({ element });
+    expect(scan(text, createSlot({ members: { list } }))).toBe(true);
+    expect(seen).toEqual([
+      ['{"a":1}', "1"],
+      ["2", undefined],
+      ['{"b":3}', undefined],
+      ['[{"a":4}]', undefined],
+      ['{"a":{"a":5}}', '{"a":5}'],
+    ]);
+    expect(list.count).toBe(5);
+  });
+
+  test("says when the next value starts, before its elements", () => {
+    const calls: string[] = [];
+    const element = createSlot({ onStart: () => calls.push("element"), onValue: () => calls.push("element's value") });
+    const list = createSlot({ element, onStart: () => calls.push("list"), onValue: () => calls.push("list's value") });
+    scan('{"list":[1],"list":null}', createSlot({ members: { list } }));
+    expect(calls).toEqual(["list", "element", "element's value", "list's value", "list", "list's value"]);
+  });
+
+  test.each([
+    ['{ "a" : 1 \n}', 9],
+    ["[ 1 , 2 ]", 7],
+    ['{"a":[[]] }', 9],
+    ["{ }", 1],
+    ["[\n]", 1],
+  ])("has the tail of %j after its last child, or after its bracket", (text, tail) => {
+    const root = createSlot();
+    scan(text, root);
+    expect(root.tail).toBe(tail);
   });
 });
 
-test("text that ends too soon is no value", () => {
-  const text = `{"a":[1,{"b":"${"x".repeat(50)}\\u00e9"},true,-1.5e+10],"c":{}}`;
-  const ends = Array.from({ length: text.length }, (_, length) => endOf(text.slice(0, length)));
-  expect(new Set(ends)).toEqual(new Set([notJson]));
-  expect(endOf(text)).toBe(text.length);
+describe("a hundred thousand levels are scanned without recursion", () => {
+  const levels = 100_000;
+  const nested: [string, string][] = [
+    ["arrays", "[".repeat(levels) + "]".repeat(levels)],
+    ["objects", `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`],
+    ["both", `${'[{"a":'.repeat(levels)}1${"}]".repeat(levels)}`],
+  ];
+  test.each(nested)("of %s, at any position in the slots or outside them", (_, text) => {
+    for (const wrapped of [text, `{"a":${text}}`, `{"list":[${text}]}`, `{"b":${text}}`]) {
+      expect(scan(wrapped)).toBe(true);
+      expect(scan(wrapped.slice(0, -1))).toBe(false);
+      expect(scan(`${wrapped.slice(0, -1)}${wrapped.endsWith("]") ? "}" : "]"}`)).toBe(false);
+    }
+  });
+
+  test("with a bit of memory for each", () => {
+    const bytes = Buffer.alloc(1_000_000, "[");
+    const started = startScan(bytes, createSlot());
+    continueScan(started, bytes.length);
+    expect(started.nesting.depth).toBe(1_000_000);
+    expect(started.nesting.objects.byteLength).toBeLessThan(1_000_000 / 4);
+    expect(started.watched.length).toBe(2);
+  });
 });

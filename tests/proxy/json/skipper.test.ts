@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createJsonSkipper, createStringEnd } from "../../../src/proxy/json/skipper.ts";
 import { cutAtEveryByte } from "../../support/random.ts";
 
-/** @returns how many bytes the skipper took of the value that the pieces begin with */
+/** @returns how many bytes of the pieces the skipper skips */
 function skippedLength(pieces: readonly Uint8Array[]): number {
   const skipper = createJsonSkipper();
   let length = 0;
@@ -25,23 +25,23 @@ describe("JSON skipper", () => {
     "[]",
     '[[1,"]"],{"}":"\\"]"}]',
     '{"a":{"b":[null,true,1e5]}}',
-  ])("gets past %s and no further, cut at every byte", (json) => {
+  ])("skips %s and no more, cut at every byte", (json) => {
     const bytes = Buffer.from(`${json},"}]`);
     for (const pieces of cutAtEveryByte(bytes)) expect(skippedLength(pieces)).toBe(json.length);
   });
 
-  test.each(["1", "true", "null", "}", ","])("opens nothing at %s", (json) => {
+  test.each(["1", "true", "null", "}", ","])("skips nothing at %s", (json) => {
     expect(skippedLength([Buffer.from(json)])).toBe(0);
   });
 
-  test("counts a million open brackets without a deep call", () => {
+  test("skips a million nested brackets without recursion", () => {
     const json = "[".repeat(1_000_000) + "]".repeat(1_000_000);
     expect(skippedLength([Buffer.from(`${json}]`)])).toBe(json.length);
   });
 });
 
-describe("the end of a JSON string", () => {
-  test("is not behind a backslash that another piece began with", () => {
+describe("createStringEnd", () => {
+  test("ignores a quote if the piece before ended in a backslash", () => {
     const end = createStringEnd();
     expect(end.find(Buffer.from("a\\"), 0)).toBe(2);
     expect(end.find(Buffer.from('"b\\\\'), 0)).toBe(4);

@@ -9,8 +9,11 @@ const live = { servedModel: "Deep-V4", reasoningModel: "deep-v4" };
 const notLive = { servedModel: "Qwen", reasoningModel: "deep-v4" };
 const createdSeconds = 1_790_000_000;
 
-const appended = (list: string, models = live) => withNonThinkingModel(list, models, createdSeconds);
-const entryOf = (list: string, models = live) => findNonThinkingModel(list, models, createdSeconds);
+const textOf = (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : Buffer.from(bytes).toString());
+const appended = (list: string, models = live) =>
+  textOf(withNonThinkingModel(Buffer.from(list), models, createdSeconds));
+const entryOf = (list: string, models = live) =>
+  textOf(findNonThinkingModel(Buffer.from(list), models, createdSeconds));
 
 const family = '{ "id" : "DEEP-V4" , "created":1.0, "root":"/models/deep", "permission":[{"id":"perm-1"}] }';
 const copy = '{ "id" : "deep-v4-nonthinking" , "created":1.0, "root":"/models/deep", "permission":[{"id":"perm-1"}] }';

@@ -1,33 +1,84 @@
 import { describe, expect, test } from "bun:test";
-import { listTurns, messagesShape, systemShape } from "../../../src/proxy/rewrite/conversation.ts";
-import { type JsonObjectNode, objectShape, readJson } from "../../../src/proxy/json/read.ts";
+import { readJson } from "../../../src/proxy/json/read.ts";
+import { createSlot } from "../../../src/proxy/json/slots.ts";
+import { createConversationSlots } from "../../../src/proxy/rewrite/conversation.ts";
 
-const shape = objectShape({ messages: messagesShape, system: systemShape });
-
-function turnsOf(body: unknown): [role: string, text: string][] {
-  const text = JSON.stringify(body);
-  return listTurns(text, readJson(text, shape) as JsonObjectNode).map((turn) => [turn.role, turn.text]);
+function messagesOf(body: unknown): [role: string, text: string][] {
+  return messagesIn(JSON.stringify(body));
 }
 
-test("turns come in order, a messages body's system first", () => {
+function messagesIn(json: string): [role: string, text: string][] {
+  const bytes = Buffer.from(json);
+  const { messages, system, list } = createConversationSlots(bytes);
+  expect(readJson(bytes, createSlot({ members: { messages, system } }))).toBe(true);
+  return list()
+    .filter(({ role }) => role !== "other")
+    .map(({ role, text }) => [role, text]);
+}
+
+test("messages of the user are listed in order, the member system first", () => {
   const messages = [
     { role: "user", content: "one\n😀" },
     { role: "assistant", content: "two" },
     { role: "user", content: "three" },
   ];
-  expect(turnsOf({ messages, system: "zero" })).toEqual([
+  expect(messagesOf({ messages, system: "zero" })).toEqual([
     ["system", "zero"],
     ["user", "one\n😀"],
-    ["assistant", "two"],
     ["user", "three"],
   ]);
 });
 
-test("a developer speaks as the system does", () => {
-  expect(turnsOf({ messages: [{ role: "developer", content: "a" }] })).toEqual([["system", "a"]]);
+test("system and developer messages are listed if they are among the first two", () => {
+  const [one, two, three] = [
+    { role: "developer", content: "1" },
+    { content: [{ text: "2", type: "text" }], role: "system" },
+    { role: "system", content: "3" },
+  ];
+  const assistant = { role: "assistant", content: "hello" };
+  expect(messagesOf({ messages: [one, two, three] }).map(([, text]) => text)).toEqual(["1", "2"]);
+  expect(messagesOf({ messages: [assistant, two, three] }).map(([, text]) => text)).toEqual(["2"]);
+  expect(messagesOf({ messages: [assistant, assistant, three] })).toEqual([]);
 });
 
-test("text parts are joined, and what is no text is left out", () => {
+test("of duplicates the last counts", () => {
+  const body = `{
+    "messages": [{ "role": "system", "content": "0" }, { "role": "user", "content": "1" }],
+    "messages": [{ "role": "tool", "role": "user", "content": ["x"], "content": "2", "x": { "content": "3" } }]
+  }`;
+  expect(messagesIn(body)).toEqual([["user", "2"]]);
+  expect(messagesIn(`${body.slice(0, -2)}, "messages": null }`)).toEqual([]);
+  expect(messagesIn(`${body.slice(0, -2)}, "messages": [] }`)).toEqual([]);
+});
+
+test("only the latest messages of the user are kept, not counting empty ones", () => {
+  const messages = Array.from({ length: 2000 }, (_, index) => ({
+    role: "user",
+    content: index % 2 > 0 ? "" : `${index}`,
+  }));
+  const listed = messagesOf({ messages }).map(([, text]) => Number(text));
+  expect(listed).toHaveLength(90);
+  expect(listed.at(-1)).toBe(1998);
+  expect(listed).toEqual(listed.toSorted((a, b) => a - b));
+});
+
+test("a long text is decoded only as far as it is read", () => {
+  const long = '\\é😀\u0001"'.repeat(200_000);
+  const text = messagesOf({ messages: [{ role: "user", content: `start${long}end` }] })[0]?.[1] ?? "";
+  expect(text.length).toBe(1501);
+  expect(text.slice(0, 1000)).toBe(`start${long}`.slice(0, 1000));
+  expect(text.slice(-500)).toBe(`${long}end`.slice(-500));
+});
+
+test("of many text parts the first and last are read", () => {
+  const content = Array.from({ length: 10_000 }, (_, index) => ({ type: "text", text: `${index} `.repeat(50) }));
+  const text = messagesOf({ messages: [{ role: "user", content }] })[0]?.[1] ?? "";
+  const whole = content.map((part) => part.text).join("\n");
+  expect(text.slice(0, 1000)).toBe(whole.slice(0, 1000));
+  expect(text.slice(-500)).toBe(whole.slice(-500));
+});
+
+test("text parts are joined and other parts are left out", () => {
   const content = [
     { type: "text", text: "a", cache_control: { type: "ephemeral" } },
     { type: "image_url", image_url: { url: "data:," }, text: "caption of a machine" },
@@ -35,16 +86,16 @@ test("text parts are joined, and what is no text is left out", () => {
     { type: "thinking", thinking: "hm", text: "hm" },
     { type: "text", text: 7 },
     "bare",
-    { type: "text", text: "b" },
+    { text: "b", type: "te\u0078t" },
   ];
   const expected = "a\n\nb";
-  expect(turnsOf({ system: content, messages: [{ role: "user", content }] })).toEqual([
+  expect(messagesOf({ system: content, messages: [{ role: "user", content }] })).toEqual([
     ["system", expected],
     ["user", expected],
   ]);
 });
 
-describe("no turn is made", () => {
+describe("nothing is listed", () => {
   test.each([
     [[{ role: "tool", content: "output" }]],
     [[{ role: "function", content: "output" }]],
@@ -54,11 +105,16 @@ describe("no turn is made", () => {
     [{ role: "user", content: "a" }],
     ["user"],
     [null],
-  ])("of messages %j", (messages) => {
-    expect(turnsOf({ messages })).toEqual([]);
+  ])("for messages %j", (messages) => {
+    expect(messagesOf({ messages })).toEqual([]);
   });
 });
 
-test("a content that is no text says nothing", () => {
-  expect(turnsOf({ messages: [{ role: "assistant", content: null }] })).toEqual([["assistant", ""]]);
+test("a content without text is not listed, except as a system message", () => {
+  const contents = [null, 7, {}, [], "", [{ type: "text", text: "" }], [{ type: "image_url" }]];
+  for (const content of contents) expect(messagesOf({ messages: [{ role: "user", content }] })).toEqual([]);
+  expect(messagesOf({ system: [], messages: [{ role: "system", content: null }] })).toEqual([
+    ["system", ""],
+    ["system", ""],
+  ]);
 });

@@ -2,19 +2,20 @@ import { expect, test } from "bun:test";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 
 const chat = getEndpoint("/v1/chat/completions");
-const other = getEndpoint("/v1/embeddings");
+const other = getEndpoint("/v1/other");
 
-test("each endpoint gets what its bodies know", () => {
+test("each endpoint has the rewrites that its bodies support", () => {
   const row = (path: string) => Object.values(getEndpoint(path));
-  expect(row("/v1/chat/completions")).toEqual([true, "message", true]);
-  expect(row("/v1/completions")).toEqual([false, undefined, true]);
-  expect(row("/v1/messages")).toEqual([true, "member", false]);
-  expect(row("/v1/responses")).toEqual([true, undefined, false]);
-  expect(row("/v1/embeddings")).toEqual([false, undefined, false]);
+  expect(row("/v1/chat/completions")).toEqual([true, true, "message", true]);
+  expect(row("/v1/completions")).toEqual([true, false, undefined, true]);
+  expect(row("/v1/messages")).toEqual([true, true, "member", false]);
+  expect(row("/v1/responses")).toEqual([true, true, undefined, false]);
+  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false]);
+  expect(row("/v1/other")).toEqual([false, false, undefined, false]);
 });
 
 test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(
-  "%s is the same endpoint to a backend that decodes and merges",
+  "%s is the same endpoint, as for a backend that decodes and merges",
   (path) => {
     expect(getEndpoint(path)).toBe(chat);
   },
@@ -30,6 +31,6 @@ test.each([
   "/v1/chat%252Fcompletions",
   "",
   "/",
-])("%s is another one", (path) => {
+])("%s is another endpoint", (path) => {
   expect(getEndpoint(path)).toBe(other);
 });

@@ -38,7 +38,7 @@ function report(name: string, set: readonly LabelledConversation[]): string {
 const everything = [...tuning, ...heldOut];
 
 describe("The Han guard on labelled conversations", () => {
-  test("is judged by at least 240 different ones in at least 14 languages, 100 of them held out", () => {
+  test("is tested with at least 240 different ones in at least 14 languages, 100 of them held out", () => {
     const distinct = new Set(everything.map((conversation) => JSON.stringify(turnsOf(conversation))));
     expect(distinct.size).toBe(everything.length);
     expect(everything.length).toBeGreaterThanOrEqual(240);
@@ -50,7 +50,7 @@ describe("The Han guard on labelled conversations", () => {
     process.stdout.write(`${report("tuned on", tuning)}\n${report("held out", heldOut)}\n`);
   });
 
-  test.each(["guard", "silent"] as const)("says %s rightly in at least 98 of 100 cases, and misses as few", (label) => {
+  test.each(["guard", "silent"] as const)("decides %s with a precision and a recall of at least 98 %%", (label) => {
     const { precision, recall } = scoreOf(everything, label);
     expect(precision).toBeGreaterThanOrEqual(0.98);
     expect(recall).toBeGreaterThanOrEqual(0.98);
@@ -63,10 +63,10 @@ describe("The language of a conversation", () => {
     ["chinese", "ㄋㄧˇ ㄏㄠˇ"],
     ["japanese", "この漢字はどう読みますか?"],
     ["japanese", "ﾊﾝｶｸ ｶﾅ ﾃﾞｽ"],
-    ["asked", "Answer in Chinese, please."],
+    ["requested", "Answer in Chinese, please."],
     ["neither", "Answer in Korean, please."],
     ["neither", ""],
-  ] as const)("is %s where the user writes %j", (language, text) => {
+  ] as const)("is %s if the user writes %j", (language, text) => {
     expect(languageOf([user(text)])).toBe(language);
   });
 
@@ -89,24 +89,24 @@ describe("The language of a conversation", () => {
       "chinese",
       "这个 comment 说 please avoid mutating props directly inside a reducer,是什么意思",
     ],
-    ["the request is in fullwidth letters", "asked", "Ａｎｓｗｅｒ ｉｎ Ｃｈｉｎｅｓｅ"],
+    ["the request is in fullwidth letters", "requested", "Ａｎｓｗｅｒ ｉｎ Ｃｈｉｎｅｓｅ"],
     ["the name of the language is an adjective", "neither", "Write about life in Chinese cities"],
-    ["the wish is refused", "neither", "Do not answer in Chinese, please"],
-    ["the wish is conditional", "neither", "If the user writes in Chinese, answer in Chinese"],
+    ["the request is refused", "neither", "Do not answer in Chinese, please"],
+    ["the request is conditional", "neither", "If the user writes in Chinese, answer in Chinese"],
     [
-      "another language is asked for in a Chinese text's place",
+      "another language is requested for a Chinese text",
       "neither",
       "Translate into English: 明天下午三点我们在门口见面",
     ],
-  ] as const)("is judged by its words where %s", (_, language, text) => {
+  ] as const)("is decided by its words if %s", (_, language, text) => {
     expect(languageOf([user(text)])).toBe(language);
   });
 
-  test("is neither where nobody has said anything", () => {
+  test("is neither in an empty conversation", () => {
     expect(languageOf([])).toBe("neither");
   });
 
-  test("does not depend on what the assistant or a tool wrote", () => {
+  test("does not depend on the assistant or a tool", () => {
     const others = ["assistant", "tool", "function"].map((role) => ({
       role,
       text: "我们来看看这个问题吧,请用中文回答。",
@@ -114,26 +114,28 @@ describe("The language of a conversation", () => {
     expect(languageOf([user("Why is the sky blue at noon?"), ...others])).toBe("neither");
   });
 
-  test("is asked for by a developer's prompt as by a system's", () => {
+  test("is requested by a developer's prompt as by a system's", () => {
     const question = user("What is the weather like?");
-    expect(languageOf([{ role: "developer", text: "Always answer in Japanese." }, question])).toBe("asked");
+    expect(languageOf([{ role: "developer", text: "Always answer in Japanese." }, question])).toBe("requested");
   });
 
   test("is found at the end of a text too long to be read whole", () => {
     expect(languageOf([user(`${"lorem ipsum dolor ".repeat(50_000)}\n\n请帮我总结一下上面的内容`)])).toBe("chinese");
-    expect(languageOf([user(`${"lorem ipsum dolor ".repeat(50_000)}\n\nSummarise this in Chinese.`)])).toBe("asked");
+    expect(languageOf([user(`${"lorem ipsum dolor ".repeat(50_000)}\n\nSummarise this in Chinese.`)])).toBe(
+      "requested",
+    );
   });
 
-  test("is asked for by a line deep in a long system prompt", () => {
+  test("is requested by a line deep in a long system prompt", () => {
     const rules = "Be brief, be kind and never make anything up. ".repeat(60);
     const question = user("What is the weather like?");
     expect(languageOf([{ role: "system", text: `${rules}Always answer in Japanese. ${rules}` }, question])).toBe(
-      "asked",
+      "requested",
     );
     expect(languageOf([{ role: "system", text: `${rules}${rules}` }, question])).toBe("neither");
   });
 
-  test("is the user's own where a coding agent wraps notes of its own around it", () => {
+  test("is the user's own if a coding agent adds notes around it", () => {
     const note = (length: number): string =>
       `<system-reminder>\n${"Never answer in Chinese unless asked to. ".repeat(length)}\n</system-reminder>`;
     expect(languageOf([user(`${note(2)}\n修复登录页面的测试\n${note(2)}`)])).toBe("chinese");
@@ -142,7 +144,7 @@ describe("The language of a conversation", () => {
     expect(languageOf([user(`${note(1000)}\nFix the tests of the login page`)])).toBe("neither");
   });
 
-  test("is found across thousands of turns in which the user says nothing, and dozens of nudges", () => {
+  test("is found before thousands of empty messages and dozens of short ones", () => {
     const silence = Array.from({ length: 4000 }, (_, index) => ({
       role: index % 2 === 0 ? "assistant" : "user",
       text: "",
@@ -152,14 +154,14 @@ describe("The language of a conversation", () => {
   });
 });
 
-describe("The decision", () => {
-  test("is the same whatever was decided before", () => {
+describe("discouragesHan", () => {
+  test("does not depend on earlier calls", () => {
     const forwards = everything.map(labelGiven);
     const backwards = everything.toReversed().map(labelGiven);
     expect(backwards.toReversed()).toEqual(forwards);
   });
 
-  test("is made on any text in any role", () => {
+  test("decides for any text in any role", () => {
     const role = fc.constantFrom("user", "assistant", "system", "developer", "tool", "");
     const text = fc.oneof(
       fc.string({ unit: "binary", maxLength: 200 }),
@@ -178,10 +180,10 @@ describe("The decision", () => {
   });
 });
 
-/** Far above what is measured (0.1 to 3 ms), far below what reading everything or backtracking would take. */
+/** Far above the measured 0.1 to 3 ms, far below the time to read everything or to backtrack. */
 const allowedMs = 50;
 
-describe("A hostile conversation is judged in bounded time", () => {
+describe("A hostile conversation takes bounded time", () => {
   test.each<[string, readonly ConversationMessage[], boolean]>([
     ["one turn of 5 MB", [user("translate say write in ".repeat(220_000))], true],
     ["one Chinese turn of 5 MB", [user("翻译".repeat(2_500_000))], false],
@@ -202,7 +204,7 @@ describe("A hostile conversation is judged in bounded time", () => {
     ["languages without end", Array.from({ length: 20 }, () => user("중국어나 일본어와 ".repeat(200))), true],
   ])("%s", (_, conversation, guarded) => {
     expect(discouragesHan(conversation)).toBe(guarded);
-    // The best of three: the machine may be busy with something else.
+    // The best of three, because the machine may be busy.
     const tookMs = Array.from({ length: 3 }, () => {
       const beganMs = performance.now();
       discouragesHan(conversation);
@@ -212,7 +214,7 @@ describe("A hostile conversation is judged in bounded time", () => {
   });
 });
 
-test("what is told at a glance of a labelled conversation is what judging it says", () => {
+test("the quick search agrees with languageOf on every labelled conversation", () => {
   for (const conversation of everything) {
     const turns = turnsOf(conversation);
     expect(discouragesHan(turns)).toBe(languageOf(turns) === "neither");

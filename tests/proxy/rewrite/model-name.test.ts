@@ -15,7 +15,7 @@ function expectRows(rules: ReturnType<typeof rewriteRules>, rows: readonly Row[]
 const unchanged = (names: readonly string[]): Row[] => names.map((name) => [name, name]);
 
 describe("with no live model", () => {
-  test("every name passes as it is", () => {
+  test("no name changes", () => {
     const names = ["deep-v4", "Deep-V4-nonthinking", "claude-opus-4", "anthropic-x", "gpt-4o", "x[1m]", ""];
     expectRows(rewriteRules({ reasoningModel: "deep-v4", rewriteUnknownModels: true }), unchanged(names));
   });
@@ -33,7 +33,7 @@ describe("with the family live and rewrite-all off", () => {
     ]);
   });
 
-  test("a name that ends in -nonthinking or -nonthink becomes the canonical one and asks for no thinking", () => {
+  test("a name that ends in -nonthinking or -nonthink becomes the canonical one without thinking", () => {
     const names = [
       "deep-v4-nonthinking",
       "DEEP-v4-NonThinking",
@@ -55,7 +55,7 @@ describe("with the family live and rewrite-all off", () => {
     ]);
   });
 
-  test("any other name passes as it is, mark and all", () => {
+  test("any other name does not change, with its mark", () => {
     const names = [
       "gpt-4o",
       "Gpt-4o[1m]",
@@ -86,11 +86,11 @@ test("with the family live and rewrite-all on, every other name becomes the live
 describe("with another model live than the family's", () => {
   const names = ["deep-v4", "deep-v4-nonthinking", "gpt-4o-nonthink"];
 
-  test("the family's names and suffixes mean nothing, and pass as they are", () => {
+  test("the family's names and suffixes mean nothing and do not change", () => {
     expectRows(rewriteRules({ ...familyRules, servedModel: "Qwen" }), unchanged(names));
   });
 
-  test("they become the live model where everything is rewritten, without a word on thinking", () => {
+  test("they become the live model if everything is rewritten, with thinking", () => {
     const rules = rewriteRules({ ...familyRules, servedModel: "Qwen", rewriteUnknownModels: true });
     expectRows(
       rules,
@@ -98,12 +98,12 @@ describe("with another model live than the family's", () => {
     );
   });
 
-  test("a vendor's name with a suffix is a vendor's name", () => {
+  test("a vendor's name with a suffix is still a vendor's name", () => {
     expectRows(rewriteRules({ ...familyRules, servedModel: "Qwen" }), [["claude-x-nonthinking", "Qwen"]]);
   });
 });
 
-test("vendor prefixes match in any case, and none means no vendor", () => {
+test("vendor prefixes match in any case; an empty list matches nothing", () => {
   expectRows(rewriteRules({ servedModel: "Qwen", vendorPrefixes: ["ACME"] }), [
     ["acme-1", "Qwen"],
     ["claude-1", "claude-1"],
@@ -111,21 +111,21 @@ test("vendor prefixes match in any case, and none means no vendor", () => {
   expectRows(rewriteRules({ servedModel: "Qwen", vendorPrefixes: [] }), [["-x", "-x"]]);
 });
 
-test("the family is live exactly when the live model is its canonical one, in any case", () => {
+test("the family is live if and only if the live model is its canonical one, in any case", () => {
   expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: "deep-v4" })).toBe(true);
   expect(isReasoningModelServed({ servedModel: "Deep-V4-mini", reasoningModel: "deep-v4" })).toBe(false);
   expect(isReasoningModelServed({ servedModel: undefined, reasoningModel: "deep-v4" })).toBe(false);
   expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: undefined })).toBe(false);
 });
 
-test("a name of a million marks costs no more than its length", () => {
+test("a name of a million marks takes linear time", () => {
   const marks = "[1m]".repeat(250_000);
   const rules = rewriteRules({ servedModel: "Qwen" });
   expect(resolveModel(`qwen${marks}`, rules).name).toBe("Qwen");
   expect(resolveModel(`${marks}x`, rules).name).toBe(`${marks}x`);
 });
 
-test("a live model that itself ends in the mark is asked for with it", () => {
+test("a live model that ends in the mark keeps it", () => {
   expectRows(rewriteRules({ servedModel: "Deep-V4[1M]" }), [
     ["deep-v4[1m]", "Deep-V4[1M]"],
     ["deep-v4", "Deep-V4[1M]"],

@@ -1,16 +1,17 @@
 import { describe, expect, test } from "bun:test";
-import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteText } from "../../support/rewritten.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 
 type Force = RewriteRules["forceStreamUsage"];
 
 const paths = ["/v1/chat/completions", "/v1/completions"];
 
-function asked(path: string, forceStreamUsage: Force, body: string): { body: string; added: string } {
-  const rewritten = rewriteRequest(path, body, rewriteRules({ forceStreamUsage }));
+function requested(path: string, forceStreamUsage: Force, body: string): { body: string; added: string } {
+  const rewritten = rewriteText(path, body, rewriteRules({ forceStreamUsage }));
   const { includeUsage, continuousUsage } = rewritten.usageAdded;
   const added = [includeUsage ? "usage" : "", continuousUsage ? "continuous" : ""].filter((word) => word !== "");
-  return { body: rewritten.body ?? "as it came", added: added.join(" and ") };
+  return { body: rewritten.body ?? "unchanged", added: added.join(" and ") };
 }
 
 describe.each(paths)("on %s", (path) => {
@@ -35,7 +36,7 @@ describe.each(paths)("on %s", (path) => {
       '{"include_usage":true,"continuous_usage_stats":false}',
       "usage",
     ],
-    // Without include_usage the client's continuous_usage_stats brought it nothing.
+    // Without include_usage the client's continuous_usage_stats has no effect.
     ['{"include_usage":false,"continuous_usage_stats":true}', "final", both, "usage and continuous"],
     ['{"include_usage":false,"continuous_usage_stats":true}', "continuous", both, "usage and continuous"],
     ['{ "include_usage":false,"include_usage" : true}', "final", undefined, ""],
@@ -45,12 +46,23 @@ describe.each(paths)("on %s", (path) => {
       '{ "include_usage":true,"include_usage" : true}',
       "usage",
     ],
-    // What a backend makes of these is its own affair; vLLM takes {} for yes.
+    // As lenient as backends.
+    ['{"include_usage":0}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":"OFF"}', "final", '{"include_usage":true}', "usage"],
+    ['{"include_usage":"true"}', "final", undefined, ""],
+    ['{"include_usage":1}', "continuous", '{"include_usage":1,"continuous_usage_stats":true}', "continuous"],
+    [
+      '{"include_usage":"no","continuous_usage_stats":"yes"}',
+      "final",
+      '{"include_usage":true,"continuous_usage_stats":"yes"}',
+      "usage and continuous",
+    ],
+    // Left to the backend; vLLM reads {} as true.
     ["{}", "final", undefined, ""],
     ["{}", "continuous", undefined, ""],
     ['{"include_obfuscation":false}', "continuous", undefined, ""],
-    ['{"include_usage":"true"}', "continuous", undefined, ""],
-    ['{"include_usage":1}', "continuous", undefined, ""],
+    ['{"include_usage":2}', "continuous", undefined, ""],
+    ['{"include_usage":"maybe"}', "continuous", undefined, ""],
     ["[]", "continuous", undefined, ""],
     ['"yes"', "continuous", undefined, ""],
     ["false", "continuous", undefined, ""],
@@ -58,27 +70,33 @@ describe.each(paths)("on %s", (path) => {
   test.each(rows)("options %s under %s", (options, force, sent, added) => {
     const bodyWith = (given: string | undefined) =>
       given === undefined ? '{"stream": true}' : `{"stream": true,"stream_options":${given}}`;
-    const expected = sent === undefined ? "as it came" : bodyWith(sent);
-    expect(asked(path, force, bodyWith(options))).toEqual({ body: expected, added });
+    const expected = sent === undefined ? "unchanged" : bodyWith(sent);
+    expect(requested(path, force, bodyWith(options))).toEqual({ body: expected, added });
   });
 
-  test.each(["", '"stream":false', '"stream":"true"', '"stream":1', '"stream":null', '"stream":true,"stream":false'])(
-    "a body with %s is no stream, and nothing is asked of it",
+  test.each(["", '"stream":false', '"stream":"no"', '"stream":0', '"stream":null', '"stream":true,"stream":false'])(
+    "a body with %s is not a stream and gets no options",
     (stream) => {
-      expect(asked(path, "continuous", `{${stream}}`)).toEqual({ body: "as it came", added: "" });
-      expect(rewriteRequest(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
+      expect(requested(path, "continuous", `{${stream}}`)).toEqual({ body: "unchanged", added: "" });
+      expect(rewriteText(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
     },
   );
 
-  test("of several options the last counts", () => {
+  test.each(["1", '"true"', '"Yes"'])("a body with a stream of %s gets options", (stream) => {
+    expect(requested(path, "final", `{"stream":${stream}}`).body).toBe(
+      `{"stream":${stream},"stream_options":{"include_usage":true}}`,
+    );
+  });
+
+  test("of duplicate options the last counts", () => {
     const body = '{"stream":true,"stream_options":{"include_usage":true},"stream_options":null}';
-    expect(asked(path, "final", body).body).toBe(
+    expect(requested(path, "final", body).body).toBe(
       '{"stream":true,"stream_options":{"include_usage":true},"stream_options":{"include_usage":true}}',
     );
   });
 });
 
-test.each(["/v1/messages", "/v1/responses", "/v1/embeddings"])("on %s no stream is asked for its usage", (path) => {
-  expect(asked(path, "continuous", '{"stream":true}')).toEqual({ body: "as it came", added: "" });
-  expect(rewriteRequest(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
+test.each(["/v1/messages", "/v1/responses", "/v1/embeddings"])("on %s a stream gets no options", (path) => {
+  expect(requested(path, "continuous", '{"stream":true}')).toEqual({ body: "unchanged", added: "" });
+  expect(rewriteText(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
 });

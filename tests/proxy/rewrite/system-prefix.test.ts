@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { rewriteRequest, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
@@ -11,9 +12,9 @@ const chinese = "请一步一步地解释二分查找是如何工作的。";
 const guarded = rewriteRules({ hanGuard: true });
 const user = (text = english) => `{"role":"user","content":"${text}"}`;
 const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
-const sent = (path: string, body: string, rules: RewriteRules = guarded) => rewriteRequest(path, body, rules).body;
+const sent = (path: string, body: string, rules: RewriteRules = guarded) => rewriteText(path, body, rules).body;
 
-describe("in front of a chat completions conversation", () => {
+describe("the prefix of a chat completions body", () => {
   const withMessages = (list: string) => sent(chat, `{"messages":${list}}`);
   const guard = escaped(hanGuardPrefix);
 
@@ -38,12 +39,12 @@ describe("in front of a chat completions conversation", () => {
       `[{"role":"system","content":[ {"type":"text","text":"A","cache_control":{"type":"ephemeral"}}]},${user()}]`,
       `[{"role":"system","content":[{"type":"text","text":"${guard}\\n\\n"}, {"type":"text","text":"A","cache_control":{"type":"ephemeral"}}]},${user()}]`,
     ],
-    // A system message further back is none that leads.
+    // A system message after the first is not a leading one.
     [
       `[${user()},{"role":"system","content":"A"}]`,
       `[{"role":"system","content":"${guard}"},${user()},{"role":"system","content":"A"}]`,
     ],
-    // The last of several contents is the one that is read.
+    // Backends read the last of duplicate contents.
     [
       `[{"role":"system","content":"A","content":"B"},${user()}]`,
       `[{"role":"system","content":"A","content":"${guard}\\n\\nB"},${user()}]`,
@@ -53,22 +54,22 @@ describe("in front of a chat completions conversation", () => {
     expect(withMessages(given)).toBe(`{"messages":${expected}}`);
   });
 
-  test.each(["[]", "{}", "null", '"hello"', "7"])("nothing is put where messages are %s", (list) => {
+  test.each(["[]", "{}", "null", '"hello"', "7"])("is not added if messages are %s", (list) => {
     expect(withMessages(list)).toBeUndefined();
   });
 
-  test("nothing is put in front of a system content that is no text", () => {
+  test("is not added to a system content that is not text", () => {
     expect(withMessages(`[{"role":"system","content":7},${user()}]`)).toBeUndefined();
   });
 
-  test("a member system, which belongs to another API, stays as it is", () => {
+  test("does not change a member system, which belongs to another API", () => {
     expect(sent(chat, `{"system":"A","messages":[${user()}]}`)).toStartWith(
       '{"system":"A","messages":[{"role":"system"',
     );
   });
 });
 
-describe("in front of a messages conversation", () => {
+describe("the prefix of a messages body", () => {
   const guard = escaped(hanGuardPrefix);
   const conversation = `"messages":[${user()}]`;
 
@@ -86,49 +87,49 @@ describe("in front of a messages conversation", () => {
     expect(sent(messages, given)).toBe(expected);
   });
 
-  test.each(["7", "{}", "true"])("nothing is put in front of a system of %s", (system) => {
+  test.each(["7", "{}", "true"])("is not added to a system of %s", (system) => {
     expect(sent(messages, `{"system":${system},${conversation}}`)).toBeUndefined();
   });
 
-  test("a body without messages is left for the backend to refuse", () => {
+  test("is not added to a body without messages", () => {
     expect(sent(messages, '{"system":"A"}')).toBeUndefined();
     expect(sent(messages, '{"system":"A","messages":[]}')).toBeUndefined();
   });
 });
 
 describe("the Han guard", () => {
-  test.each([chat, messages])("is left out on %s of a conversation in Chinese", (path) => {
+  test.each([chat, messages])("is not added on %s to a conversation in Chinese", (path) => {
     expect(sent(path, `{"messages":[${user(chinese)}]}`)).toBeUndefined();
   });
 
-  test.each([chat, messages])("is left out on %s where it is off", (path) => {
+  test.each([chat, messages])("is not added on %s if it is off", (path) => {
     expect(sent(path, `{"messages":[${user()}]}`, rewriteRules({ hanGuard: false }))).toBeUndefined();
   });
 
   test.each(["/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/messages/count_tokens"])(
-    "is no matter of %s",
+    "is not added on %s",
     (path) => {
       expect(sent(path, `{"messages":[${user()}],"input":"${english}","prompt":"${english}"}`)).toBeUndefined();
     },
   );
 });
 
-describe("the prefix of maximum effort", () => {
+describe("the maximum effort prefix", () => {
   const live = rewriteRules(familyRules);
   const effort = (level: string) => `"output_config":{"effort":"${level}"}`;
   const hasPrefix = (path: string, members: string, rules = live) =>
     sent(path, `{${members},"messages":[${user()}]}`, rules)?.includes(maximumEffortPrefix) === true;
 
-  test.each([chat, messages])("is due on %s for max and xhigh alone", (path) => {
+  test.each([chat, messages])("is added on %s for max and xhigh only", (path) => {
     const levels = ["max", "xhigh", "high", "medium", "low", "Max", ""];
     expect(levels.filter((level) => hasPrefix(path, effort(level)))).toEqual(["max", "xhigh"]);
   });
 
-  test.each([chat, messages])("is not due on %s for a name that asks for no thinking", (path) => {
+  test.each([chat, messages])("is not added on %s for a non-thinking name", (path) => {
     expect(hasPrefix(path, `"model":"deep-v4-nonthinking",${effort("max")}`)).toBe(false);
   });
 
-  test.each([chat, messages])("is not due on %s where the client itself turned thinking off", (path) => {
+  test.each([chat, messages])("is not added on %s if the client turned thinking off", (path) => {
     expect(hasPrefix(path, `"chat_template_kwargs":{"thinking":false},${effort("max")}`)).toBe(false);
     expect(hasPrefix(path, `"chat_template_kwargs":{"enable_thinking":false},${effort("max")}`)).toBe(false);
     expect(hasPrefix(path, `"chat_template_kwargs":{"enable_thinking":false,"thinking":true},${effort("max")}`)).toBe(
@@ -137,15 +138,15 @@ describe("the prefix of maximum effort", () => {
     expect(hasPrefix(path, `"chat_template_kwargs":null,${effort("max")}`)).toBe(true);
   });
 
-  test.each([chat, messages])("is not due on %s while the family is not live", (path) => {
+  test.each([chat, messages])("is not added on %s if the family is not live", (path) => {
     expect(hasPrefix(path, effort("max"), rewriteRules({ ...familyRules, servedModel: "Qwen" }))).toBe(false);
   });
 
-  test("is no matter of responses and completions", () => {
+  test("is not added on responses and completions", () => {
     for (const path of ["/v1/responses", "/v1/completions"]) expect(hasPrefix(path, effort("max"))).toBe(false);
   });
 
-  test("stands at message index 0, before the guard, before the client's own", () => {
+  test("is in the first message, before the guard and the client's own text", () => {
     const rules = { ...live, hanGuard: true };
     const first = (list: string) => {
       const body = sent(chat, `{${effort("max")},"messages":${list}}`, rules) ?? "";

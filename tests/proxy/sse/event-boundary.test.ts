@@ -21,7 +21,7 @@ const places: [stream: string, place: Place][] = [
 ];
 
 describe("event boundary", () => {
-  test.each(places)("behind %j it is %s", (stream, place) => {
+  test.each(places)("the place after %j is %s", (stream, place) => {
     for (const pieces of cutAtEveryByte(new TextEncoder().encode(stream))) {
       const boundary = createEventBoundary();
       for (const piece of pieces) boundary.passed(piece);

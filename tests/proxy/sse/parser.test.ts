@@ -25,20 +25,20 @@ const streams: [name: string, stream: string, data: string[]][] = [
   ["lines that end in CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]],
   ["lines that end in CR", "data: a\r\rdata: b\r\r", ["a", "b"]],
   ["line ends of all kinds in one stream", "data: a\r\n\ndata: b\n\rdata: c\r\r\n", ["a", "b", "c"]],
-  ["a byte order mark in front", "\uFEFFdata: a\n\n", ["a"]],
-  ["a second byte order mark, which is no longer one", "\uFEFF\uFEFFdata: a\n\ndata: b\n\n", ["b"]],
+  ["a byte order mark at the start", "\uFEFFdata: a\n\n", ["a"]],
+  ["a second byte order mark, which is part of a name", "\uFEFF\uFEFFdata: a\n\ndata: b\n\n", ["b"]],
   ["comments between and inside events", ": hello\n\ndata: a\n:\ndata: b\n\n:\n\n", ["a\nb"]],
-  ["no space behind the colon", "data:a\n\n", ["a"]],
-  ["two spaces behind the colon, of which one counts", "data:  a\n\n", [" a"]],
-  ["data over several lines", "data: a\ndata:\ndata: b\n\n", ["a\n\nb"]],
+  ["no space after the colon", "data:a\n\n", ["a"]],
+  ["two spaces after the colon, of which one is data", "data:  a\n\n", [" a"]],
+  ["data in several lines", "data: a\ndata:\ndata: b\n\n", ["a\n\nb"]],
   ["data without a colon", "data\ndata\n\ndata\n\n", ["\n", ""]],
   ["no empty line at the end", "data: a\n\ndata: b\n", ["a", "b"]],
   ["no line end at the end", "data: a\n\ndata: b", ["a", "b"]],
   ["other fields around the data", "event: message_stop\nid: 7\ndata: a\nretry: 10\n\n", ["a"]],
-  ["fields whose names only begin like data", "dat: a\ndatax: b\nDATA: c\n data: d\n\n", []],
-  ["an event that has no data", "event: ping\n\ndata: a\n\n", ["a"]],
+  ["fields whose names resemble data", "dat: a\ndatax: b\nDATA: c\n data: d\n\n", []],
+  ["an event without data", "event: ping\n\ndata: a\n\n", ["a"]],
   ["three empty lines between events", "data: a\n\n\n\ndata: b\n\n\n", ["a", "b"]],
-  ["text beyond ASCII", "data: 안녕 🌊\n\n", ["안녕 🌊"]],
+  ["text outside ASCII", "data: 안녕 🌊\n\n", ["안녕 🌊"]],
   ["a colon in the data", "data: a: b\n\n", ["a: b"]],
   ["nothing", "", []],
 ];
@@ -51,12 +51,12 @@ describe("event stream parser", () => {
     expect(dataOf(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(data);
   });
 
-  test("does not take half a byte order mark for one", () => {
+  test("ignores half a byte order mark", () => {
     const bytes = Uint8Array.of(0xef, 0xbb, ...utf8.encode("data: a\n\ndata: b\n\n"));
     for (const pieces of cutAtEveryByte(bytes)) expect(dataOf(pieces)).toEqual(["b"]);
   });
 
-  test("is between events behind an empty line only", () => {
+  test("is between events only after an empty line", () => {
     const parser = createEventStreamParser({ data() {}, dispatch() {} });
     const states = ["data: a", "\n", "\n", ":", "\n\n", "data: b\r\n\r", "\n"].map((text) => {
       parser.push(utf8.encode(text));
@@ -75,12 +75,12 @@ describe("event stream parser", () => {
     });
     const before = performance.now();
     for (let at = 0; at < line.length; at += 1000) parser.push(line.subarray(at, at + 1000));
-    // 0.01 s here. What is quadratic would take minutes.
+    // Takes 0.01 s; quadratic time would be minutes.
     expect(performance.now() - before).toBeLessThan(5000);
     expect([length, events]).toEqual([20_000_000, 1]);
   });
 
-  test("agrees with a plain reading of 100,000 streams made up by chance", () => {
+  test("agrees with a simple reference on 100,000 random streams", () => {
     const seed = Number(process.env.FUZZ_SEED ?? 1);
     for (let round = 0; round < 100_000; round++) {
       const random = createRandom(seed * 1_000_003 + round);

@@ -5,21 +5,27 @@ import {
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
+import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
 
 interface Options {
   fetch: UpstreamFetch;
+  connectTimeout?: ConnectTimeout;
   baseUrl?: string;
   stopping?: AbortSignal;
   monotonic?: () => number;
 }
 
-function forwardWith({ fetch, baseUrl = "http://up.example", stopping, monotonic = () => 0 }: Options): Forward {
+const noConnectTimeout: ConnectTimeout = { watch: () => () => {}, onReceived: () => {} };
+
+function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Options): Forward {
+  const { connectTimeout = noConnectTimeout, stopping, monotonic = () => 0 } = options;
   return createForward({
     baseUrl,
     fetch,
     monotonic,
-    connectTimeout: { watch: () => () => {} },
+    connectTimeout,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     stopping: stopping ?? new AbortController().signal,
   });
@@ -32,6 +38,7 @@ const call = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
   body: "{}",
   readTimeoutMs: 20_000,
   client: new AbortController().signal,
+  onReceived: () => {},
   ...more,
 });
 
@@ -74,37 +81,129 @@ describe("a call", () => {
 describe("a connection that is reset", () => {
   const reset = Object.assign(new Error("reset"), { code: "ECONNRESET" });
 
-  /** How often the backend is asked, where it resets every connection but the first; each try takes that long. */
-  async function countTries(
-    more: Partial<UpstreamRequest>,
-    tookMs: number,
-    before: "answered" | "nothing",
-  ): Promise<number> {
-    let now = 0;
+  test.each([
+    ["POST", "{}"],
+    ["PATCH", null],
+    ["DELETE", null],
+    ["GET", null],
+  ])("ends a %s: nothing is sent again", async (method, body) => {
     let tries = 0;
     const fetch: UpstreamFetch = async () => {
-      if (tries++ === 0 && before === "answered") return new Response();
-      now += tookMs;
+      if (tries++ === 0) return new Response();
       throw reset;
     };
+    const forward = forwardWith({ fetch });
+    (await forward(call())).release();
+    await expect(forward(call({ method, body }))).rejects.toMatchObject({ code: "upstream_unreachable" });
+    expect(tries).toBe(2);
+  });
+});
+
+describe("the pool of connections", () => {
+  /** Whether each call may use it: the first is a POST, the others follow after the times given. */
+  async function usesOfPool(idleMs: number, ...calls: Partial<UpstreamRequest>[]): Promise<unknown[]> {
+    let now = 0;
+    const uses: unknown[] = [];
+    const fetch: UpstreamFetch = async (_, { keepalive }) => {
+      uses.push(keepalive);
+      return new Response();
+    };
     const forward = forwardWith({ fetch, monotonic: () => now });
-    if (before === "answered") (await forward(call())).release();
-    const triesBefore = tries;
-    await expect(forward(call(more))).rejects.toMatchObject({ code: "upstream_unreachable" });
-    return tries - triesBefore;
+    await forward(call());
+    for (const more of calls) {
+      now += idleMs;
+      await forward(call(more));
+    }
+    return uses.slice(1);
   }
 
-  test("at once, where it may have been kept from before, is tried once more", async () => {
-    expect(await countTries({}, 1, "answered")).toBe(2);
+  test("is for a POST or PATCH, unless its next connection may be closing", async () => {
+    expect(await usesOfPool(1_000, {}, {}, { method: "PATCH" })).toEqual([true, true, true]);
+    expect(await usesOfPool(3_000, {}, { method: "PATCH" }, {})).toEqual([false, false, true]);
   });
 
-  test("is not tried again where none can have been kept, nor where the backend took its time", async () => {
-    expect(await countTries({}, 1, "nothing")).toBe(1);
-    expect(await countTries({}, 300, "answered")).toBe(1);
+  test("is always for what the runtime repeats by itself", async () => {
+    const methods = ["GET", "HEAD", "OPTIONS", "PUT"].map((method) => ({ method, body: null }));
+    expect(await usesOfPool(2_000, ...methods)).toEqual([true, true, true, true]);
   });
 
-  test("is not tried again with a body that was sent as it came", async () => {
+  test("gets a connection back at the end of the body, and from HEAD at once", async () => {
+    let now = 0;
+    const uses: unknown[] = [];
+    const fetch: UpstreamFetch = async (_, { keepalive }) => {
+      uses.push(keepalive);
+      return new Response("whole");
+    };
+    const forward = forwardWith({ fetch, monotonic: () => now });
+    const { onBodyRead } = await forward(call());
+    onBodyRead(Buffer.from("whole"));
+    now = 2_000;
+    // The first connection is in use, so this one is new.
+    await forward(call());
+    onBodyRead(undefined);
+    now = 4_000;
+    await forward(call());
+    await forward(call({ method: "HEAD", body: null }));
+    now = 6_000;
+    await forward(call());
+    expect(uses).toEqual([true, true, false, true, false]);
+  });
+
+  test("is never for a DELETE, which the runtime would repeat, or for a stream, which can be sent only once", async () => {
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({ start: (controller) => controller.close() });
-    expect(await countTries({ body }, 1, "answered")).toBe(1);
+    expect(await usesOfPool(0, { method: "DELETE", body: null }, { body })).toEqual([false, false]);
+  });
+});
+
+test("heads and parts of bodies are reported as signs of life, and their bytes are counted", async () => {
+  let received = 0;
+  let bytes = 0;
+  const forward = forwardWith({
+    fetch: async () => new Response("whole"),
+    connectTimeout: { ...noConnectTimeout, onReceived: () => void received++ },
+  });
+  const { onBodyRead } = await forward(call({ onReceived: (count) => (bytes += count) }));
+  expect([received, bytes]).toEqual([1, 0]);
+  onBodyRead(Buffer.from("who"));
+  onBodyRead(Buffer.from("le"));
+  onBodyRead(undefined);
+  expect([received, bytes]).toEqual([3, 5]);
+});
+
+describe("the connect timeout of an upload", () => {
+  const upload = (): Partial<UpstreamRequest> => ({
+    body: new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        controller.enqueue(Buffer.from("x"));
+        controller.close();
+      },
+    }),
+  });
+
+  /** The connections cannot be counted, and nothing else is accepted. */
+  const forwardTo = (baseUrl: string): Forward =>
+    forwardWith({
+      baseUrl,
+      fetch,
+      connectTimeout: createConnectTimeout({
+        connect: () => new Promise(() => {}),
+        countConnecting: async () => undefined,
+        limitMs: 1_500,
+        monotonic: () => performance.now(),
+      }),
+    });
+
+  test("comes while nothing of it is sent", async () => {
+    using blackhole = await startBlackhole();
+    await expect(forwardTo(blackhole.url)(call(upload()))).rejects.toMatchObject({ code: "upstream_timeout" });
+  });
+
+  test("ends with the first bytes that are sent", async () => {
+    using busy = startBusyBackend();
+    const responded = forwardTo(busy.url)(call(upload()));
+    // The backend works on it.
+    await Bun.sleep(3_000);
+    busy.respond();
+    expect((await responded).response.status).toBe(200);
   });
 });

@@ -5,7 +5,7 @@ const read = (event: string) => readCompletionChunk(Buffer.from(event));
 const chunk = (choice: string, rest = "") => read(`data: {"choices":[${choice}]${rest}}\n\n`);
 
 describe("completion chunk", () => {
-  test("tells where its usage stands, in bytes of the event", () => {
+  test("has the position of its usage in bytes of the event", () => {
     const event = Buffer.from('event: 안녕\r\ndata:{"a":"안녕","choices":[],"usage": {"prompt_tokens":1} }\r\n\r\n');
     const found = readCompletionChunk(event);
     expect(found?.usage).toBe("object");
@@ -16,13 +16,13 @@ describe("completion chunk", () => {
   test.each([
     ["an object", ',"usage":{}', "object"],
     ["null", ',"usage":null', "null"],
-    ["nonsense", ',"usage":7', "absent"],
-    ["not there", "", "absent"],
-  ] as const)("knows usage that is %s", (_, rest, usage) => {
+    ["a number", ',"usage":7', "absent"],
+    ["missing", "", "absent"],
+  ] as const)("recognises usage that is %s", (_, rest, usage) => {
     expect(chunk("{}", rest)?.usage).toBe(usage);
   });
 
-  test("knows choices, and whether one ends", () => {
+  test("recognises choices, and whether one ends", () => {
     expect(chunk("")).toMatchObject({ hasChoices: false, isFinal: false });
     expect(chunk('{"finish_reason":null}')).toMatchObject({ hasChoices: true, isFinal: false });
     expect(chunk('{"finish_reason":null},{"finish_reason":"stop"}')).toMatchObject({ hasChoices: true, isFinal: true });
@@ -36,14 +36,11 @@ describe("completion chunk", () => {
     ["newer SGLang", '{"delta":{"content":"a"},"matched_stop":null}', true, false],
     ["SGLang's legacy completions", '{"text":"a","matched_stop":7}', true, true],
     ["TGI", '{"delta":{"role":"assistant","content":"a","tool_calls":null}}', true, false],
-  ])(
-    "knows by the choices of %s whether null stands for what is not set",
-    (_, choice, nullIsUsual, nullWasReplaced) => {
-      expect(chunk(choice)).toMatchObject({ nullIsUsual, nullWasReplaced });
-    },
-  );
+  ])("tells by the choices of %s whether null means not set", (_, choice, nullIsUsual, nullWasReplaced) => {
+    expect(chunk(choice)).toMatchObject({ nullIsUsual, nullWasReplaced });
+  });
 
-  test("hands out what comes with the last chunk, as it is written", () => {
+  test("returns members of the last chunk as they are written", () => {
     const found = chunk("", ',"timings":{ "a" : 1.0 },"system_fingerprint":"fp\\u00e9"');
     expect(found?.findMember("timings")).toBe('{ "a" : 1.0 }');
     expect(found?.findMember("system_fingerprint")).toBe('"fp\\u00e9"');
@@ -58,11 +55,11 @@ describe("completion chunk", () => {
     'data: {"choices":[\n\n',
     "\n",
     "",
-  ])("is not %j", (event) => {
+  ])("is undefined for %j", (event) => {
     expect(read(event)).toBeUndefined();
   });
 
-  test("is not spread over several lines", () => {
+  test("is undefined for data in several lines", () => {
     expect(read('data: {"choices":[]\ndata: }\n\n')).toBeUndefined();
   });
 });

@@ -22,21 +22,21 @@ const tools = [
   },
 ];
 
-test("an answer has the tokens it was allowed, says so, and counts them", async () => {
-  const answer = await openai.chat.completions.create({ model: "m", messages, max_tokens: 9 });
-  expect(answer.id).toMatch(/^chatcmpl-[0-9a-f]{32}$/);
-  expect(answer.choices[0]?.message.content?.split(" ")).toHaveLength(9);
-  expect(answer.choices[0]?.finish_reason).toBe("length");
-  expect(answer.usage).toEqual({ prompt_tokens: 6, completion_tokens: 9, total_tokens: 15 });
+test("a completion has as many tokens as its limit allows and reports both", async () => {
+  const completion = await openai.chat.completions.create({ model: "m", messages, max_tokens: 9 });
+  expect(completion.id).toMatch(/^chatcmpl-[0-9a-f]{32}$/);
+  expect(completion.choices[0]?.message.content?.split(" ")).toHaveLength(9);
+  expect(completion.choices[0]?.finish_reason).toBe("length");
+  expect(completion.usage).toEqual({ prompt_tokens: 6, completion_tokens: 9, total_tokens: 15 });
 });
 
-test("an answer without a limit stops by itself", async () => {
-  const answer = await openai.chat.completions.create({ model: "m", messages });
-  expect(answer.choices[0]?.finish_reason).toBe("stop");
-  expect(answer.usage?.completion_tokens).toBe(64);
+test("a completion without a limit stops by itself", async () => {
+  const completion = await openai.chat.completions.create({ model: "m", messages });
+  expect(completion.choices[0]?.finish_reason).toBe("stop");
+  expect(completion.usage?.completion_tokens).toBe(64);
 });
 
-test("a stream says the same as the whole answer", async () => {
+test("a stream has the same content as the whole completion", async () => {
   const whole = await openai.chat.completions.create({ model: "m", messages, max_tokens: 80 });
   const stream = openai.chat.completions.stream({
     model: "m",
@@ -64,14 +64,14 @@ async function usagesOf(streamOptions?: object): Promise<unknown[]> {
   return usages;
 }
 
-test("usage is on a chunk of its own without choices where it was asked for, else nowhere", async () => {
+test("requested usage is in a chunk of its own without choices", async () => {
   const chunks = Array.from({ length: 5 }, () => [1, undefined]);
   expect(await usagesOf()).toEqual(chunks);
   expect(await usagesOf({ include_usage: false, continuous_usage_stats: true })).toEqual(chunks);
   expect(await usagesOf({ include_usage: true })).toEqual([...chunks, [0, 3]]);
 });
 
-test("continuous usage is on every chunk and grows", async () => {
+test("continuous usage is in every chunk and grows", async () => {
   const usages = await usagesOf({ include_usage: true, continuous_usage_stats: true });
   expect(usages).toEqual([
     [1, 0],
@@ -83,7 +83,7 @@ test("continuous usage is on every chunk and grows", async () => {
   ]);
 });
 
-test("thinking is text in front of the answer, longer at maximum effort", async () => {
+test("thinking precedes the content and is longer at maximum effort", async () => {
   const think = async (chat_template_kwargs: object) => {
     const fields = { model: "m", messages, max_tokens: 40, chat_template_kwargs };
     const { content } = (await openai.chat.completions.create(fields)).choices[0]?.message ?? {};
@@ -96,7 +96,7 @@ test("thinking is text in front of the answer, longer at maximum effort", async 
   expect(await think({})).toBe(0);
 });
 
-test("a request with tools is answered by a call with fitting arguments, streamed too", async () => {
+test("a request with tools gets a tool call with valid arguments, streamed or whole", async () => {
   const whole = await openai.chat.completions.create({ model: "m", messages, tools });
   const call = whole.choices[0]?.message.tool_calls?.[0];
   expect(whole.choices[0]?.finish_reason).toBe("tool_calls");
@@ -105,36 +105,36 @@ test("a request with tools is answered by a call with fitting arguments, streame
     .stream({ model: "m", messages, tools, stream_options: { include_usage: true } })
     .finalChatCompletion();
   const [streamedCall] = streamed.choices[0]?.message.tool_calls ?? [];
-  if (streamedCall?.type !== "function") throw new Error("There is no function call");
+  if (streamedCall?.type !== "function") throw new Error("No function call");
   expect(JSON.parse(streamedCall.function.arguments)).toEqual({ city: "Seoul", days: 7 });
   expect(streamed.choices[0]?.finish_reason).toBe("tool_calls");
   expect(streamed.usage).toEqual(whole.usage);
 });
 
-test("a request that brings a tool's result, or forbids tools, is answered in words", async () => {
+test("a request that brings a tool's result or forbids tools gets text", async () => {
   const result = [...messages, { role: "tool" as const, tool_call_id: "1", content: "Rain" }];
   for (const fields of [{ messages: result }, { messages, tool_choice: "none" as const }]) {
-    const answer = await openai.chat.completions.create({ model: "m", tools, ...fields });
-    expect(answer.choices[0]?.message.content).toBeString();
+    const completion = await openai.chat.completions.create({ model: "m", tools, ...fields });
+    expect(completion.choices[0]?.message.content).toBeString();
   }
 });
 
-test("a model that is not served, or spelled otherwise, is not found", async () => {
+test("a model that is not served gets a 404; its name is case-sensitive", async () => {
   for (const model of ["M", "gpt-4o"]) {
     const error = await rejectionOf(openai.chat.completions.create({ model, messages }));
     expect(error).toBeInstanceOf(NotFoundError);
   }
 });
 
-test("a body that is no request is refused", async () => {
+test("an invalid body gets a 400", async () => {
   for (const body of ["{", "[]", '{"model":"m","max_tokens":0,"messages":[]}', '{"model":"m","max_tokens":1.5}']) {
-    const answer = await fetch(`${simulator.url}/v1/chat/completions`, { method: "POST", body });
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toHaveProperty("error.type", "BadRequestError");
+    const completion = await fetch(`${simulator.url}/v1/chat/completions`, { method: "POST", body });
+    expect(completion.status).toBe(400);
+    expect(await completion.json()).toHaveProperty("error.type", "BadRequestError");
   }
 });
 
-test("usage can be left out, null, or made up", async () => {
+test("usage can be omitted, null or set by the script", async () => {
   const usage = async (script: string) => {
     const headers = { "x-simulate": script };
     return (await openai.chat.completions.create({ model: "m", messages }, { headers })).usage;
@@ -144,7 +144,7 @@ test("usage can be left out, null, or made up", async () => {
   expect(await usage("usage=12,34")).toEqual({ prompt_tokens: 12, completion_tokens: 34, total_tokens: 46 });
 });
 
-test("a stream that dies is an error to the client, not half an answer", async () => {
+test("a stream that breaks is an error for the client, not a short completion", async () => {
   const stream = await openai.chat.completions.create(
     { model: "m", messages, stream: true },
     { headers: { "x-simulate": "die@3" } },
@@ -154,6 +154,6 @@ test("a stream that dies is an error to the client, not half an answer", async (
     for await (const _ of stream) chunks++;
   };
   expect(await rejectionOf(read())).toBeInstanceOf(Error);
-  // Bun loses what came right before the break (1.4.5).
+  // Bun loses what arrived right before the break (1.4.5).
   expect(chunks).toBeLessThanOrEqual(3);
 });

@@ -12,15 +12,15 @@ afterAll(() => simulator.stop());
 
 const request = { model: "any", prompt: "Once upon a time", max_tokens: 12 };
 
-test("a completion has text, a reason and usage", async () => {
-  const answer = await openai.completions.create(request);
-  expect(answer.id).toStartWith("cmpl-");
-  expect(answer.choices[0]?.text.split(" ")).toHaveLength(12);
-  expect(answer.choices[0]?.finish_reason).toBe("length");
-  expect(answer.usage).toEqual({ prompt_tokens: 4, completion_tokens: 12, total_tokens: 16 });
+test("a completion has text, a finish reason and usage", async () => {
+  const completion = await openai.completions.create(request);
+  expect(completion.id).toStartWith("cmpl-");
+  expect(completion.choices[0]?.text.split(" ")).toHaveLength(12);
+  expect(completion.choices[0]?.finish_reason).toBe("length");
+  expect(completion.usage).toEqual({ prompt_tokens: 4, completion_tokens: 12, total_tokens: 16 });
 });
 
-test("a streamed completion says the same, with the reason on the last token and usage where asked for", async () => {
+test("a stream has the same content, the finish reason in the last token's chunk, and the requested usage", async () => {
   const whole = await openai.completions.create(request);
   const stream = await openai.completions.create({ ...request, stream: true, stream_options: { include_usage: true } });
   let text = "";
@@ -36,12 +36,12 @@ test("a streamed completion says the same, with the reason on the last token and
   expect(usage).toEqual(whole.usage);
 });
 
-test("a prompt of token ids is counted by its length", async () => {
-  const answer = await openai.completions.create({ ...request, prompt: [1, 2, 3, 4, 5, 6, 7] });
-  expect(answer.usage?.prompt_tokens).toBe(7);
+test("a prompt of token ids counts one token per id", async () => {
+  const completion = await openai.completions.create({ ...request, prompt: [1, 2, 3, 4, 5, 6, 7] });
+  expect(completion.usage?.prompt_tokens).toBe(7);
 });
 
-test("continuous usage counts along", async () => {
+test("continuous usage grows with each chunk", async () => {
   const stream_options = { include_usage: true, continuous_usage_stats: true };
   const stream = await openai.completions.create({ ...request, max_tokens: 3, stream: true, stream_options });
   const counts: unknown[] = [];

@@ -15,7 +15,7 @@ const embed = (input: string | string[] | number[], fields: object = {}) =>
 const vectors = async (...args: Parameters<typeof embed>) =>
   (await embed(...args)).data.map(({ embedding }) => embedding);
 
-test("the same text has the same vector of length 1, another text another one", async () => {
+test("the same text has the same vector of length 1, another text a different one", async () => {
   const [first, again, other] = await vectors(["a text", "a text", "another text"]);
   expect(first).toHaveLength(384);
   expect(first).toEqual(again ?? []);
@@ -23,15 +23,15 @@ test("the same text has the same vector of length 1, another text another one", 
   expect(Math.hypot(...(first ?? []))).toBeCloseTo(1, 4);
 });
 
-test("floats and base64 are the same numbers", async () => {
-  // The client asks for base64 where nothing is said.
+test("floats and base64 encode the same numbers", async () => {
+  // The client requests base64 by default.
   const [base64] = await vectors("a text", { dimensions: 8 });
   const [float] = await vectors("a text", { dimensions: 8, encoding_format: "float" });
   expect(float).toHaveLength(8);
   for (const [index, value] of (float ?? []).entries()) expect(base64?.[index]).toBeCloseTo(value, 6);
 });
 
-test("input is counted, output is none", async () => {
+test("usage has input tokens and no output tokens", async () => {
   const { usage } = await embed([1, 2, 3, 4]);
   expect(usage).toMatchObject({ prompt_tokens: 4, total_tokens: 4, completion_tokens: 0 });
 });

@@ -24,7 +24,7 @@ const tools = [
   },
 ];
 
-test("a message has text, a reason and usage", async () => {
+test("a message has text, a stop reason and usage", async () => {
   const message = await anthropic.messages.create(request);
   expect(message.id).toMatch(/^msg_[0-9a-f]{32}$/);
   expect(message.content).toMatchObject([{ type: "text", text: expect.stringMatching(/^A toll gate/) }]);
@@ -32,13 +32,13 @@ test("a message has text, a reason and usage", async () => {
   expect(message.usage).toMatchObject({ input_tokens: 9, output_tokens: 10 });
 });
 
-test("a model that stops by itself ends its turn", async () => {
+test("a model that stops by itself reports end_turn", async () => {
   const message = await anthropic.messages.create({ ...request, max_tokens: 4096 });
   expect(message.stop_reason).toBe("end_turn");
   expect(message.usage.output_tokens).toBe(50);
 });
 
-test("a stream says the same as the whole message", async () => {
+test("a stream has the same content as the whole message", async () => {
   const whole = await anthropic.messages.create(request);
   const streamed = await anthropic.messages.stream(request).finalMessage();
   expect(streamed.content).toMatchObject(whole.content);
@@ -46,7 +46,7 @@ test("a stream says the same as the whole message", async () => {
   expect(streamed.usage).toMatchObject({ input_tokens: 9, output_tokens: 10 });
 });
 
-test("a stream tells the input first and the output last", async () => {
+test("a stream reports input tokens first and output tokens last", async () => {
   const usages: unknown[] = [];
   const types: string[] = [];
   for await (const event of await anthropic.messages.create({ ...request, stream: true })) {
@@ -65,7 +65,7 @@ test("a stream tells the input first and the output last", async () => {
   ]);
 });
 
-test("a tool is used with fitting input, streamed and not", async () => {
+test("a tool is called with valid input, streamed or whole", async () => {
   const whole = await anthropic.messages.create({ ...request, tools });
   const streamed = await anthropic.messages.stream({ ...request, tools }).finalMessage();
   for (const message of [whole, streamed]) {
@@ -77,14 +77,14 @@ test("a tool is used with fitting input, streamed and not", async () => {
   expect(streamed.usage.output_tokens).toBe(whole.usage.output_tokens);
 });
 
-test("a tool's result is answered in words", async () => {
+test("a tool's result gets text", async () => {
   const result = { type: "tool_result" as const, tool_use_id: "toolu_1", content: "Rain" };
   const messages = [...request.messages, { role: "user" as const, content: [result] }];
   const message = await anthropic.messages.create({ ...request, tools, messages });
   expect(message.content[0]?.type).toBe("text");
 });
 
-test("a thinking budget bounds the thinking that the template was asked for", async () => {
+test("a thinking budget limits the thinking that the template requests", async () => {
   const fields = {
     ...request,
     max_tokens: 40,
@@ -97,18 +97,18 @@ test("a thinking budget bounds the thinking that the template was asked for", as
   ]);
 });
 
-test("tokens are counted without an answer", async () => {
+test("count_tokens reports input tokens and generates nothing", async () => {
   const { input_tokens } = await anthropic.messages.countTokens(request);
   expect(input_tokens).toBe(9);
   expect(simulator.requests().at(-1)?.path).toBe("/v1/messages/count_tokens");
 });
 
-test("errors are this API's own", async () => {
+test("errors have this API's format", async () => {
   const overloaded = anthropic.messages.create(request, { headers: { "x-simulate": "status=529" } });
   expect(await rejectionOf(overloaded)).toMatchObject({ status: 529, type: "overloaded_error" });
 });
 
-test("a stream that dies is an error to the client, not half an answer", async () => {
+test("a stream that breaks is an error for the client, not a short message", async () => {
   const broken = anthropic.messages.stream(request, { headers: { "x-simulate": "die@6" } });
   expect(await rejectionOf(broken.finalMessage())).toBeInstanceOf(Error);
 });

@@ -3,7 +3,7 @@ import OpenAI, { NotFoundError } from "openai";
 import { startSimulator } from "../../../src/simulator/simulator.ts";
 import { rejectionOf } from "../../support/rejection.ts";
 
-test("models are listed and found one by one, in their exact spelling", async () => {
+test("models are listed and found by their exact names", async () => {
   using simulator = startSimulator({ models: ["org/Model-7B", "second"], maxModelLen: 4096 });
   const openai = new OpenAI({ baseURL: `${simulator.url}/v1`, apiKey: "none", maxRetries: 0 });
   const { data } = await openai.models.list();
@@ -12,8 +12,8 @@ test("models are listed and found one by one, in their exact spelling", async ()
   expect(await rejectionOf(openai.models.retrieve("Second"))).toBeInstanceOf(NotFoundError);
 });
 
-test("a simulator that serves any name lists one", async () => {
+test("a simulator that serves every name lists one", async () => {
   using simulator = startSimulator();
-  const answer = await fetch(`${simulator.url}/v1/models`);
-  expect(await answer.json()).toMatchObject({ object: "list", data: [{ object: "model" }] });
+  const response = await fetch(`${simulator.url}/v1/models`);
+  expect(await response.json()).toMatchObject({ object: "list", data: [{ object: "model" }] });
 });

@@ -23,20 +23,20 @@ const tools = [
   },
 ];
 
-test("a response is complete, has text and counts", async () => {
+test("a response is completed and has text and usage", async () => {
   const response = await openai.responses.create(request);
   expect(response.status).toBe("completed");
   expect(response.output_text.split(" ")).toHaveLength(64);
   expect(response.usage).toMatchObject({ input_tokens: 5, output_tokens: 64, total_tokens: 69 });
 });
 
-test("a response that met its limit is incomplete and says why", async () => {
+test("a response that hits its limit is incomplete and gives the reason", async () => {
   const response = await openai.responses.create({ ...request, max_output_tokens: 5 });
   expect(response.status).toBe("incomplete");
   expect(response.incomplete_details).toEqual({ reason: "max_output_tokens" });
 });
 
-test("a stream goes through every event in order and says the same as the whole response", async () => {
+test("a stream sends every event in order and has the same content as the whole response", async () => {
   const whole = await openai.responses.create({ ...request, max_output_tokens: 6 });
   const stream = openai.responses.stream({ ...request, max_output_tokens: 6 });
   const types: string[] = [];
@@ -62,19 +62,19 @@ test("a stream goes through every event in order and says the same as the whole 
   expect(streamed.usage).toEqual(whole.usage);
 });
 
-test("a tool is called with fitting arguments, streamed and not", async () => {
+test("a tool is called with valid arguments, streamed or whole", async () => {
   const whole = await openai.responses.create({ ...request, tools });
   const streamed = await openai.responses.stream({ ...request, tools }).finalResponse();
   for (const { output } of [whole, streamed]) {
     const [call] = output;
-    if (call?.type !== "function_call") throw new Error("There is no function call");
+    if (call?.type !== "function_call") throw new Error("No function call");
     expect(call.name).toBe("get_weather");
     expect(JSON.parse(call.arguments)).toEqual({ unit: "C", cities: ["Seoul"] });
   }
   expect(streamed.usage).toEqual(whole.usage);
 });
 
-test("a tool's result is answered in words", async () => {
+test("a tool's result gets text", async () => {
   const input = [{ type: "function_call_output" as const, call_id: "1", output: "Rain" }];
   const response = await openai.responses.create({ ...request, tools, input });
   expect(response.output_text).not.toBe("");

@@ -7,7 +7,7 @@ import {
 } from "../../../src/store/postgres/pool.ts";
 import { StorageError } from "../../../src/store/store.ts";
 import { sharedPostgres, startPostgres, whyNoPostgres } from "../../support/postgres.ts";
-import { until } from "../../support/until.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 
 const createDatabase = async () => (await sharedPostgres()).createDatabase();
 const run = (pool: PostgresPool, query: string) => pool.client.unsafe(query) as Promise<Record<string, unknown>[]>;
@@ -69,7 +69,8 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
       });
     await Promise.all([addInOrder(1, 2), addInOrder(2, 1)]);
     expect([...(await run(pool, "select n from t"))]).toEqual([{ n: 2 }, { n: 2 }]);
-    expect(holding).toBe(3);
+    // A loaded server may roll back more than one.
+    expect(holding).toBeGreaterThan(2);
   });
 
   test("has the server cancel a statement that takes too long", async () => {
@@ -88,7 +89,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     await expect(pool.withTimeout(300, () => run(pool, "select 1"))).rejects.toThrow("PostgreSQL does not respond");
     expect(performance.now() - startedAt).toBeLessThan(3000);
     await postgres.thaw();
-    await until(async () => (await pool.withTimeout(1000, () => run(pool, "select 1"))).length === 1);
+    await pollUntil(async () => (await pool.withTimeout(1000, () => run(pool, "select 1"))).length === 1);
   });
 
   test("reconnects if the server is read-only", async () => {
@@ -102,7 +103,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
     await setReadOnly("on");
     await postgres.cutConnections();
     // The setting applies to new sessions only; open ones keep theirs.
-    const failure = await until(async () => {
+    const failure = await pollUntil(async () => {
       const error = await failureOf(add());
       return sqlStateOf(error) === "25006" ? error : undefined;
     });

@@ -1,0 +1,49 @@
+import { createEffect, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
+import { count } from "../data/format.ts";
+
+const pageRows = 100;
+
+export interface InfiniteScroll<T> {
+  shown: () => T[];
+  hiddenCount: () => number;
+  showMore: () => void;
+  /** Shows more when the element after the last row comes near the viewport. */
+  showMoreWhenSeen: (element: Element) => void;
+}
+
+/** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
+export function createInfiniteScroll<T>(list: () => T[]): InfiniteScroll<T> {
+  const [limit, setLimit] = createSignal(pageRows);
+  const showMore = (): void => void setLimit((rows) => rows + pageRows);
+  createEffect(
+    on(
+      () => list().length,
+      () => setLimit(pageRows),
+      { defer: true },
+    ),
+  );
+  const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting === true && showMore(), {
+    rootMargin: "300px",
+  });
+  onCleanup(() => observer.disconnect());
+  return {
+    shown: () => list().slice(0, limit()),
+    hiddenCount: () => Math.max(0, list().length - limit()),
+    showMore,
+    showMoreWhenSeen: (element) => observer.observe(element),
+  };
+}
+
+/** Below a table: how many rows are not shown, and a button for whoever does not scroll. */
+export function MoreRows(props: { scroll: InfiniteScroll<unknown> }): JSX.Element {
+  return (
+    <Show when={props.scroll.hiddenCount() > 0}>
+      <p class="table-foot" ref={(element) => props.scroll.showMoreWhenSeen(element)}>
+        <button class="link" type="button" onClick={() => props.scroll.showMore()}>
+          Show more
+        </button>{" "}
+        ({count(props.scroll.hiddenCount())} left)
+      </p>
+    </Show>
+  );
+}

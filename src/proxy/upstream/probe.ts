@@ -1,0 +1,19 @@
+export interface ProbedUpstream {
+  /** Origin and path prefix; no trailing slash. */
+  baseUrl: string;
+  apiKey: string | undefined;
+}
+
+/** Requests the list of models, which costs the backend least. @returns the status of the response */
+export async function probeUpstream({ baseUrl, apiKey }: ProbedUpstream, signal: AbortSignal): Promise<number> {
+  const response = await fetch(`${baseUrl}/v1/models`, {
+    headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+    signal,
+    redirect: "manual",
+    proxy: false,
+    // `forward` follows the pool, so no connection of others may enter it.
+    keepalive: false,
+  });
+  await response.body?.cancel();
+  return response.status;
+}

@@ -1,0 +1,149 @@
+import { noUsage, type Usage } from "../../domain.ts";
+import { skipLeading } from "../json/bytes.ts";
+import { createDecodedStream, createDecompressor } from "./decompress.ts";
+import {
+  createEventStreamUsageParser,
+  createLinesUsageParser,
+  type EventStreamUsageParser,
+} from "./event-stream-usage.ts";
+import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
+import { findResponseId } from "./response-id.ts";
+import { readUsage } from "./token-counts.ts";
+
+/** Called with the id under which the backend stores the response, as soon as it is known; may be called again. */
+export type OnResponseId = (id: string | undefined) => void;
+
+const ignoreId: OnResponseId = () => undefined;
+
+/** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
+export interface UsageReader {
+  /** @returns a promise if the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
+  push(chunk: Uint8Array): Promise<void> | undefined;
+  /** The usage of the events pushed so far; none while a JSON document is unfinished. */
+  seen(): Usage;
+  /** The usage of everything pushed, also if the response was cut short. Called once. */
+  end(): Usage | Promise<Usage>;
+}
+
+/** The response headers that determine how its bytes are read; null if absent. */
+export interface BodyHeaders {
+  contentType: string | null;
+  contentEncoding: string | null;
+}
+
+/** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
+export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
+  return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
+}
+
+/** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
+export function decompressEventStream(
+  body: ReadableStream<Uint8Array>,
+  { contentType, contentEncoding }: BodyHeaders,
+): ReadableStream<Uint8Array> | undefined {
+  const encodings = encodingsOf(contentEncoding);
+  if (mediaType(contentType) !== "text/event-stream" || encodings.length === 0) return undefined;
+  return createDecodedStream(body, encodings);
+}
+
+/** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
+export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
+  const encodings = encodingsOf(headers.contentEncoding);
+  if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
+  return findDecompressingReader(encodings, reader) ?? noUsageReader;
+}
+
+function findDecompressingReader(encodings: readonly string[], reader: UsageReader): UsageReader | undefined {
+  const decompressor = createDecompressor(encodings, (chunk) => void reader.push(chunk));
+  if (decompressor === undefined) return undefined;
+  const end = async (): Promise<Usage> => {
+    await decompressor.end();
+    return reader.end();
+  };
+  return { push: decompressor.push, seen: reader.seen, end };
+}
+
+/** The usage of a whole response. */
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
+  const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
+  if (document !== undefined) {
+    onResponseId(findResponseId(document));
+    return readUsage(document, noUsage);
+  }
+  const reader = createUsageReader(headers, onResponseId);
+  void reader.push(bytes);
+  return reader.end();
+}
+
+function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
+  return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
+}
+
+/** For responses without usage, or whose tokens do not count. */
+export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
+
+/** What holds usage: JSON and event streams, and what small servers send if they set no type. */
+const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
+
+function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
+  if (type === "application/x-ndjson") return readerOf(createLinesUsageParser(onResponseId));
+  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onResponseId) : undefined;
+}
+
+/** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
+function createSniffingReader(onResponseId: OnResponseId): UsageReader {
+  let reader: UsageReader | undefined;
+  return {
+    push(chunk) {
+      if (reader !== undefined) return reader.push(chunk);
+      const start = skipLeading(chunk, 0);
+      if (start === chunk.length) return undefined;
+      reader =
+        chunk[start] === openBrace
+          ? createJsonReader(onResponseId)
+          : readerOf(createEventStreamUsageParser(onResponseId));
+      return reader.push(chunk.subarray(start));
+    },
+    seen: () => reader?.seen() ?? noUsage,
+    end: () => reader?.end() ?? noUsage,
+  };
+}
+
+const openBrace = 0x7b;
+
+function createJsonReader(onResponseId: OnResponseId): UsageReader {
+  const parser = createJsonUsageParser();
+  return {
+    push(chunk) {
+      parser.push(chunk);
+      return undefined;
+    },
+    seen: () => noUsage,
+    end() {
+      onResponseId(findResponseId(parser.document()));
+      return readUsage(parser.document(), noUsage);
+    },
+  };
+}
+
+function readerOf(parser: EventStreamUsageParser): UsageReader {
+  return {
+    push(chunk) {
+      parser.push(chunk);
+      return undefined;
+    },
+    seen: parser.seen,
+    end: parser.end,
+  };
+}
+
+function mediaType(contentType: string | null): string {
+  return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
+}
+
+/** In lower case, in the order in which they were applied. */
+function encodingsOf(contentEncoding: string | null): string[] {
+  const names = (contentEncoding ?? "").split(",").map((name) => name.trim().toLowerCase());
+  return names.filter((name) => name !== "" && name !== "identity");
+}

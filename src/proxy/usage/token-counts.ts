@@ -1,0 +1,111 @@
+import { noUsage, type Usage } from "../../domain.ts";
+
+/** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
+export const usageHolders = ["message", "response"] as const;
+
+/** Chat, completions and embeddings use prompt and completion; Messages and Responses use input and output. */
+export const tokenCountNames = {
+  inputTokens: ["prompt_tokens", "input_tokens"],
+  outputTokens: ["completion_tokens", "output_tokens"],
+} as const;
+
+export const totalName = "total_tokens";
+
+/** A larger count in one response is impossible: added up, such counts would overflow the totals. */
+const maxCount = 1_000_000_000;
+
+/**
+ * Adds the counts of one parsed response to those seen before. A positive count replaces an earlier one; null, zero and
+ * impossible values never do: servers send them before the real value and, on errors, after it.
+ */
+export function readUsage(value: unknown, seen: Usage): Usage {
+  if (!isObject(value)) return seen;
+  const found =
+    [readReported(value, noUsage), readElsewhere(value, noUsage), readTotal(value)].find(hasCounts) ?? noUsage;
+  return {
+    inputTokens: found.inputTokens === 0 ? seen.inputTokens : found.inputTokens,
+    outputTokens: found.outputTokens === 0 ? seen.outputTokens : found.outputTokens,
+  };
+}
+
+/** At the places that nearly all servers use. */
+function readReported(value: Record<string, unknown>, seen: Usage): Usage {
+  let usage = readCounts(value.usage, seen);
+  for (const holder of usageHolders) {
+    const held = value[holder];
+    if (isObject(held)) usage = readCounts(held.usage, usage);
+  }
+  return usage;
+}
+
+/** Moonshot reports the usage of a stream in its last choice, Groq under `x_groq`. */
+function readElsewhere(value: Record<string, unknown>, seen: Usage): Usage {
+  const usage = isObject(value.x_groq) ? readCounts(value.x_groq.usage, seen) : seen;
+  const choice: unknown = Array.isArray(value.choices) ? value.choices.at(-1) : undefined;
+  return isObject(choice) ? readCounts(choice.usage, usage) : usage;
+}
+
+/** Embeddings and reranking have no output, so some servers report only the total. */
+function readTotal({ usage }: Record<string, unknown>): Usage {
+  if (!isObject(usage)) return noUsage;
+  const isAlone = Object.values(tokenCountNames).every((names) =>
+    names.every((name) => typeof usage[name] !== "number"),
+  );
+  return isAlone ? { inputTokens: findCount(usage, [totalName]) ?? 0, outputTokens: 0 } : noUsage;
+}
+
+function hasCounts({ inputTokens, outputTokens }: Usage): boolean {
+  return inputTokens > 0 || outputTokens > 0;
+}
+
+/** Usage while a stream is being read. */
+export interface StreamUsage extends Usage {
+  /** The output is the placeholder that a Messages stream opens with. */
+  outputIsOpening: boolean;
+  /** Counts only if no event has usage at a usual place. */
+  elsewhere: Usage;
+}
+
+export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, elsewhere: noUsage };
+
+export function usageOfStream({ inputTokens, outputTokens, elsewhere }: StreamUsage): Usage {
+  const usage = { inputTokens, outputTokens };
+  return hasCounts(usage) ? usage : elsewhere;
+}
+
+/**
+ * Like `readUsage`, for the events of a stream in their order. Only the placeholder in `message_start` is replaced by a
+ * zero output, and only if the input is not zero too: a refusal ends with no output, an error with zeros for everything.
+ */
+export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
+  if (!isObject(event)) return seen;
+  const { inputTokens, outputTokens } = readReported(event, seen);
+  const elsewhere = readElsewhere(event, seen.elsewhere);
+  if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true, elsewhere };
+  const { outputIsOpening } = seen;
+  if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening, elsewhere };
+  const isRefusal = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
+  if (isRefusal) return { inputTokens, outputTokens: 0, outputIsOpening: false, elsewhere };
+  const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
+  return { inputTokens, outputTokens, outputIsOpening: !hasOutput, elsewhere };
+}
+
+function readCounts(counts: unknown, seen: Usage): Usage {
+  if (!isObject(counts)) return seen;
+  return {
+    inputTokens: findCount(counts, tokenCountNames.inputTokens) ?? seen.inputTokens,
+    outputTokens: findCount(counts, tokenCountNames.outputTokens) ?? seen.outputTokens,
+  };
+}
+
+function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
+  for (const name of names) {
+    const count = counts[name];
+    if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;
+  }
+  return undefined;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

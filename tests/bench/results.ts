@@ -1,0 +1,74 @@
+import { existsSync, readFileSync } from "node:fs";
+import type { Figure, Run, Workload } from "./workloads.ts";
+
+/** In the order of the page's columns. */
+export const targetNames = [
+  "direct",
+  "nginx",
+  "nginx, key map",
+  "Tollgate",
+  "Portkey",
+  "Bun passthrough",
+  "Bun transform",
+] as const;
+
+/** One figure of one workload: the median for each target that was measured. */
+export interface Row {
+  workload: string;
+  figure: string;
+  unit: Figure["unit"];
+  /** Date, versions and machine of the measurement. */
+  conditions: string;
+  /** By target. */
+  values: Readonly<Record<string, number>>;
+}
+
+/** What one process measured, or all of them together. */
+export interface StorageFigures {
+  eventsPerSecond: number;
+  /** Time from recording a usage event to its commit, with many concurrent callers. */
+  commitMs: { p50: number; p99: number };
+  /** The same with one caller. */
+  singleCommitMs: number;
+  lookUpsPerSecond: number;
+  singleLookUpMs: number;
+}
+
+export interface StorageResults {
+  conditions: string;
+  columns: readonly { engine: string; processes: number; figures: StorageFigures }[];
+}
+
+/** Everything on the page of benchmarks, kept in a file so that a run of one workload leaves the others. */
+export interface Results {
+  rows: readonly Row[];
+  storage: StorageResults | undefined;
+}
+
+export function readResults(file: string): Results {
+  if (!existsSync(file)) return { rows: [], storage: undefined };
+  const { rows, storage } = JSON.parse(readFileSync(file, "utf8")) as Results;
+  return { rows, storage };
+}
+
+/** Replaces the rows of measured figures in place and appends new ones. */
+export function mergeRows(earlier: readonly Row[], measured: readonly Row[]): Row[] {
+  const nameOf = ({ workload, figure }: Row): string => JSON.stringify([workload, figure]);
+  const rows = new Map(earlier.map((row) => [nameOf(row), row]));
+  for (const row of measured) rows.set(nameOf(row), row);
+  return [...rows.values()];
+}
+
+export function rowsOf(workload: Workload, runs: ReadonlyMap<string, readonly Run[]>, conditions: string): Row[] {
+  return workload.figures.map((figure) => ({
+    workload: workload.title,
+    figure: figure.name,
+    unit: figure.unit,
+    conditions,
+    values: Object.fromEntries([...runs].map(([target, own]) => [target, median(own.map(figure.of))])),
+  }));
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,180 @@
+import type { Target } from "./targets.ts";
+import type { LoadResult, LoadSpec } from "./load/spec.ts";
+
+/** The result of one run with one target. */
+export interface Run {
+  result: LoadResult;
+  /** CPU time of the target's processes during the load. */
+  cpuUs: number;
+  residentMb: number;
+}
+
+export interface Figure {
+  name: string;
+  unit: "µs" | "ms" | "MB" | "1/s" | "";
+  /** Lower is better, except for rates. */
+  of: (run: Run) => number;
+}
+
+export interface Workload {
+  name: string;
+  title: string;
+  /** Names of targets; undefined: all that forward requests. */
+  only?: readonly string[];
+  /** Targets that do not support the workload. */
+  except?: readonly string[];
+  /** Whether `--quick` includes it. */
+  quick: boolean;
+  load: Partial<LoadSpec>;
+  /** Number of keys, used in turn. */
+  keys?: number;
+  /** Sends the console's slowest requests meanwhile. */
+  console?: boolean;
+  /** The expected status of every response, by default 200. */
+  status?: number;
+  figures: readonly Figure[];
+}
+
+const message = { role: "user", content: "Say hello to the world." };
+const smallBody = JSON.stringify({ model: "m", messages: [message], max_tokens: 16 });
+const largeBody = JSON.stringify({
+  model: "m",
+  messages: [{ role: "user", content: "The quick brown fox jumps over the lazy dog. ".repeat(23_000) }, message],
+  max_tokens: 16,
+});
+const streamBody = (tokens: number): string =>
+  JSON.stringify({
+    model: "m",
+    messages: [message],
+    max_tokens: tokens,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+
+/** Events of a simulated stream in addition to its tokens: the role, the finish reason, the usage and `[DONE]`. */
+const framesBesideTokens = 4;
+
+const cpuPerRequest: Figure = {
+  name: "CPU per request",
+  unit: "µs",
+  of: ({ cpuUs, result }) => cpuUs / responseCount(result),
+};
+const requestsPerSecond: Figure = {
+  name: "requests per second",
+  unit: "1/s",
+  of: ({ result }) => responseCount(result) / result.seconds,
+};
+const latency: readonly Figure[] = [
+  { name: "latency p50", unit: "ms", of: ({ result }) => result.latency.p50 / 1000 },
+  { name: "latency p99", unit: "ms", of: ({ result }) => result.latency.p99 / 1000 },
+];
+
+export const workloads: readonly Workload[] = [
+  {
+    name: "one",
+    title: "small completions, 1 connection",
+    quick: true,
+    load: { body: smallBody, connections: 1, requests: 2000 },
+    figures: latency,
+  },
+  {
+    name: "rate",
+    title: "small completions, 400 requests/s",
+    quick: true,
+    load: { body: smallBody, connections: 64, requests: 1600, perSecond: 400 },
+    figures: [...latency, cpuPerRequest],
+  },
+  ...[8, 32, 128, 512].map((connections): Workload => ({
+    name: `small-${connections}`,
+    title: `small completions, ${connections} connections`,
+    quick: connections === 32,
+    load: { body: smallBody, connections, requests: 10_000 },
+    figures: [cpuPerRequest, requestsPerSecond],
+  })),
+  {
+    name: "large",
+    title: "1 MB request bodies",
+    quick: false,
+    load: { body: largeBody, connections: 8, requests: 200 },
+    figures: [cpuPerRequest],
+  },
+  {
+    name: "keys",
+    title: "small completions, 10,000 keys",
+    quick: false,
+    only: ["Tollgate"],
+    keys: 10_000,
+    load: { body: smallBody, connections: 32, requests: 10_000 },
+    figures: [cpuPerRequest, requestsPerSecond],
+  },
+  {
+    name: "wrong-keys",
+    title: "wrong keys",
+    quick: true,
+    only: ["nginx, key map", "Tollgate"],
+    load: { body: smallBody, connections: 32, requests: 5000, keys: ["wrong"] },
+    status: 401,
+    figures: [cpuPerRequest],
+  },
+  // Each of these sends no more frames in total than the core of the backend and the load generator can handle.
+  streams({ count: 100, perSecond: 50, tokens: 100, quick: true }),
+  streams({ count: 500, perSecond: 40, tokens: 80, quick: false }),
+  streams({ count: 1000, perSecond: 15, tokens: 40, quick: false }),
+  streams({ count: 3000, perSecond: 5, tokens: 15, quick: false }),
+  {
+    ...streams({ count: 500, perSecond: 20, tokens: 60, quick: false }),
+    name: "console",
+    title: "500 streams during the console's slowest requests",
+    only: ["Tollgate"],
+    console: true,
+  },
+];
+
+interface StreamOptions {
+  count: number;
+  perSecond: number;
+  tokens: number;
+  quick: boolean;
+}
+
+function streams({ count, perSecond, tokens, quick }: StreamOptions): Workload {
+  const frames = count * (tokens + framesBesideTokens);
+  return {
+    name: `streams-${count}`,
+    title: `${count} streams, ${perSecond} frames/s each`,
+    quick,
+    // It responds with 500 to an event stream whose type names its charset, like those of vLLM (1.15.2).
+    except: ["Portkey"],
+    load: {
+      body: streamBody(tokens),
+      headers: [`x-simulate: rate=${perSecond}`],
+      connections: count,
+      requests: count,
+      stallMs: 200 + 1000 / perSecond,
+    },
+    figures: [
+      { name: "CPU per frame", unit: "µs", of: ({ cpuUs, result }) => cpuUs / result.frames },
+      { name: "frames lost", unit: "", of: ({ result }) => frames - result.frames },
+      { name: "stalls over 200 ms", unit: "", of: ({ result }) => result.stalls },
+      {
+        name: "frame delay p99",
+        unit: "ms",
+        of: ({ result }) => Math.max(0, result.gap.p99 / 1000 - 1000 / perSecond),
+      },
+      { name: "first byte p50", unit: "ms", of: ({ result }) => result.firstByte.p50 / 1000 },
+      { name: "memory", unit: "MB", of: ({ residentMb }) => residentMb },
+    ],
+  };
+}
+
+/** It differs from the plain passthrough only for streams. */
+const streamsOnly = "Bun transform";
+
+export function appliesTo({ only, except = [], load }: Workload, { name }: Target): boolean {
+  if (name === streamsOnly && load.stallMs === undefined) return false;
+  return (only === undefined || only.includes(name)) && !except.includes(name);
+}
+
+function responseCount({ statuses }: LoadResult): number {
+  return Object.values(statuses).reduce((sum, count) => sum + count, 0);
+}

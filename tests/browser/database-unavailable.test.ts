@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { type ConsoleUnderTest, hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
+
+setDefaultTimeout(90_000);
+
+const expectedErrors = /status of 503/;
+/** Longer than the refresh interval of any page. */
+const timeout = 40_000;
+
+const notice = (page: Page) => page.getByRole("alert").getByText("The database is not available, try again later.");
+
+describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database is unavailable", () => {
+  let postgres: Postgres;
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    const environment = { DATABASE_URL: await postgres.createDatabase(), SECRET_KEY: "0123456789abcdef" };
+    console = await startConsole(undefined, environment);
+    await console.admin.createKey("alpha");
+  });
+  afterAll(async () => {
+    await console[Symbol.asyncDispose]();
+    await postgres[Symbol.asyncDispose]();
+  });
+
+  async function withoutDatabase(act: () => Promise<void>): Promise<void> {
+    await postgres.stop();
+    try {
+      await act();
+    } finally {
+      await postgres.start();
+    }
+  }
+
+  test("every open page reports it, keeps its data, and recovers by itself", async () => {
+    const paths = ["/", "/keys", "/usage", "/gpus"];
+    const visits: Visit[] = [];
+    await using opened = new AsyncDisposableStack();
+    for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));
+    await visits[1]?.page.getByText("alpha").first().waitFor();
+    await withoutDatabase(async () => {
+      for (const { page } of visits) {
+        await page.getByRole("button", { name: "Refresh" }).click();
+        await notice(page).waitFor({ timeout });
+        await page.getByRole("heading", { level: 1 }).waitFor();
+      }
+      expect(await visits[1]?.page.getByText("alpha").first().isVisible()).toBe(true);
+    });
+    for (const { page } of visits) await notice(page).waitFor({ state: "detached", timeout });
+    expect(visits.map(({ page }) => new URL(page.url()).pathname)).toEqual(paths);
+  });
+
+  test("a reloaded page reports it, and appears once the database is back", async () => {
+    await using visit = await console.visit("/keys", { expectedErrors });
+    const { page } = visit;
+    await withoutDatabase(async () => {
+      await page.reload();
+      await notice(page).waitFor({ timeout });
+    });
+    await page.getByText("alpha").first().waitFor({ timeout });
+    expect(new URL(page.url()).pathname).toBe("/keys");
+  });
+
+  test("the login page reports it, and works once the database is back", async () => {
+    await using visit = await console.visit("/login", { anonymous: true, expectedErrors });
+    const { page } = visit;
+    await page.getByLabel("Username").fill("admin");
+    await page.getByLabel("Password").fill(password);
+    await withoutDatabase(async () => {
+      await page.getByRole("button", { name: "Log in" }).click();
+      await notice(page).waitFor({ timeout });
+    });
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  });
+
+  test("a new key is refused with the reason, and created once the database is back", async () => {
+    await using visit = await console.visit("/keys?new=1", { expectedErrors });
+    const { page } = visit;
+    await page.getByRole("dialog").getByLabel("Name").fill("beta");
+    // The page renders while the session is resumed, which needs the database.
+    await page.getByTitle("Log out admin").waitFor();
+    await withoutDatabase(async () => {
+      await page.getByRole("button", { name: "Create key" }).click();
+      await page.getByRole("dialog").getByText("The database is not available").waitFor();
+    });
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Copy the key" }).waitFor();
+  });
+});

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { longName, startSeededConsole, waitUntilDrawn, waitUntilLoaded } from "./support/seeded-console.ts";
+
+describe.skipIf(!hasBrowser)("layout", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startSeededConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  /** The elements whose text does not fit, as their `text-overflow` and `display`. */
+  const cutOff = (page: Page, selector: string): Promise<string[]> =>
+    page.evaluate(
+      (selected) =>
+        [...document.querySelectorAll(selected)]
+          .filter((element) => element.scrollWidth > element.clientWidth)
+          .map((element) => `${getComputedStyle(element).textOverflow} ${getComputedStyle(element).display}`),
+      selector,
+    );
+
+  test.each(["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"])(
+    "%s fits a phone without horizontal scrolling",
+    async (path) => {
+      await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" });
+      const { page } = visit;
+      await waitUntilLoaded(page);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(width).toBe(390);
+    },
+  );
+
+  test("the narrowest phone needs no horizontal scrolling for the header, which shows the time zone", async () => {
+    await using visit = await console.visit("/keys", { phone: true });
+    const { page } = visit;
+    await page.setViewportSize({ width: 320, height: 640 });
+    await waitUntilLoaded(page);
+    expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBe(320);
+    expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
+  });
+
+  test("a phone shows the notes of figures in full, and long names with an ellipsis", async () => {
+    await using visit = await console.visit("/", { phone: true });
+    const { page } = visit;
+    await page.getByText("vs. this time yesterday").or(page.getByText("None by this time yesterday")).first().waitFor();
+    expect(await cutOff(page, ".figure .note")).toEqual([]);
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(new Set(await cutOff(page, ".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
+  });
+
+  test("a phone shows the daily sums in full", async () => {
+    await using visit = await console.visit("/usage", { phone: true });
+    const { page } = visit;
+    // As many tokens as a busy year has.
+    await page.route("**/api/usage/daily*", async (route) => {
+      const response = await route.fetch();
+      const rows: object[] = await response.json();
+      const large = { input_tokens: 1_234_567_890, output_tokens: 987_654_321 };
+      await route.fulfill({ response, json: rows.map((row) => Object.assign(row, large)) });
+    });
+    await page.reload();
+    const totals = page.getByRole("region", { name: "Daily usage" }).locator("tfoot td");
+    await totals
+      .filter({ hasText: /\d,\d{3},\d{3},\d{3}$/ })
+      .first()
+      .waitFor();
+    expect(await cutOff(page, ".daily td.number")).toEqual([]);
+  });
+
+  test("a phone shows a key's row as a card with a label for each figure", async () => {
+    await using visit = await console.visit("/keys", { phone: true });
+    const { page } = visit;
+    const cell = page.getByRole("row").filter({ hasText: "alpha" }).locator("td[data-label=Requests]");
+    await cell.waitFor();
+    const label = await cell.evaluate((element) => getComputedStyle(element, "::before").content);
+    expect(label).toContain("Requests");
+    await page.getByRole("switch", { name: "alpha is active" }).tap();
+    await page.getByRole("switch", { name: "alpha is active", checked: false }).waitFor();
+    await page.getByRole("navigation").getByRole("link", { name: "Usage" }).tap();
+    await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
+  });
+
+  test.each([1024, 1280, 1440])("the key table needs no scrolling at %p pixels, and cuts only names", async (width) => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.setViewportSize({ width, height: 800 });
+    // As many tokens as a busy year has.
+    await page.route("**/api/keys", async (route) => {
+      const response = await route.fetch();
+      const keys: object[] = await response.json();
+      const large = { total_request_count: 98_765_432, total_input_tokens: 987_654_321_098, total_output_tokens: 8e10 };
+      await route.fulfill({ response, json: keys.map((key) => Object.assign(key, large)) });
+    });
+    await page.reload();
+    const cell = page.getByRole("cell", { name: "988B" }).first();
+    await cell.waitFor();
+    expect(await cell.getAttribute("title")).toBe("987,654,321,098");
+    expect(await cutOff(page, ".table-scroll")).toEqual([]);
+    expect(await cutOff(page, ".keys :is(td, th), .keys td *")).toEqual([]);
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(
+      await page
+        .locator(".key-name")
+        .first()
+        .evaluate((element) => element.clientWidth),
+    ).toBeGreaterThan(100);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+  });
+
+  test("the phone's header is as high on a short page as on a long one", async () => {
+    await using short = await console.visit("/nowhere", { phone: true });
+    await using long = await console.visit("/keys", { phone: true });
+    const headerHeight = async ({ page }: { page: Page }): Promise<number | undefined> =>
+      (await page.locator(".side").boundingBox())?.height;
+    expect(await headerHeight(short)).toBe(await headerHeight(long));
+  });
+
+  test("the chosen theme applies before the first paint of the next visit", async () => {
+    await using visit = await console.visit("/", { scheme: "light" });
+    const { page } = visit;
+    await page.getByRole("radio", { name: "Dark theme" }).check();
+    const background = (): Promise<string> =>
+      page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const dark = await background();
+    // The page's own script never arrives, so only a script that runs before the first paint can set the theme.
+    await page.route("**/assets/*.js", () => {});
+    await page.reload({ waitUntil: "commit" });
+    await page.waitForFunction(() => document.readyState !== "loading");
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    expect(await background()).toBe(dark);
+    await page.unroute("**/assets/*.js");
+    await page.reload();
+    await page.getByRole("radio", { name: "Auto theme" }).check();
+    expect(await page.locator("html").getAttribute("data-theme")).toBeNull();
+  });
+
+  test("the theme follows in other tabs", async () => {
+    await using visit = await console.visit("/", { scheme: "light" });
+    const { page, context } = visit;
+    const other = await context.newPage();
+    await other.goto(`${console.program.adminUrl}/keys`);
+    await other.getByRole("radio", { name: "Dark theme" }).check();
+    await page.locator("html[data-theme=dark]").waitFor({ state: "attached" });
+    await page.getByRole("radio", { name: "Dark theme", checked: true }).waitFor();
+    await other.getByRole("radio", { name: "Auto theme" }).check();
+    await page.locator("html:not([data-theme])").waitFor({ state: "attached" });
+  });
+
+  test.each(["/", "/keys", "/usage", "/gpus"])("%s has no visible layout shift while it loads", async (path) => {
+    await using visit = await console.visit(path);
+    const { page } = visit;
+    await waitUntilLoaded(page);
+    await page.addInitScript(() => {
+      const shifts = { total: 0 };
+      Reflect.set(globalThis, "shifts", shifts);
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) shifts.total += Number(Reflect.get(entry, "value"));
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    // Each response arrives after the previous one is on the screen, as on a slow network.
+    let previous: Promise<void> = Promise.resolve();
+    await page.route("**/api/**", (route) => {
+      previous = previous.then(async () => {
+        await waitUntilDrawn(page);
+        const response = await route.fetch();
+        await route.fulfill({ response });
+      });
+      return previous;
+    });
+    await page.reload();
+    await waitUntilLoaded(page);
+    await page.unrouteAll({ behavior: "wait" });
+    await waitUntilDrawn(page);
+    const total = await page.evaluate((): number => Reflect.get(globalThis, "shifts").total);
+    // A tenth of what Web Vitals rate as good.
+    expect(total).toBeLessThan(0.01);
+  });
+});

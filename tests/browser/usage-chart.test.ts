@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import {
+  chartOf,
+  csvOf,
+  keyNames,
+  startUsageConsole,
+  sumOfColumn,
+  sumOfField,
+  type Sums,
+  waitForBars,
+} from "./support/usage-console.ts";
+
+interface UsageHistory {
+  points: (Sums & { key_id: number; bucket_start: string })[];
+}
+
+describe.skipIf(!hasBrowser)("usage chart", () => {
+  let console: ConsoleUnderTest;
+  let keyIds: number[];
+  beforeAll(async () => {
+    ({ console, keyIds } = await startUsageConsole());
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  /** Drags over a part of the chart, given in tenths of its plot. */
+  async function drag(page: Page, from: number, to: number): Promise<void> {
+    await chartOf(page).scrollIntoViewIfNeeded();
+    const box = await chartOf(page).boundingBox();
+    if (box === null) throw new Error("The chart is not visible");
+    const xAt = (tenths: number): number => box.x + 52 + ((box.width - 60) * tenths) / 10;
+    await page.mouse.move(xAt(from), box.y + 100);
+    await page.mouse.down();
+    await page.mouse.move(xAt(to), box.y + 110, { steps: 5 });
+    await page.mouse.up();
+  }
+
+  test("the chart, its CSV and the API have the same sums", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    const { points } = await console.admin.expectOk<UsageHistory>("GET", "/api/usage/history?days=1&bucket_minutes=5");
+    const rows = await csvOf(page, "Output tokens");
+    expect(rows[0]).toEqual(["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"]);
+    expect(rows.length - 1).toBe(points.length);
+    expect([sumOfColumn(rows, 3), sumOfColumn(rows, 4), sumOfColumn(rows, 5)]).toEqual([
+      sumOfField(points, "request_count"),
+      sumOfField(points, "input_tokens"),
+      sumOfField(points, "output_tokens"),
+    ]);
+    const output = sumOfField(points, "output_tokens").toLocaleString("en-US");
+    await page.getByText(`${output} out`, { exact: true }).waitFor();
+    expect(await chartOf(page).getAttribute("aria-describedby")).toBeTruthy();
+    await page.getByText(`${output} output tokens in total`).waitFor({ state: "attached" });
+  });
+
+  test("hiding a key removes it from the chart, the figures and the CSV, and is part of the URL", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.getByRole("checkbox", { name: "alpha" }).uncheck();
+    await page.waitForURL(`**/usage?hide=${keyIds[0]}`);
+    const rows = await csvOf(page, "Output tokens");
+    expect(new Set(rows.slice(1).map((row) => row[2])).size).toBe(keyNames.length - 1);
+    await page.reload();
+    await waitForBars(page);
+    expect(await page.getByRole("checkbox", { name: "alpha" }).isChecked()).toBe(false);
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("checkbox", { name: "alpha", checked: true }).waitFor();
+  });
+
+  test("dragging zooms and loads finer buckets; Reset and Back leave the zoom", async () => {
+    await using visit = await console.visit("/usage?range=7d");
+    const { page } = visit;
+    await waitForBars(page);
+    const finer = page.waitForRequest(/history\?.*bucket_minutes=(1|2|3|5)(&|$)/);
+    await drag(page, 9.4, 9.95);
+    await page.waitForURL(/from=.*&to=/);
+    await finer;
+    await page.getByText(/· (1|2|3|5)-minute bars/).waitFor();
+    const rows = await csvOf(page, "Output tokens");
+    const parameters = new URL(page.url()).searchParams;
+    const times = rows.slice(1).map((row) => row[0] ?? "");
+    expect(times.length).toBeGreaterThan(0);
+    expect((times[0] ?? "") >= (parameters.get("from") ?? "")).toBe(true);
+    expect((times.at(-1) ?? "") < (parameters.get("to") ?? "")).toBe(true);
+    await page.getByRole("button", { name: "Reset zoom" }).click();
+    await page.waitForURL("**/usage?range=7d");
+    await page.goBack();
+    await page.waitForURL(/from=.*&to=/);
+    await page.getByRole("button", { name: "Reset zoom" }).waitFor();
+  });
+
+  test("the keyboard moves along the chart, selects, zooms and resets", async () => {
+    await using visit = await console.visit("/usage?range=6h");
+    const { page } = visit;
+    await waitForBars(page);
+    await chartOf(page).focus();
+    await page.keyboard.press("End");
+    const tooltip = chartOf(page).locator(".tooltip");
+    await tooltip.getByText("No data").waitFor();
+    for (let press = 0; press < 4; press++) await page.keyboard.press("PageUp");
+    await tooltip.getByText("alpha").waitFor();
+    for (let press = 0; press < 3; press++) await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/from=.*&to=/);
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => !url.searchParams.has("from"));
+  });
+
+  test("the tooltip lists the top eight keys, the sum of the rest, and the total", async () => {
+    await using visit = await console.visit("/usage?range=6h");
+    const { page } = visit;
+    await waitForBars(page);
+    const box = await chartOf(page).boundingBox();
+    if (box === null) throw new Error("The chart is not visible");
+    await page.mouse.move(box.x + 52 + (box.width - 60) * 0.5, box.y + 120);
+    const lines = chartOf(page).locator(".tooltip li");
+    await lines.first().waitFor();
+    const texts = await lines.locator(".name").allTextContents();
+    expect(texts.slice(0, 3)).toEqual(["alpha", "beta", "gamma"]);
+    expect(texts.slice(8)).toEqual(["and 4 more", "Total"]);
+    const values = (await lines.locator(".value").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
+    expect(values.slice(0, 8)).toEqual(values.slice(0, 8).toSorted((a, b) => b - a));
+    expect(values.slice(0, 9).reduce((total, value) => total + value, 0)).toBe(values[9] ?? Number.NaN);
+  });
+
+  test("keys after the eighth are drawn as one grey Other", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    expect(await chartOf(page).locator("path.fill").count()).toBe(9);
+    expect(await chartOf(page).locator("path.fill.series-0").count()).toBe(1);
+  });
+
+  test("buckets without usage leave a gap", async () => {
+    await using visit = await console.visit("/usage?range=1h");
+    const { page } = visit;
+    await page.getByText("No requests in this period").waitFor();
+    await page.getByRole("radio", { name: "24 h" }).check();
+    await waitForBars(page);
+    const path = (await chartOf(page).locator("path.fill").first().getAttribute("d")) ?? "";
+    expect(path.match(/M/g)?.length).toBeLessThan(150);
+  });
+
+  test("without a pointer over it, the chart shows no tooltip", async () => {
+    await using visit = await console.visit("/usage");
+    await waitForBars(visit.page);
+    expect(await chartOf(visit.page).locator(".tooltip").isVisible()).toBe(false);
+  });
+});

@@ -1,0 +1,27 @@
+import { expect, test } from "bun:test";
+import { brokenLine, type Series, stackedBars, stepSums } from "../../../console/src/charts/shapes.ts";
+
+const series = (id: number, values: number[]): Series => ({
+  id,
+  label: `${id}`,
+  colour: id,
+  values: new Float64Array(values),
+});
+const plot = { widthPx: 100, heightPx: 100, top: 10 };
+
+test("bars are stacked, and an empty step draws nothing", () => {
+  const [lower, upper] = stackedBars([series(1, [5, 0]), series(2, [5, 10])], 2, plot);
+  expect(lower).toBe("M0 50h48v50h-48z");
+  expect(upper).toBe("M0 0h48v50h-48zM50 0h48v100h-48z");
+  expect([...stepSums([series(1, [5, 0]), series(2, [5, 10])], 2)]).toEqual([10, 10]);
+});
+
+test("a line is interrupted at steps without a value", () => {
+  const { line, area } = brokenLine(new Float64Array([10, 5, Number.NaN, 0, 10]), plot);
+  expect(line.match(/M/g)?.length).toBe(2);
+  expect(area.match(/z/g)?.length).toBe(2);
+});
+
+test("a single value between gaps is drawn as a dash", () => {
+  expect(brokenLine(new Float64Array([Number.NaN, 5, Number.NaN, Number.NaN]), plot).line).toBe("M25 50h25");
+});

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
+import { findFreePort } from "./support/free-port.ts";
+import { type ProgramWithKey, startProgramWithKey } from "./support/program-with-key.ts";
+import { commandLine } from "./support/program.ts";
+import { connectRaw, type RawClient } from "./support/raw-client.ts";
+import { createTempFolder } from "./support/temp-folder.ts";
+import { pollUntil } from "./support/poll-until.ts";
+
+let backend: Simulator;
+beforeAll(() => {
+  backend = startSimulator();
+});
+afterAll(() => backend.stop());
+
+async function stream(program: ProgramWithKey, script: string): Promise<RawClient> {
+  const client = await program.postStream(script);
+  await client.nextEvent();
+  return client;
+}
+
+describe("SIGHUP", () => {
+  test.each(["1", "2"])("drains like SIGTERM with PROCESSES=%s, also if it arrives twice", async (processes) => {
+    const program = await startProgramWithKey(backend.url, { PROCESSES: processes });
+    const client = await stream(program, "gap=1500ms@3");
+    void program.stop("SIGHUP");
+    await pollUntil(() =>
+      connectRaw(program.url).then(
+        (other) => other.close(),
+        () => true,
+      ),
+    );
+    // A terminal that closes sends it to the shell and to its jobs, and the shell sends it to its jobs too.
+    const stopped = program.stop("SIGHUP");
+    expect(await client.ended()).toBe("complete");
+    expect(await client.text()).toEndWith("data: [DONE]\n\n");
+    expect(await stopped).toBe(0);
+  });
+
+  test.skipIf(process.platform !== "linux")("does not end a process that nohup started", async () => {
+    using folder = createTempFolder();
+    const port = findFreePort();
+    const child = Bun.spawn(["nohup", ...commandLine(["serve"])], {
+      env: { PATH: process.env["PATH"] ?? "", DATA_DIR: folder.path, PORT: String(port), ADMIN_PASSWORD: "password" },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    const isUp = async (): Promise<boolean> => {
+      const headers = { connection: "close" };
+      return (await fetch(`http://127.0.0.1:${port}/healthz`, { headers }).catch(() => undefined))?.ok === true;
+    };
+    await pollUntil(isUp);
+    child.kill("SIGHUP");
+    for (let time = 0; time < 5; time++) expect(await isUp()).toBeTrue();
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import { createSlices, runAtOnce, runInSlices, type Steps } from "../../../src/proxy/json/steps.ts";
+
+/** Each step takes a millisecond of the test's clock. */
+function createSteps(count: number, clock: { ms: number }): Steps<string> {
+  return (function* steps() {
+    for (let step = 0; step < count; step += 1) {
+      clock.ms += 1;
+      yield;
+    }
+    return "result";
+  })();
+}
+
+test("steps run at once give their result", () => {
+  expect(runAtOnce(createSteps(5, { ms: 0 }))).toBe("result");
+});
+
+test("steps run in slices wait whenever a slice is over", async () => {
+  const clock = { ms: 0 };
+  const turns: number[] = [];
+  const waitForTurn = () => Promise.resolve(void turns.push(clock.ms));
+  expect(await runInSlices(createSteps(10, clock), { sliceMs: 3, now: () => clock.ms, waitForTurn })).toBe("result");
+  expect(turns).toEqual([0, 3, 6, 9]);
+});
+
+test("an error in a step rejects", async () => {
+  const steps = (function* fail(): Steps<void> {
+    yield;
+    throw new Error("broken");
+  })();
+  const running = runInSlices(steps, { sliceMs: 1, now: () => 0, waitForTurn: () => Promise.resolve() });
+  await expect(running).rejects.toThrow("broken");
+});
+
+describe("computations that share slices", () => {
+  test("take turns", async () => {
+    const { waitForTurn } = createSlices(0);
+    const order: string[] = [];
+    const run = async (name: string): Promise<void> => {
+      for (let turn = 0; turn < 3; turn += 1) {
+        await waitForTurn();
+        order.push(`${name}${turn}`);
+      }
+    };
+    await Promise.all(["a", "b", "c"].map(run));
+    expect(order).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"]);
+  });
+
+  test("run one at a time, with a gap after each slice", async () => {
+    const slices = createSlices(5);
+    const startedAt: number[] = [];
+    const run = async (): Promise<void> => {
+      for (let turn = 0; turn < 3; turn += 1) {
+        await slices.waitForTurn();
+        startedAt.push(performance.now());
+      }
+    };
+    await Promise.all([run(), run()]);
+    const gaps = startedAt.slice(1).map((ms, index) => ms - (startedAt[index] ?? 0));
+    // A timer may be early by less than a millisecond.
+    expect(Math.min(...gaps)).toBeGreaterThan(5);
+  });
+
+  test("start in the same tick if no other ran just before", async () => {
+    const { waitForTurn } = createSlices(1000);
+    const started = waitForTurn();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(Bun.peek.status(started)).toBe("fulfilled");
+  });
+});

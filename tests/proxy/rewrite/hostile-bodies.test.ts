@@ -1,0 +1,57 @@
+import { describe, expect, test } from "bun:test";
+import { rewriteInSteps } from "../../../src/proxy/rewrite/rewrite.ts";
+import { type HostileBody, hostileBodies } from "../../fixtures/hostile-bodies.ts";
+import type { RewriteMeasure } from "../../support/measure-rewrite.ts";
+import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+
+const everyRule = rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsage: "continuous" });
+const mebibyte = 1024 * 1024;
+
+/** @returns how much time of the processor each step took: the machine may be busy */
+function runSteps({ outcome }: HostileBody, bytes: Uint8Array<ArrayBuffer>): number[] {
+  const steps = rewriteInSteps("/v1/chat/completions", bytes, everyRule);
+  const tookMs: number[] = [];
+  for (;;) {
+    const before = process.threadCpuUsage();
+    const step = steps.next();
+    const { user, system } = process.threadCpuUsage(before);
+    tookMs.push((user + system) / 1000);
+    if (step.done !== true) continue;
+    const { value } = step;
+    expect("refused" in value ? "refused" : value.pieces === undefined ? "unchanged" : "edited").toBe(outcome);
+    return tookMs;
+  }
+}
+
+describe("a hostile body is read in short steps", () => {
+  test.each(hostileBodies)("of $name", (body) => {
+    const bytes = body.create(4 * mebibyte);
+    // The best of three runs for each step: the first is not compiled, and any may have to collect garbage.
+    const runs = Array.from({ length: 3 }, () => runSteps(body, bytes));
+    const [steps = []] = runs;
+    const longestMs = Math.max(...steps.map((_, index) => Math.min(...runs.map((run) => run[index] ?? 0))));
+    // For each 16 KiB read and each 64 KiB counted.
+    expect(steps.length).toBeWithin(4 * 64, 4 * (64 + 16) + 10);
+    expect(longestMs).toBeLessThan(5);
+  });
+});
+
+describe("a hostile body of 64 MiB needs little memory besides its own", () => {
+  const names = [
+    "empty messages",
+    "messages",
+    "text parts",
+    "model names",
+    "small members",
+    "nested arrays",
+    "a long text",
+  ];
+
+  test.each(names)("of %s", (name) => {
+    const script = new URL("../../support/measure-rewrite.ts", import.meta.url).pathname;
+    const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
+    const measure = JSON.parse(stdout.toString()) as RewriteMeasure;
+    expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(2);
+    expect(measure.slices).toBeGreaterThan(10);
+  });
+});

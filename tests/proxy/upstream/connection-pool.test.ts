@@ -1,0 +1,113 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import type { Socket } from "bun";
+import { createConnectionPool, mayBeClosing } from "../../../src/proxy/upstream/connection-pool.ts";
+import { createRandom } from "../../support/random.ts";
+
+interface Connection {
+  number: number;
+}
+
+let connections = 0;
+let onRequest = (_socket: Socket<Connection>): void => {};
+
+const backend = Bun.listen<Connection>({
+  hostname: "127.0.0.1",
+  port: 0,
+  socket: {
+    open(socket) {
+      socket.data = { number: connections++ };
+    },
+    data(socket, bytes) {
+      // A head; the body may come in a packet of its own.
+      if (bytes.includes("HTTP/1.1")) onRequest(socket);
+    },
+    error() {},
+  },
+});
+afterAll(() => backend.stop(true));
+
+const url = `http://127.0.0.1:${backend.port}/`;
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+describe("the model of the pool", () => {
+  interface Sent {
+    /** The number of its connection. */
+    connection: number;
+    /** Responds, and resolves once the response was read. */
+    end: () => Promise<void>;
+  }
+
+  /** Sends a request and waits until the backend has it. */
+  async function send(): Promise<Sent> {
+    const received = Promise.withResolvers<Socket<Connection>>();
+    onRequest = received.resolve;
+    const response = fetch(url, { method: "POST", body: "{}" });
+    const socket = await received.promise;
+    return {
+      connection: socket.data.number,
+      async end() {
+        socket.write(ok);
+        await (await response).text();
+      },
+    };
+  }
+
+  test("names the connection that fetch takes, however many requests run at once", async () => {
+    const random = createRandom(14);
+    let now = 0;
+    const pool = createConnectionPool(() => now);
+    const putAt = new Map<number, number>();
+    const running: (() => Promise<void>)[] = [];
+    // At first more requests begin than end, then fewer.
+    for (now = 1; now < 1_000; now += 1) {
+      if (random.below(1_000) > now) {
+        const idleMs = pool.nextIdleMs();
+        const putBack = pool.take();
+        const { connection, end } = await send();
+        expect(putAt.get(connection)).toBe(idleMs === undefined ? undefined : now - idleMs);
+        putAt.delete(connection);
+        running.push(async () => {
+          await end();
+          putBack();
+          putAt.set(connection, now);
+        });
+      } else if (running.length > 0) {
+        const [end] = running.splice(random.below(running.length), 1);
+        await end?.();
+      }
+    }
+    for (const end of running) await end();
+  });
+
+  test("holds as many connections as fetch", async () => {
+    const pool = createConnectionPool(() => 0);
+    const fill = async () => {
+      const requests: (Sent & { putBack: () => void; isNew: boolean })[] = [];
+      for (let count = 0; count < 80; count += 1) {
+        const isNew = pool.nextIdleMs() === undefined;
+        requests.push({ isNew, putBack: pool.take(), ...(await send()) });
+      }
+      for (const { end, putBack } of requests) {
+        await end();
+        putBack();
+      }
+      return requests.filter(({ isNew }) => isNew).length;
+    };
+    await fill();
+    const before = connections;
+    expect(await fill()).toBe(connections - before);
+  });
+});
+
+test.each([
+  [undefined, false],
+  [0, false],
+  [1_499, false],
+  [1_500, true],
+  [2_000, true],
+  [5_000, true],
+  [7_999, true],
+  [8_000, false],
+])("a connection that has been idle for %p ms may be closing: %p", (idleMs, expected) => {
+  expect(mayBeClosing(idleMs)).toBe(expected);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { startTollgate } from "../support/tollgate.ts";
+import { findWhyNot, readMetric, startBackend, untilReady } from "./backend.ts";
+import { countedFor, post } from "./calls.ts";
+import { describeBackend, type StartedBackend } from "./suite.ts";
+
+interface Servers extends StartedBackend {
+  embeddingsUrl: string;
+}
+
+async function start(): Promise<Servers> {
+  const backend = startBackend("llama-cpp", ["python", "server.py"]);
+  const [, url = "", embeddingsUrl = ""] = await untilReady(backend, () =>
+    /^listening (\S+) (\S+)$/m.exec(backend.output()),
+  );
+  return { ...backend, url, embeddingsUrl };
+}
+
+describeBackend({
+  name: "llama-cpp",
+  start,
+  generated: async (url) => ({
+    input: await readMetric(url, "llamacpp:prompt_tokens_total"),
+    output: await readMetric(url, "llamacpp:tokens_predicted_total"),
+  }),
+  running: (url) => readMetric(url, "llamacpp:requests_processing"),
+  toolFields: { tool_choice: "required", logit_bias: { "<tool_call>\n": 100 } },
+  isContinuous: false,
+  normalize: (text) =>
+    text.replaceAll(/"(id|created)":("[^"]*"|\d+)/g, "").replaceAll(/"timings":\{[^}]*\}/g, '"timings":{}'),
+});
+
+test.skipIf(findWhyNot("llama-cpp") !== undefined)("llama-cpp: counts embeddings", async () => {
+  await using backend = await start();
+  await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.embeddingsUrl });
+  const call = { path: "/v1/embeddings", body: { model: "tiny", input: "Hi there" } };
+  const counted = await countedFor(gate, async () => (await post(gate.url, gate.key, call)).text());
+  expect(counted).toEqual({
+    input: await readMetric(backend.embeddingsUrl, "llamacpp:prompt_tokens_total"),
+    output: 0,
+  });
+  expect(counted.input).toBeGreaterThan(0);
+});

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "0.4" });
+});
+beforeEach(() => backend.clear());
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+/** Sends a head and only the beginning of its body. */
+async function begin(framing: string, begun: string, type = "application/json"): Promise<RawClient> {
+  const client = await connectRaw(gate.url);
+  client.send(
+    `POST /v1/anything HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: ${type}\r\n${framing}\r\n\r\n${begun}`,
+  );
+  return client;
+}
+
+/** How long the slow client pauses: longer than the read timeout, which applies to the backend and not to the client. */
+const pauseMs = 900;
+
+describe("a body that the client sends slowly", () => {
+  test.each([
+    ["of a known length", "Content-Length: 13", '{"model":', '"m"}'],
+    ["in chunks", "Transfer-Encoding: chunked", '9\r\n{"model":\r\n', '4\r\n"m"}\r\n0\r\n\r\n'],
+  ])("%s reaches the backend once it is complete, however long that takes", async (_, framing, first, rest) => {
+    const client = await begin(framing, first);
+    await Bun.sleep(pauseMs);
+    expect(backend.requests()).toEqual([]);
+    client.send(rest);
+    expect((await client.head()).status).toBe(200);
+    expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe('{"model":"m"}');
+    client.close();
+  });
+
+  test("that is streamed reaches the backend as it arrives, however long that takes", async () => {
+    const client = await begin("Content-Length: 10", "hello", "application/octet-stream");
+    await backend.waitFor(({ type }) => type === "head");
+    await Bun.sleep(pauseMs);
+    client.send("world");
+    expect((await client.head()).status).toBe(200);
+    expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe("helloworld");
+    client.close();
+  });
+});
+
+describe("the read timeout of a streamed request body", () => {
+  test("begins at the end of the body", async () => {
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": gate.key, "Content-Type": "text/plain", "x-simulate": "slow-head=forever" };
+    client.request("POST", "/v1/anything", headers, "hello");
+    expect((await client.head()).status).toBe(504);
+    client.close();
+  });
+});

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startBlackhole, startBusyBackend } from "../support/blackhole.ts";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { pollUntil } from "../support/poll-until.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({
+    PROXY_UPSTREAM_URL: backend.url,
+    PROXY_STREAM_READ_TIMEOUT: "1.5",
+    PROXY_NONSTREAM_READ_TIMEOUT: "0.5",
+  });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+async function post(script: string, stream: boolean): Promise<RawClient> {
+  const client = await connectRaw(gate.url);
+  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
+  const body = { model: "m", stream, max_tokens: 6, messages: [{ role: "user", content: "Hi" }] };
+  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+  return client;
+}
+
+describe("the read timeout", () => {
+  test("of a request that is not streamed limits the wait for the head; the 504 must not be retried", async () => {
+    const client = await post("slow-head=forever", false);
+    const head = await client.head();
+    expect(head.status).toBe(504);
+    expect(head.header("x-should-retry")).toBe("false");
+    expect(await client.json()).toEqual({
+      type: "error",
+      error: {
+        type: "timeout_error",
+        message: "The backend did not respond in time.",
+        param: null,
+        code: "upstream_timeout",
+      },
+    });
+    expect(await gate.waitForLog(({ outcome }) => outcome === "timed_out")).toMatchObject({
+      status: 504,
+      code: "upstream_timeout",
+      cause: "first_byte_timeout",
+    });
+    client.close();
+  });
+
+  test("of a stream is the stream timeout, also for the first byte", async () => {
+    const patient = await post("slow-head=800ms", true);
+    expect((await patient.head()).status).toBe(200);
+    expect(await patient.ended()).toBe("complete");
+    const late = await post("slow-head=forever", true);
+    expect((await late.head()).status).toBe(504);
+    late.close();
+  });
+
+  test("limits every gap inside a stream, which then breaks", async () => {
+    backend.clear();
+    const client = await post("gap=forever@2", true);
+    expect(await client.ended()).not.toBe("complete");
+    const events = (await client.text()).split("\n\n").filter(Boolean);
+    expect(JSON.parse(events.at(-1)?.slice("data: ".length) ?? "")).toMatchObject({
+      error: { type: "timeout_error", code: "upstream_timeout" },
+    });
+    expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
+    const entry = await gate.waitForLog(({ cause }) => cause === "between_bytes_timeout");
+    expect(entry).toMatchObject({ outcome: "timed_out", code: "upstream_timeout" });
+    expect(entry["receivedBytes"]).toBeGreaterThan(0);
+  });
+
+  test("restarts with every byte, so that a whole response may take far longer", async () => {
+    const client = await post("gap=700ms@1; gap=700ms@2; gap=700ms@3; gap=700ms@4", true);
+    expect(await client.ended()).toBe("complete");
+    client.close();
+  });
+
+  test("limits a gap inside a body that is not a stream", async () => {
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/files/1", { "x-api-key": gate.key, "x-simulate": "body=3MB; split=1MB; gap=forever@1" });
+    expect(await client.ended()).not.toBe("complete");
+  });
+
+  test("does not run while the client is slow to read", async () => {
+    const client = await post("tokens=200000; rate=0", true);
+    await client.nextEvent();
+    client.pause();
+    // Plays a client that stalls for longer than the timeout.
+    await Bun.sleep(2500);
+    client.resume();
+    expect(await client.ended()).toBe("complete");
+    expect(await client.text()).toEndWith("data: [DONE]\n\n");
+    client.close();
+  });
+});
+
+describe("the connect timeout", () => {
+  test("ends a request after ten seconds if the backend neither accepts nor refuses connections", async () => {
+    using blackhole = await startBlackhole();
+    await using lost = await startTollgate({ PROXY_UPSTREAM_URL: blackhole.url });
+    const begun = performance.now();
+    const response = await fetch(`${lost.url}/v1/models`, { headers: { "x-api-key": lost.key } });
+    expect(response.status).toBe(504);
+    expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
+    expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+    expect(await lost.waitForLog(({ status }) => status === 504)).toMatchObject({ cause: "connect_timeout" });
+  }, 40_000);
+
+  test("leaves the request alone that a backend works on while it accepts no further connection", async () => {
+    using busy = startBusyBackend();
+    await using saturated = await startTollgate({ PROXY_UPSTREAM_URL: busy.url });
+    const send = () => fetch(`${saturated.url}/v1/models`, { headers: { "x-api-key": saturated.key } });
+    const first = send();
+    await pollUntil(busy.isTaken);
+    const others = await Promise.all([send(), send(), send()]);
+    expect(others.map(({ status }) => status)).toEqual([504, 504, 504]);
+    busy.respond();
+    expect((await first).status).toBe(200);
+  }, 40_000);
+
+  test("does not apply once the backend has accepted the connection", async () => {
+    await using patient = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+    const response = await fetch(`${patient.url}/v1/anything`, {
+      headers: { "x-api-key": patient.key, "x-simulate": "slow-head=13s" },
+    });
+    expect(response.status).toBe(200);
+  }, 40_000);
+});
