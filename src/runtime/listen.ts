@@ -1,3 +1,5 @@
+import { createFloodGuard } from "./flood-guard.ts";
+
 type Handler = (request: Request) => Response | Promise<Response>;
 
 export interface ListenOptions {
@@ -80,6 +82,7 @@ function serve({
   fetch,
   internalError,
 }: ListenOptions): Bun.Server<undefined> {
+  const guard = createFloodGuard();
   try {
     return Bun.serve({
       hostname: host,
@@ -91,38 +94,12 @@ function serve({
       // Bun's error page would show strangers the program's source.
       development: false,
       error: internalError,
-      routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, afterTick(handler)])),
-      fetch: afterTick(fetch),
+      routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, guard(handler)])),
+      fetch: guard(fetch),
     });
   } catch (error) {
     throw listenError(error, host, port);
   }
-}
-
-/** Resolves at the end of the tick, for all requests of the tick together. */
-function createTickEnd(): () => Promise<void> {
-  let end: Promise<void> | undefined;
-  return () =>
-    (end ??= new Promise((resolve) => {
-      setImmediate(() => {
-        end = undefined;
-        resolve();
-      });
-    }));
-}
-
-const tickEnd = createTickEnd();
-
-/**
- * Bun reads on for as long as 1024 connections are ready (1.4.5). If the responses to a flood need nothing but a function
- * call, its connections are ready again at once, and timers, other threads' messages and all other requests stand still
- * for seconds. Remove when one tick serves each connection at most once.
- */
-function afterTick<R extends Request>(handler: (request: R) => Response | Promise<Response>) {
-  return async (request: R): Promise<Response> => {
-    await tickEnd();
-    return handler(request);
-  };
 }
 
 export function listenError(error: unknown, host: string, port: number): ListenError {
