@@ -1,3 +1,5 @@
+import { createFloodGuard } from "./flood-guard.ts";
+
 type Handler = (request: Request) => Response | Promise<Response>;
 
 export interface ListenOptions {
@@ -80,6 +82,7 @@ function serve({
   fetch,
   internalError,
 }: ListenOptions): Bun.Server<undefined> {
+  const guard = createFloodGuard();
   try {
     return Bun.serve({
       hostname: host,
@@ -91,8 +94,8 @@ function serve({
       // Bun's error page would show strangers the program's source.
       development: false,
       error: internalError,
-      routes,
-      fetch,
+      routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, guard(handler)])),
+      fetch: guard(fetch),
     });
   } catch (error) {
     throw listenError(error, host, port);

@@ -9,11 +9,9 @@ export type CountingRule = "all" | "once per response id" | "none";
  * @param path the URL's pathname
  */
 export function countingRuleOf(method: string, path: string): CountingRule {
-  if (isBelow(path, "/v1/responses")) return method === "POST" || method === "GET" ? "once per response id" : "none";
-  return method === "POST" && !isBelow(path, "/v1/files") && !isBelow(path, "/v1/batches") ? "all" : "none";
+  const plain = canonical(path);
+  if (isBelow(plain, "/v1/responses")) return method === "POST" || method === "GET" ? "once per response id" : "none";
+  return method === "POST" && !isBelow(plain, "/v1/files") && !isBelow(plain, "/v1/batches") ? "all" : "none";
 }
 
-function isBelow(path: string, folder: string): boolean {
-  const plain = canonical(path);
-  return plain === folder || plain.startsWith(`${folder}/`);
-}
+const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);

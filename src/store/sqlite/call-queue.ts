@@ -2,17 +2,21 @@
 export interface CallQueue<Call> {
   add(call: Call): void;
   next(): Call | undefined;
+  isEmpty(): boolean;
 }
 
 /** The one method that responses wait for. */
 const countMethod = "usage.add";
 
+export const isCount = ({ method }: { method: string }): boolean => method === countMethod;
+
 export function createCallQueue<Call extends { method: string }>(): CallQueue<Call> {
   const counts: Call[] = [];
   const others: Call[] = [];
   return {
-    add: (call) => void (call.method === countMethod ? counts : others).push(call),
+    add: (call) => void (isCount(call) ? counts : others).push(call),
     next: () => counts.shift() ?? others.shift(),
+    isEmpty: () => counts.length === 0 && others.length === 0,
   };
 }
 

@@ -1,0 +1,54 @@
+import { expect, test } from "bun:test";
+import { createFloodGuard } from "../../src/runtime/flood-guard.ts";
+
+const nextTick = () => new Promise(setImmediate);
+
+/** A guarded handler, and the requests that it has begun. */
+function guardHandler() {
+  const begun: number[] = [];
+  const handle = createFloodGuard()((request: number) => {
+    begun.push(request);
+    return new Response(String(request));
+  });
+  return { begun, handle };
+}
+
+const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
+
+test("requests beyond 128 in one tick wait, and begin in order, 128 in each of the next ticks", async () => {
+  const { begun, handle } = guardHandler();
+  const responses = Promise.all(numbers(500).map((n) => handle(n)));
+  expect(begun).toEqual(numbers(128));
+  for (const count of [256, 384, 500]) {
+    await nextTick();
+    expect(begun).toEqual(numbers(count));
+  }
+  expect(await Promise.all((await responses).map((response) => response.text()))).toEqual(numbers(500).map(String));
+});
+
+test("a request that comes while others wait begins after them", async () => {
+  const { begun, handle } = guardHandler();
+  const flood = numbers(200).map((n) => handle(n));
+  await nextTick();
+  const last = handle(200);
+  await Promise.all([...flood, last]);
+  expect(begun).toEqual(numbers(201));
+});
+
+test("usual load begins at once, tick after tick", async () => {
+  const { begun, handle } = guardHandler();
+  for (let tick = 0; tick < 50; tick++) {
+    for (const n of numbers(100, tick * 100)) void handle(n);
+    expect(begun).toHaveLength((tick + 1) * 100);
+    await nextTick();
+  }
+});
+
+test("a request that waits and fails rejects like one that does not", async () => {
+  const handle = createFloodGuard()(() => {
+    throw new Error("no luck");
+  });
+  const failures = numbers(130).map((n) => Promise.try(() => handle(n)));
+  const results = await Promise.allSettled(failures);
+  expect(results.every(({ status }) => status === "rejected")).toBe(true);
+});
