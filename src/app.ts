@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
+import { malformedHostResponse } from "./admin/errors.ts";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "./proxy/errors.ts";
-import { isPathWithoutV1 } from "./proxy/request/target.ts";
+import { isHost, isPathWithoutV1, loggedPath } from "./proxy/request/target.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
 export interface AppDeps {
@@ -31,7 +32,7 @@ export function createAdminApp(deps: AdminDeps) {
  * of the admin API (Elysia 1.4.30), a seventh of the cost of a small completion. Remove when it would not.
  */
 export function createApp({ admin, proxy }: AppDeps): Fetcher {
-  const [proxyApp, adminApp] = [createProxyApp(proxy), createAdminApp(admin)];
+  const [proxyApp, adminApp] = [createProxyApp(proxy), refuseMalformedHost(createAdminApp(admin), admin)];
   return { fetch: (request) => (isForProxy(request) ? proxyApp : adminApp).fetch(request) };
 }
 
@@ -48,7 +49,24 @@ export function createProxyApp(proxy: Proxy): Fetcher {
 /** The admin API and the console, for a port of their own. Without the 404s, the console would serve its page under `/v1`. */
 export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
   const notFound = (): Response => errorResponse("not_found");
-  return new Elysia(options).all("/v1", notFound).all("/v1/*", notFound).use(createAdminApp(deps));
+  const hidden = { detail: { hide: true } };
+  const app = new Elysia(options).all("/v1", notFound, hidden).all("/v1/*", notFound, hidden).use(createAdminApp(deps));
+  return refuseMalformedHost(app, deps);
+}
+
+/** The proxy does this itself, in its own error format. */
+function refuseMalformedHost(app: Fetcher, { log, clientAddress }: Pick<AdminDeps, "log" | "clientAddress">): Fetcher {
+  return {
+    fetch(request) {
+      // An address such as `[:]` or `1.2.3.256` has the form of a host, but no URL parser takes it.
+      if (isHost(request.headers.get("host")) && URL.canParse(request.url)) return app.fetch(request);
+      log.info("Request refused: Host header missing or malformed", {
+        address: clientAddress(request),
+        path: loggedPath(request),
+      });
+      return malformedHostResponse();
+    },
+  };
 }
 
 export interface Fetcher {

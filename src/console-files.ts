@@ -38,6 +38,13 @@ const securityHeaders: Readonly<Record<string, string>> = {
   // The console's addresses hold key ids and filters.
   "referrer-policy": "no-referrer",
   "cross-origin-resource-policy": "same-origin",
+  // A page that opens the console, or is opened by it, gets no handle on its window. Over plain HTTP, browsers ignore it.
+  "cross-origin-opener-policy": "same-origin",
+  // The console copies keys to the clipboard and needs nothing else.
+  "permissions-policy":
+    "accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), " +
+    "gyroscope=(), hid=(), magnetometer=(), microphone=(), midi=(), payment=(), publickey-credentials-get=(), " +
+    "screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()",
 };
 
 /** From source, the folder that the build writes; in the compiled program, the copy embedded beside the modules. */
@@ -53,7 +60,7 @@ const builtConsole = Bun.isStandaloneExecutable
 export function consoleRoutes(folder: string = builtConsole): Elysia {
   const files = readFiles(folder);
   const app = new Elysia();
-  app.all("/*", ({ request }) => consoleResponse(files, request), { parse: "none" });
+  app.all("/*", ({ request }) => consoleResponse(files, request), { parse: "none", detail: { hide: true } });
   // The plain type keeps this route out of the console's client.
   return app;
 }

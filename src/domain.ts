@@ -17,10 +17,15 @@ export interface UsageEvent extends Usage {
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */
   requestCount?: 0 | 1;
+  /**
+   * Set for a response that the backend stores and may report again: its tokens count up to the highest numbers reported
+   * for this id. Usage that comes later is then given in full, not as a difference.
+   */
+  responseId?: string | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {

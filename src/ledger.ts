@@ -1,21 +1,30 @@
 import { randomUUID } from "node:crypto";
-import type { UsageEvent } from "./domain.ts";
+import { noUsage, type Usage, type UsageEvent } from "./domain.ts";
 import type { Log } from "./log/log.ts";
-import type { FlushId, UsageIncrement, UsageStore } from "./store/store.ts";
+import { createRefusedUsage } from "./refused-usage.ts";
+import { type FlushId, StorageError, type UsageStore } from "./store/store.ts";
+import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "./store/usage-batch.ts";
 import type { WallClock } from "./time/clock.ts";
-import { minuteOf } from "./time/seoul.ts";
 
 /** Adds usage events up and commits them to the store. */
 export interface Ledger {
   /**
-   * Resolves once the event is committed. If the database is unavailable it resolves after `waitLimitMs` at the latest, and
-   * the event stays buffered in memory. Never rejects: a response must not fail because its usage is late.
+   * Resolves once the event is committed, but after `waitLimitMs` at the latest: the event then stays buffered in memory.
+   * Never rejects: a response must not fail because its usage is late.
+   * @returns the tokens that it added to the counts; its own if that is not known yet
    */
-  record(event: UsageEvent): Promise<void>;
+  record(event: UsageEvent): Promise<Usage>;
   /** What is not committed yet, and for how long the oldest event has waited. */
   waiting(): { requests: number; keys: number; sinceMs: number };
-  /** Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged. */
-  close(): Promise<void>;
+  /** The requests whose usage the database refuses. It is kept in memory. */
+  refusedRequests(): number;
+  /** Whether counts are written, wait for the database, or contain numbers that it refuses. */
+  state(): "ok" | "waiting" | "partly refused";
+  /**
+   * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
+   * @returns whether everything was committed
+   */
+  close(closeTimeoutMs?: number): Promise<boolean>;
 }
 
 export interface LedgerOptions {
@@ -24,28 +33,29 @@ export interface LedgerOptions {
   log: Log;
   /** Called after each attempt to write a flush. */
   observer?: { committed(durationMs: number): void; commitFailed(): void };
-  /** How long a response waits for its commit. */
+  /** How long a response waits for its commit, and how long one flush may take before responses stop waiting. */
   waitLimitMs?: number;
   /** Pause after a failed flush; it doubles up to `maxRetryMs`. */
   firstRetryMs?: number;
   maxRetryMs?: number;
-  closeTimeoutMs?: number;
 }
 
 /** The events that arrive while the previous flush is being written. */
 interface Batch {
-  /** By minute and key, so memory does not grow with the number of requests. */
-  increments: Map<string, UsageIncrement>;
+  usage: UsageBatch;
   /** When its first event arrived, epoch milliseconds. */
   since: number;
+  /** The committed tokens of its responses, by id. */
+  added: Map<string, Usage>;
   /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
   settled: PromiseWithResolvers<void>;
   waitTimer: Timer | undefined;
 }
 
 const newBatch = (): Batch => ({
-  increments: new Map(),
+  usage: createUsageBatch(),
   since: 0,
+  added: new Map(),
   settled: Promise.withResolvers(),
   waitTimer: undefined,
 });
@@ -55,56 +65,31 @@ const newBatch = (): Batch => ({
  * low load no event waits for a timer; under high load the batches grow.
  */
 export function createLedger(options: LedgerOptions): Ledger {
-  const {
-    store,
-    clock,
-    log,
-    observer,
-    waitLimitMs = 1000,
-    firstRetryMs = 50,
-    maxRetryMs = 2000,
-    closeTimeoutMs = 5000,
-  } = options;
+  const { store, clock, log, observer, waitLimitMs = 1000, firstRetryMs = 50, maxRetryMs = 2000 } = options;
   const ledger = randomUUID();
+  const refused = createRefusedUsage(log, clock);
   let flushNumber = 0;
   let gathering = newBatch();
   let writing: Batch | undefined;
   /** The loop that writes; undefined while there is nothing to write. */
   let loop: Promise<void> | undefined;
-  /** The last flush failed or is late: responses do not wait for commits. */
+  /**
+   * The last flush failed or took too long: responses do not wait for commits. Judged by each flush and not by how long an
+   * event waits, so that nothing but storage itself leads here.
+   */
   let degraded = false;
+  let flushTimer: Timer | undefined;
   const aborted = new AbortController();
   let endPause = (): void => {};
-
-  function add({ keyId, closedAt, requestCount = 1, inputTokens, outputTokens }: UsageEvent): void {
-    if (gathering.increments.size === 0) gathering.since = clock();
-    const minute = minuteOf(closedAt);
-    const id = `${minute}:${keyId}`;
-    const increment = gathering.increments.get(id);
-    if (increment === undefined) {
-      gathering.increments.set(id, {
-        keyId,
-        minute,
-        requestCount,
-        inputTokens,
-        outputTokens,
-        lastClosedAt: closedAt,
-      });
-      return;
-    }
-    increment.requestCount += requestCount;
-    increment.inputTokens += inputTokens;
-    increment.outputTokens += outputTokens;
-    increment.lastClosedAt = Math.max(increment.lastClosedAt, closedAt);
-  }
 
   async function writeAll(): Promise<void> {
     // Events of one tick share a flush: a message to the storage thread costs more than adding an event up.
     await new Promise(setImmediate);
-    while (gathering.increments.size > 0 && !aborted.signal.aborted) {
+    while (!gathering.usage.isEmpty() && !aborted.signal.aborted) {
       writing = gathering;
       gathering = newBatch();
-      await write(writing);
+      // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
+      for (const part of partsByKeys(writing.usage.usage(), refused.keys)) await write(part, writing);
       settle(writing);
       writing = undefined;
     }
@@ -112,24 +97,51 @@ export function createLedger(options: LedgerOptions): Ledger {
     loop = undefined;
   }
 
-  /** Repeats the same batch under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
-  async function write(batch: Batch): Promise<void> {
-    const increments = [...batch.increments.values()];
+  /** Repeats the same part under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
+  async function write(part: FlushedUsage, batch: Batch): Promise<void> {
     const flush: FlushId = { ledger, number: ++flushNumber };
     for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
-      const startedAt = performance.now();
-      try {
-        await store.add(increments, flush);
-        const durationMs = performance.now() - startedAt;
-        observer?.committed(durationMs);
-        if (degraded && durationMs < waitLimitMs) leaveDegraded();
-        return;
-      } catch (error) {
-        observer?.commitFailed();
-        enterDegraded(error instanceof Error ? error.message : String(error));
-      }
+      const failure = await tryToWrite(part, flush, batch);
+      if (failure === undefined) return;
+      if (failure instanceof StorageError && failure.isRefusal) return writeHalves(part, batch, failure);
+      enterDegraded(failure.message);
       await pause(retryMs);
     }
+  }
+
+  /** @returns why it failed; undefined if it is committed */
+  async function tryToWrite(part: FlushedUsage, flush: FlushId, batch: Batch): Promise<Error | undefined> {
+    const startedAt = performance.now();
+    let isLate = true;
+    const enterIfLate = (): void => {
+      if (isLate && !aborted.signal.aborted) enterDegraded("no response in time");
+    };
+    // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
+    flushTimer = setTimeout(() => setImmediate(enterIfLate), waitLimitMs);
+    try {
+      const added = await store.add(part.increments, flush, part.responses);
+      for (const [index, { responseId }] of part.responses.entries()) {
+        batch.added.set(responseId, added?.[index] ?? noUsage);
+      }
+      const durationMs = performance.now() - startedAt;
+      observer?.committed(durationMs);
+      if (degraded && durationMs < waitLimitMs) leaveDegraded();
+      for (const increment of refused.take(part)) gathering.usage.addIncrement(increment);
+      return undefined;
+    } catch (error) {
+      observer?.commitFailed();
+      return error instanceof Error ? error : new Error(String(error));
+    } finally {
+      isLate = false;
+      clearTimeout(flushTimer);
+    }
+  }
+
+  /** Finds what the database refuses, and sets it aside. */
+  async function writeHalves(part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
+    const halves = halvesOf(part);
+    if (halves === undefined) refused.add(part, reason.message);
+    else for (const half of halves) await write(half, batch);
   }
 
   function pause(ms: number): Promise<void> {
@@ -147,14 +159,18 @@ export function createLedger(options: LedgerOptions): Ledger {
     batch?.settled.resolve();
   }
 
+  /** Lets the responses go that wait for a batch. An event that joins it later waits anew. */
+  function release(batch: Batch): void {
+    settle(batch);
+    batch.settled = Promise.withResolvers();
+    batch.waitTimer = undefined;
+  }
+
   function enterDegraded(reason: string): void {
     if (!degraded) log.warn("Database unavailable; buffering usage in memory", { reason });
     degraded = true;
-    settle(writing);
-    settle(gathering);
-    // An event that joins this batch after the database has recovered waits for its commit.
-    gathering.settled = Promise.withResolvers();
-    gathering.waitTimer = undefined;
+    if (writing !== undefined) release(writing);
+    release(gathering);
   }
 
   function leaveDegraded(): void {
@@ -163,8 +179,8 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   function waiting(): ReturnType<Ledger["waiting"]> {
-    const batches = [writing, gathering].filter((batch) => batch !== undefined && batch.increments.size > 0);
-    const increments = batches.flatMap((batch) => [...(batch?.increments.values() ?? [])]);
+    const batches = [writing, gathering].filter((batch) => batch !== undefined && !batch.usage.isEmpty());
+    const increments = batches.flatMap((batch) => batch?.usage.usage().increments ?? []);
     return {
       requests: increments.reduce((sum, { requestCount }) => sum + requestCount, 0),
       keys: new Set(increments.map(({ keyId }) => keyId)).size,
@@ -174,25 +190,33 @@ export function createLedger(options: LedgerOptions): Ledger {
 
   return {
     async record(event) {
-      add(event);
+      const batch = gathering;
+      if (batch.usage.isEmpty()) batch.since = clock();
+      const own: Usage = batch.usage.add(event) ? event : noUsage;
       loop ??= writeAll();
-      if (degraded) return;
-      gathering.waitTimer ??= setTimeout(() => enterDegraded("no response in time"), waitLimitMs);
-      await gathering.settled.promise;
+      if (degraded) return own;
+      batch.waitTimer ??= setTimeout(() => release(batch), waitLimitMs);
+      await batch.settled.promise;
+      return event.responseId === undefined || own === noUsage ? own : (batch.added.get(event.responseId) ?? own);
     },
     waiting,
-    async close() {
+    refusedRequests: refused.requests,
+    state: () => (degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
+    async close(closeTimeoutMs = 5000) {
       endPause();
       const timedOut = Promise.withResolvers<void>();
       const timer = setTimeout(timedOut.resolve, closeTimeoutMs);
       await Promise.race([loop, timedOut.promise]);
       clearTimeout(timer);
       const { requests, keys } = waiting();
-      if (requests > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
+      if (keys > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
+      const hasRefused = refused.logAll();
       aborted.abort();
+      clearTimeout(flushTimer);
       endPause();
       settle(writing);
       settle(gathering);
+      return keys === 0 && !hasRefused;
     },
   };
 }

@@ -9,14 +9,13 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
-import { createInFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
+import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
 import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import type { RequestObserver } from "./domain.ts";
 import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
@@ -32,8 +31,11 @@ export interface Server {
   url: string;
   /** Where `/api` and the console answer. */
   adminUrl: string;
-  /** Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left. */
-  stop(): Promise<void>;
+  /**
+   * Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left.
+   * @returns whether all counts were written
+   */
+  stop(): Promise<boolean>;
 }
 
 export interface ServerOptions {
@@ -48,6 +50,10 @@ export interface ServerOptions {
 const connectTimeoutMs = 10_000;
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;
+/** For the counts of responses that were cut to reach the ledger. */
+const lastCountsMs = 2000;
+/** Counts are given at least this time to be written, however much of the grace is left. */
+const minWriteMs = 5000;
 
 const monotonic: MonotonicClock = () => performance.now();
 
@@ -60,6 +66,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     ...build,
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
+    refusedRequests: () => ledger.refusedRequests(),
     inFlight: inFlight.count,
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
@@ -90,13 +97,16 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
       async stop() {
+        const graceEnds = monotonic() + config.shutdownGraceMs;
         log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
         draining.abort();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
-        await ledger.close();
+        await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
+        const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
         await store.close();
         metrics.close();
         log.info("Stopped");
+        return isComplete;
       },
     };
   } catch (error) {
@@ -126,7 +136,7 @@ interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
-  inFlight: RequestObserver;
+  inFlight: InFlight;
   /** Of all processes that share the ports. */
   stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
@@ -205,7 +215,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, clock, log, print, metrics, stats }: ServerParts,
+  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -229,6 +239,7 @@ async function adminDepsOf(
     inFlight: stats.inFlight,
     // A backend that refuses the request is up.
     probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
+    countsState: ledger.state,
   };
 }
 

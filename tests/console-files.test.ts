@@ -165,6 +165,11 @@ test.each(["/", scriptPath, "/theme.js", "/missing.js"])("%s has every security 
   expect(headers.get("x-content-type-options")).toBe("nosniff");
   expect(headers.get("x-frame-options")).toBe("DENY");
   expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+  const permissions = headers.get("permissions-policy") ?? "";
+  for (const feature of ["camera", "microphone", "geolocation", "usb"]) expect(permissions).toContain(`${feature}=()`);
+  // Copies a new key.
+  expect(permissions).not.toContain("clipboard");
 });
 
 test("a rebuild does not change what a running server sends", async () => {

@@ -39,10 +39,16 @@ type EdenResponse<T> = ({ data: T; error: null } | { data: null; error: { status
 export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<NonNullable<T>> {
   const { data, error, response } = await call.catch(() => noResponse);
   if (response === undefined) throw new ApiError(0, "The server does not respond");
+  // A proxy in front of Tollgate may respond with a page of its own.
+  if (error === null && !isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
   if (error === null) return data as NonNullable<T>;
   if (response.status === 401) endSession();
   throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
+
+/** Why a request failed, without a full stop. */
+export const causeOf = (error: unknown): string =>
+  error instanceof ApiError ? error.message.replace(/\.$/, "") : "the response could not be read";
 
 /** Also for a body that ends early. */
 const noResponse = { data: null, error: { status: 0, value: undefined }, response: undefined };
@@ -51,6 +57,10 @@ function messageOf(value: unknown, status: number): string {
   const message = typeof value === "object" && value !== null && "error" in value ? value.error : undefined;
   return typeof message === "string" ? message : `The server responded with status ${status}`;
 }
+
+/** A response without content has no type. */
+const isJson = ({ headers, status }: Response): boolean =>
+  status === 204 || (headers.get("content-type") ?? "").startsWith("application/json");
 
 function retryAfter(response: Response): number {
   const seconds = Number(response.headers.get("retry-after"));

@@ -1,4 +1,5 @@
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
+import type { Log } from "../log/log.ts";
 import { authenticationRequired } from "./errors.ts";
 import type { Login } from "./login.ts";
 import type { AnonymousBody, LoginBody, MeBody, OkBody } from "./schemas.ts";
@@ -7,17 +8,28 @@ import type { LiveSession, Sessions } from "./session.ts";
 
 type CookieContext = Pick<Context, "request" | "cookie">;
 
+/** Who does something, and from where; for the log. */
+export interface Actor {
+  username: string;
+  address: string;
+}
+
+interface SessionGuardDeps {
+  sessions: Pick<Sessions, "find">;
+  clientAddress: (request: Request) => string;
+}
+
 /**
  * Guard: requires a live session, and sends its cookie again, since its lifetime counts from the latest request.
  * @throws ApiError 401
  */
 export const requireSession =
-  ({ sessions }: { sessions: Pick<Sessions, "find"> }) =>
-  async ({ request, cookie: { session: cookie } }: CookieContext): Promise<{ session: LiveSession }> => {
+  ({ sessions, clientAddress }: SessionGuardDeps) =>
+  async ({ request, cookie: { session: cookie } }: CookieContext): Promise<{ session: LiveSession; actor: Actor }> => {
     const session = await sessions.find(request.headers);
     if (session === undefined) throw authenticationRequired();
     cookie?.set(sessionCookie(session.cookieValue));
-    return { session };
+    return { session, actor: { username: session.username, address: clientAddress(request) } };
   };
 
 export const logIn =
@@ -29,12 +41,14 @@ export const logIn =
   };
 
 export const logOut =
-  ({ sessions }: { sessions: Pick<Sessions, "end"> }) =>
+  ({ sessions, log }: { sessions: Pick<Sessions, "end">; log: Log }) =>
   async ({
     session,
+    actor,
     cookie: { session: cookie },
-  }: Pick<Context, "cookie"> & { session: LiveSession }): Promise<OkBody> => {
+  }: Pick<Context, "cookie"> & { session: LiveSession; actor: Actor }): Promise<OkBody> => {
     await sessions.end(session);
+    log.info("Admin logged out", { ...actor });
     cookie?.set(clearedCookie);
     return { ok: true };
   };

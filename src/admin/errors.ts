@@ -13,6 +13,13 @@ export class ApiError extends Error {
   }
 }
 
+/** Of every response of the admin API. */
+export const adminHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+
+/** For requests that no router can take. */
+export const malformedHostResponse = (): Response =>
+  Response.json({ error: "The Host header is missing or malformed" }, { status: 400, headers: adminHeaders });
+
 export const authenticationRequired = (): ApiError => new ApiError(401, "Authentication required");
 
 /** Turns any failure into what a client may see: nothing that the client sent, and none of our internals. Logs the rest. */

@@ -18,15 +18,17 @@ export interface HealthDeps {
   store: Pick<Store, "checkWritable">;
   clock: WallClock;
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  countsState: () => ReadinessBody["counts"];
 }
 
 export interface Health {
   checkUpstream(): Promise<UpstreamState>;
   checkDatabase(): Promise<boolean>;
+  countsState(): ReadinessBody["counts"];
 }
 
 /** The checks are cached, since anyone may request `/readyz`, as often as they like. */
-export function createHealth({ store, clock, probeUpstream }: HealthDeps): Health {
+export function createHealth({ store, clock, probeUpstream, countsState }: HealthDeps): Health {
   return {
     checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
       const ok = await withTimeout(checkTimeoutMs, false, async (signal) => (await probeUpstream(signal)).ok);
@@ -38,6 +40,7 @@ export function createHealth({ store, clock, probeUpstream }: HealthDeps): Healt
         return true;
       }),
     ),
+    countsState,
   };
 }
 
@@ -51,5 +54,6 @@ export const getReadiness =
       status: database ? "ready" : "unavailable",
       database: database ? "ok" : "not writable",
       upstream: upstream.ok ? "ok" : "not answering",
+      counts: health.countsState(),
     });
   };

@@ -3,6 +3,7 @@ import type { Log } from "../log/log.ts";
 import type { Key, KeyStore, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
+import type { Actor } from "./auth.ts";
 import { acceptedBody, type JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
@@ -16,9 +17,14 @@ const keysPerSlice = 100;
 
 export interface KeyDeps {
   store: Pick<Store, "keys">;
+  log: Log;
 }
 
-interface JsonContext {
+interface ActorContext {
+  actor: Actor;
+}
+
+interface JsonContext extends ActorContext {
   json: JsonObject | ApiError;
 }
 
@@ -27,31 +33,38 @@ interface IdContext {
 }
 
 export const listKeys =
-  ({ store, log }: KeyDeps & { log: Log }) =>
+  ({ store, log }: KeyDeps) =>
   ({ request }: { request: Request }): Promise<Response> =>
     streamJson(request, ["[", maskedKeysJson(store.keys), "]"], log);
 
 export const createKey =
-  ({ store, clock }: KeyDeps & { clock: WallClock }) =>
-  async ({ json }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  async ({ json, actor }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
     const key = await store.keys.create({ ...parseNewKey(acceptedBody(json)), createdAt: clock() });
     if (key === "collision") throw new ApiError(409, "Key already exists");
+    log.info("Key created", { ...actor, keyId: key.id, name: key.name });
     return status(201, fullKeyBody(key));
   };
 
 export const updateKey =
-  ({ store }: KeyDeps) =>
-  async ({ json, params }: JsonContext & IdContext): Promise<KeyBody> => {
+  ({ store, log }: KeyDeps) =>
+  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
     const change = parseKeyChange(acceptedBody(json));
     const key = await store.keys.update(parseKeyId(params.id), change);
     if (key === undefined) throw keyNotFound();
+    const fields = { ...actor, keyId: key.id, name: key.name };
+    if (change.name !== undefined) log.info("Key renamed", fields);
+    if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
     return maskedKeyBody(key);
   };
 
 export const deleteKey =
-  ({ store }: KeyDeps) =>
-  async ({ params }: IdContext): Promise<OkBody> => {
-    if (!(await store.keys.delete(parseKeyId(params.id)))) throw keyNotFound();
+  ({ store, log }: KeyDeps) =>
+  async ({ params, actor }: ActorContext & IdContext): Promise<OkBody> => {
+    const keyId = parseKeyId(params.id);
+    const name = await store.keys.delete(keyId);
+    if (name === undefined) throw keyNotFound();
+    log.info("Key deleted", { ...actor, keyId, name });
     return { ok: true };
   };
 

@@ -5,7 +5,7 @@ import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
 import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
-import { toApiError } from "./errors.ts";
+import { adminHeaders, toApiError } from "./errors.ts";
 import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
 import { createHealth, getHealth, getReadiness } from "./health.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
@@ -41,6 +41,8 @@ export interface AdminDeps {
   inFlight: () => Promise<number>;
   /** Whether the backend responds; may reject. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  /** Of this process. */
+  countsState: () => "ok" | "waiting" | "partly refused";
 }
 
 /** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
@@ -82,7 +84,7 @@ export function adminRoutes(deps: AdminDeps) {
 
   const withSessionAndCsrfToken = new Elysia()
     .derive(requireSession(context))
-    .derive(requireCsrfToken)
+    .derive(requireCsrfToken(context))
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
@@ -95,8 +97,7 @@ export function adminRoutes(deps: AdminDeps) {
       return status(code, { error: message });
     })
     .onTransform(({ set }) => {
-      set.headers["cache-control"] = "no-store";
-      set.headers["x-content-type-options"] = "nosniff";
+      Object.assign(set.headers, adminHeaders);
     })
     .use(open)
     .use(withMetricsTokenOrSession)

@@ -33,7 +33,13 @@ export type MeBody = Static<typeof meBody>;
 export const anonymousBody = t.Object({ authenticated: t.Literal(false) });
 export type AnonymousBody = Static<typeof anonymousBody>;
 
-const keyName = t.String({ minLength: 1, maxLength: 120, description: "Trimmed, then counted in code points" });
+const keyName = t.String({
+  minLength: 1,
+  maxLength: 120,
+  // Something else than white space, and no null character.
+  pattern: "^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$",
+  description: "Trimmed, then counted in code points",
+});
 export const newKeyRequest = describes(
   t.Object({
     name: keyName,
@@ -42,7 +48,10 @@ export const newKeyRequest = describes(
   }),
 );
 export const keyChangeRequest = describes(
-  t.Object({ name: t.Optional(keyName), is_active: t.Optional(t.Boolean()), _csrf: csrfField }, { minProperties: 1 }),
+  t.Object(
+    { name: t.Optional(keyName), is_active: t.Optional(t.Boolean()), _csrf: csrfField },
+    { anyOf: [{ required: ["name"] }, { required: ["is_active"] }] },
+  ),
 );
 export const keyBody = t.Object({
   id: t.Integer(),
@@ -150,6 +159,10 @@ export const readinessBody = t.Object({
   status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
   upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
+  counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
+    description:
+      "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
+  }),
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 export const metricsText = t.String({ description: "Prometheus text format" });

@@ -19,7 +19,7 @@ export async function run(_args: string[], io: CommandIo): Promise<number> {
   parent.reportListening(server);
   await untilStopped(AbortSignal.any([io.signal, parent.stopRequested]));
   parent.reportDraining();
-  await server.stop();
+  const isComplete = await server.stop();
   await parent.reportFinalMetrics();
-  return 0;
+  return isComplete ? 0 : 1;
 }

@@ -42,8 +42,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   if (count > 1) return await serveWithProcesses(config, count, io);
   const server = await startServing(config, io);
   await untilStopped(io.signal);
-  await server.stop();
-  return 0;
+  return (await server.stop()) ? 0 : 1;
 }
 
 function rejectArguments(args: string[]): void {

@@ -38,9 +38,8 @@ export function createKeyStore(engine: Engine): KeyStore {
     delete: (id) =>
       transaction(async () => {
         const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning({ id: keys.id, name: keys.name });
-        if (deleted === undefined) return false;
-        await db.insert(deletedKeys).values(deleted);
-        return true;
+        if (deleted !== undefined) await db.insert(deletedKeys).values(deleted);
+        return deleted?.name;
       }),
     async countActive() {
       const [row] = await db.select({ active: count() }).from(keys).where(eq(keys.isActive, true));

@@ -19,10 +19,13 @@ export function readMigrations(folder: string): Migration[] {
 }
 
 /**
- * @param last `createdAt` of the last applied migration; 0 if there is none
- * @throws StorageError if a newer version of this program wrote the database
+ * @param applied `createdAt` of the applied migrations
+ * @throws StorageError if a newer version of this program wrote the database, or another program
  */
-export function listPending(last: number, migrations: readonly Migration[]): readonly Migration[] {
+export function listPending(applied: readonly number[], migrations: readonly Migration[]): readonly Migration[] {
+  const [first] = migrations;
+  if (first !== undefined && applied.length > 0 && !applied.includes(first.createdAt)) throw foreignDatabase();
+  const last = Math.max(0, ...applied);
   if (last > (migrations.at(-1)?.createdAt ?? 0)) {
     throw new StorageError(
       "the database was written by a newer version of this program; start that version or restore a backup",
@@ -30,3 +33,5 @@ export function listPending(last: number, migrations: readonly Migration[]): rea
   }
   return migrations.filter(({ createdAt }) => createdAt > last);
 }
+
+export const foreignDatabase = (): StorageError => new StorageError("the database belongs to another program");

@@ -49,6 +49,17 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
       flush: integer().notNull(),
       writtenAt: integer().notNull(),
     }),
+    /** The tokens that were counted for each response id, so that a response that is retrieved again counts once. */
+    countedResponses: table(
+      "counted_responses",
+      {
+        idHash: text().primaryKey(),
+        inputTokens: integer().notNull(),
+        outputTokens: integer().notNull(),
+        countedAt: integer().notNull(),
+      },
+      (t) => [index("counted_responses_time").on(t.countedAt)],
+    ),
 
     /** `id` is `recordedAt * 256 + gpuId`: unique, and the table is ordered by time without a second index. */
     gpuSamples: table("gpu_samples", { id: integer().primaryKey(), ...gpuReading() }),
@@ -84,6 +95,7 @@ export const {
   usageHour,
   usageDay,
   usageFlushes,
+  countedResponses,
   gpuSamples,
   gpuLatest,
   gpuPowerMinute,

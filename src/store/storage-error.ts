@@ -20,6 +20,13 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
   ["ERR_POSTGRES_CONNECTION", "the connection to PostgreSQL was lost"],
 ];
 
+/**
+ * Codes of writes that fail however often they are repeated. SQLSTATE: 22 data exception, such as a number out of range; 23
+ * integrity constraint violation.
+ */
+const refusals = ["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"] as const;
+const refusedStates = /^2[23][0-9A-Z]{3}$/;
+
 /** Turns any failure of the engine into a StorageError with one sentence and the error code. Returns a StorageError as it is. */
 export function toStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error;
@@ -27,7 +34,10 @@ export function toStorageError(error: unknown): StorageError {
   const code = codeOf(cause);
   const known = explanations.find(([prefix]) => code.startsWith(prefix));
   const explanation = known?.[1] ?? (cause instanceof Error ? cause.message : String(cause));
-  return new StorageError(code === "" ? explanation : `${explanation} (${code})`, { cause: error });
+  return new StorageError(code === "" ? explanation : `${explanation} (${code})`, {
+    cause: error,
+    isRefusal: refusedStates.test(code) || refusals.some((prefix) => code.startsWith(prefix)),
+  });
 }
 
 function codeOf(cause: unknown): string {

@@ -31,6 +31,14 @@ export interface UsageIncrement extends UsageSum {
   lastClosedAt: number;
 }
 
+/** Usage of a response that the backend stores and may report again under the same id. */
+export interface ResponseUsage extends Usage {
+  responseId: string;
+  keyId: KeyId;
+  /** Epoch milliseconds. */
+  closedAt: number;
+}
+
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
   /** A random id of the ledger that sends it. */
@@ -106,17 +114,24 @@ export interface KeyStore {
   create(row: { name: string; key: string; createdAt: number }): Promise<Key | "collision">;
   /** @returns the key after the change; undefined if there is none */
   update(id: KeyId, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;
-  /** Its usage rows remain and keep its last name. @returns false if there is no such key */
-  delete(id: KeyId): Promise<boolean>;
+  /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
+  delete(id: KeyId): Promise<string | undefined>;
   countActive(): Promise<number>;
 }
 
 export interface UsageStore {
   /**
    * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
-   * A flush that was committed before changes nothing.
+   * A flush that was committed before changes nothing. Of a response only the tokens above those that were counted for its
+   * id before are added.
+   * @param responses have different ids
+   * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
    */
-  add(increments: readonly UsageIncrement[], flush?: FlushId): Promise<void>;
+  add(
+    increments: readonly UsageIncrement[],
+    flush?: FlushId,
+    responses?: readonly ResponseUsage[],
+  ): Promise<readonly Usage[] | undefined>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
@@ -167,7 +182,18 @@ export interface SettingsStore {
   setIfAbsent(name: string, value: string): Promise<string>;
 }
 
-/** The database is full, locked, damaged, unreachable or too slow. The message is meant for the operator. */
+export interface StorageErrorOptions extends ErrorOptions {
+  /** The database works but refuses these values, so the same write fails again. */
+  isRefusal?: boolean;
+}
+
+/** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
+  readonly isRefusal: boolean;
+
+  constructor(message: string, { isRefusal = false, ...options }: StorageErrorOptions = {}) {
+    super(message, options);
+    this.isRefusal = isRefusal;
+  }
 }

@@ -12,6 +12,7 @@ import {
 import type { KeyId } from "../domain.ts";
 import type { Engine } from "./engine.ts";
 import { joinSlices, rowsPerSlice } from "./json-slices.ts";
+import { safeSum } from "./safe-sum.ts";
 import type { BucketRange, UsageStore, UsageSum } from "./store.ts";
 
 interface Row extends UsageSum {
@@ -128,8 +129,8 @@ async function* sumSlices({ rows, tables }: Engine, { since, bucketMinutes }: Bu
       const end = beyond === undefined ? to : Math.max(beyond.period, start + 1);
       yield await rows<Row>(
         sql`select ${bucket} as "period", ${table.keyId} as "keyId",
-          sum(${table.requestCount}) as "requestCount", sum(${table.inputTokens}) as "inputTokens",
-          sum(${table.outputTokens}) as "outputTokens"
+          ${safeSum(table.requestCount)} as "requestCount", ${safeSum(table.inputTokens)} as "inputTokens",
+          ${safeSum(table.outputTokens)} as "outputTokens"
           from ${table} where ${period} >= ${start} and ${period} < ${end} group by 1, 2 order by 1, 2`,
       );
       start = end;

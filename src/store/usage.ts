@@ -1,9 +1,13 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
+import { noUsage } from "../domain.ts";
+import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
+import { safeSum } from "./safe-sum.ts";
 import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
+import { addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
 /** The longest window is 30 days; its first bucket may begin up to a day earlier. */
@@ -18,19 +22,25 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   const { transaction, pipeline } = engine;
   const recordFlush = prepareRecordFlush(engine);
   const addStatements = prepareAdding(engine);
+  const countedResponses = prepareCountedResponses(engine);
   const pruneStatements = preparePruning(engine);
   let prunedMinute = 0;
   const pruneOncePerMinute = (now: number): Statement[] => {
     if (minuteOf(now) === prunedMinute) return [];
     prunedMinute = minuteOf(now);
-    return pruneStatements(now);
+    return [...pruneStatements(now), countedResponses.prune(now)];
   };
 
   return {
-    add: (increments, flush) =>
+    add: (increments, flush, responses = []) =>
       transaction(async () => {
-        if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, clock()))) return;
-        await pipeline([...addStatements(JSON.stringify(rowsOf(increments))), ...pruneOncePerMinute(clock())]);
+        const now = clock();
+        if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
+        const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
+        const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
+        const rows = rowsOf([...increments, ...newTokens]);
+        await pipeline([...addStatements(JSON.stringify(rows)), ...pruneOncePerMinute(now)]);
+        return added;
       }),
     ...prepareSums(engine),
     ...createUsageReports(engine),
@@ -135,9 +145,9 @@ function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): 
 function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
   const sumOf = (table: CounterTable | typeof keys) => ({
-    requestCount: sql`coalesce(sum(${table.requestCount}), 0)`.mapWith(Number),
-    inputTokens: sql`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
-    outputTokens: sql`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
+    requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
+    inputTokens: sql`coalesce(${safeSum(table.inputTokens)}, 0)`.mapWith(Number),
+    outputTokens: sql`coalesce(${safeSum(table.outputTokens)}, 0)`.mapWith(Number),
   });
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     firstOrZero(
@@ -175,11 +185,5 @@ function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sum
 }
 
 function firstOrZero(rows: UsageSum[]): UsageSum {
-  return rows[0] ?? { requestCount: 0, inputTokens: 0, outputTokens: 0 };
+  return rows[0] ?? noSum;
 }
-
-const addSums = (a: UsageSum, b: UsageSum): UsageSum => ({
-  requestCount: a.requestCount + b.requestCount,
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-});

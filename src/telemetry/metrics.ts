@@ -27,6 +27,8 @@ export interface MetricsOptions {
   perKey: boolean;
   /** Read at each scrape. */
   waiting: () => UncommittedUsage;
+  /** Requests whose usage the database refuses; read at each scrape. */
+  refusedRequests: () => number;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
 }
@@ -86,7 +88,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
     options.inFlight,
   );
-  addLedgerGauges(registry, options.waiting);
+  addLedgerGauges(registry, options);
   const closeProcess = addProcessMetrics(registry);
   return {
     ...createRequestMetrics(registry, options.perKey),
@@ -119,7 +121,15 @@ function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "
   };
 }
 
-function addLedgerGauges(registry: Registry, waiting: MetricsOptions["waiting"]): void {
+function addLedgerGauges(registry: Registry, { waiting, refusedRequests }: MetricsOptions): void {
+  addGauge(
+    registry,
+    {
+      name: "tollgate_ledger_refused_requests",
+      help: "Requests whose usage the database refuses; it is kept in memory",
+    },
+    refusedRequests,
+  );
   addGauge(
     registry,
     { name: "tollgate_ledger_waiting_requests", help: "Requests whose usage is not committed yet" },

@@ -4,14 +4,23 @@ import { batchPerTick } from "../time/per-tick.ts";
 /** Counts the requests in flight, for the metrics, the console and the supervisor. */
 export interface InFlight extends RequestObserver {
   count(): number;
+  /** Resolves when there are none. */
+  idle(): Promise<void>;
 }
 
 export function createInFlight(): InFlight {
   let count = 0;
+  let becameIdle = Promise.withResolvers<void>();
   return {
     started: () => void count++,
-    finished: () => void count--,
+    finished() {
+      count--;
+      if (count > 0) return;
+      becameIdle.resolve();
+      becameIdle = Promise.withResolvers();
+    },
     count: () => count,
+    idle: async () => (count === 0 ? undefined : becameIdle.promise),
   };
 }
 

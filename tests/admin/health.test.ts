@@ -6,9 +6,11 @@ let admin: Admin;
 let writable = true;
 let checks = 0;
 let upstream = true;
+let counts: "ok" | "waiting" | "partly refused" = "ok";
 beforeAll(async () => {
   admin = await startAdmin({
     probeUpstream: async () => ({ ok: upstream }),
+    countsState: () => counts,
     store: (real) => ({
       ...real,
       checkWritable: async () => {
@@ -29,15 +31,29 @@ test("GET /healthz responds with 200 even if the database is down", async () => 
 });
 
 test.each([
-  [true, true, 200, { status: "ready", database: "ok", upstream: "ok" }],
-  [true, false, 200, { status: "ready", database: "ok", upstream: "not answering" }],
-  [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok" }],
+  [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok" }],
+  [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok" }],
+  [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok" }],
 ])("GET /readyz with a writable database %p and a backend %p", async (database, backend, status, body) => {
   [writable, upstream] = [database, backend];
   admin.time.now += 10_000;
   const response = await admin.send("GET", "/readyz");
   expect([response.status, response.json]).toEqual([status, body]);
 });
+
+test.each(["waiting", "partly refused"] as const)(
+  "GET /readyz responds with 200 while counts are %s",
+  async (state) => {
+    [writable, upstream, counts] = [true, true, state];
+    admin.time.now += 10_000;
+    const response = await admin.send("GET", "/readyz");
+    counts = "ok";
+    expect([response.status, response.json]).toEqual([
+      200,
+      { status: "ready", database: "ok", upstream: "ok", counts: state },
+    ]);
+  },
+);
 
 test("GET /readyz writes to the database at most once a second", async () => {
   admin.time.now += 10_000;

@@ -35,6 +35,13 @@ describe("POST /api/keys", () => {
     expect(await admin.store.keys.findActive(key)).toBeDefined();
   });
 
+  test("accepts an explicit key of 512 characters, the longest", async () => {
+    const key = `sk-${"x".repeat(509)}`;
+    const response = await create({ name: "long", key });
+    expect([response.status, response.json.key]).toEqual([201, key]);
+    expect(await admin.store.keys.findActive(key)).toMatchObject({ id: response.json.id });
+  });
+
   test("refuses a key that exists, and changes nothing", async () => {
     await create({ name: "original", key: "twice-1234567890" });
     const response = await create({ name: "copy", key: "twice-1234567890" });

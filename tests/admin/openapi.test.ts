@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startTollgate } from "../support/tollgate.ts";
 import { type Document, problemsOfResponse } from "./support/document.ts";
 import { type Admin, startAdmin } from "./support/admin-server.ts";
 
@@ -46,6 +47,15 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/openapi.json",
     ].toSorted(),
   );
+});
+
+test.each([
+  ["on one port", {}],
+  ["on a port of its own", { ADMIN_PORT: "0" }],
+])("the document of a whole server with the admin side %s contains no other path", async (_, environment) => {
+  await using gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1", ...environment });
+  const served = await gate.admin.expectOk<Document>("GET", "/api/openapi.json");
+  expect(Object.keys(served.paths).toSorted()).toEqual(Object.keys(document.paths).toSorted());
 });
 
 test("each operation has a summary and responses", () => {

@@ -30,6 +30,7 @@ for (const perKey of [false, true]) {
     commit: "bench",
     perKey,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
+    refusedRequests: () => 0,
     inFlight: () => 0,
   });
   const countAll = () => {

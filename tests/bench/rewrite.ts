@@ -1,6 +1,6 @@
 /**
- * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on. The bodies are like those of coding
- * agents: tools with schemas, then messages of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
+ * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on. The bodies are chats, and those of
+ * coding agents: tools with schemas, then messages of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
  */
 import { runAtOnce } from "../../src/proxy/json/steps.ts";
 import { type RewriteRules, rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
@@ -74,6 +74,16 @@ function agentBody(bytes: number, vocabulary: readonly string[]): string {
   return JSON.stringify(body);
 }
 
+/** A conversation without tools, of short messages. */
+function chatBody(bytes: number, vocabulary: readonly string[]): string {
+  const messages = [{ role: "system", content: textOf(200, vocabulary) }];
+  const round = ["user", "assistant"].map((role) => ({ role, content: textOf(300, vocabulary) }));
+  const rounds = (bytes - 1000) / Buffer.byteLength(JSON.stringify(round));
+  for (let index = 0; index < rounds; index += 1) messages.push(...round);
+  messages.push({ role: "user", content: textOf(60, vocabulary) });
+  return JSON.stringify({ model: "vendor-large", messages, max_tokens: 32_000, stream: true });
+}
+
 function measureMs(work: () => unknown): number {
   const start = performance.now();
   work();
@@ -107,13 +117,21 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
-console.log("script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio");
-for (const [script, vocabulary] of Object.entries(vocabularies)) {
-  for (const bytes of [10_000, 200_000, 1_000_000, 2_000_000]) {
-    const body = agentBody(bytes, vocabulary);
+console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio");
+const kinds = [
+  { kind: "chat", create: chatBody, sizes: [1000, 10_000, 200_000] },
+  { kind: "agent", create: agentBody, sizes: [10_000, 200_000, 1_000_000, 2_000_000] },
+];
+const cases = kinds.flatMap(({ kind, create, sizes }) =>
+  Object.entries(vocabularies).map(([script, vocabulary]) => ({ kind, create, sizes, script, vocabulary })),
+);
+for (const { kind, create, sizes, script, vocabulary } of cases) {
+  for (const bytes of sizes) {
+    const body = create(bytes, vocabulary);
     measureCosts(body, 50);
     const { parse, unguarded, rewrite } = measureCosts(body, 150);
     const row = [
+      kind.padEnd(5),
       script.padEnd(8),
       String(bytes).padStart(7),
       String(body.length).padStart(12),

@@ -86,7 +86,7 @@ async function measure(seconds: number, database: Database): Promise<Share> {
   const clock = Date.now;
   const store = await openStore({ ...database, clock, log });
   const ledger = createLedger({ store: store.usage, clock, log });
-  const record = (n: number): Promise<void> =>
+  const record = (n: number): Promise<unknown> =>
     ledger.record({ keyId: 1 + (n % keyCount), closedAt: clock(), inputTokens: 1000, outputTokens: 100 });
   const find = async (n: number): Promise<unknown> => store.keys.findActive(`secret of key ${n % keyCount}`);
   const events = await rateOf(seconds, callersPerProcess, record);

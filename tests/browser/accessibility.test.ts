@@ -61,6 +61,8 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
     }
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    const description = page.getByRole("link", { name: "description of the API" });
+    expect(await description.getAttribute("href")).toBe("/api/openapi.json");
     // While a dialog is open, the page ignores shortcuts.
     await page.keyboard.press("n");
     await page.keyboard.press("Escape");

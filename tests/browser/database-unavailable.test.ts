@@ -80,6 +80,8 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     await using visit = await console.visit("/keys?new=1", { expectedErrors });
     const { page } = visit;
     await page.getByRole("dialog").getByLabel("Name").fill("beta");
+    // The page renders while the session is resumed, which needs the database.
+    await page.getByTitle("Log out admin").waitFor();
     await withoutDatabase(async () => {
       await page.getByRole("button", { name: "Create key" }).click();
       await page.getByRole("dialog").getByText("The database is not available").waitFor();

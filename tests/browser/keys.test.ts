@@ -128,10 +128,84 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
     await page.getByRole("switch", { name: "stubborn is active", checked: true }).waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
-    await page.getByRole("button", { name: "Rename stubborn" }).click();
-    await page.getByLabel("New name of stubborn").fill("pliant");
-    await page.keyboard.press("Enter");
-    await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
+  });
+
+  test("a refused rename keeps the text and says why beside the field; leaving the field saves nothing", async () => {
+    await console.admin.createKey("stubborn name");
+    await using visit = await console.visit("/keys?q=name", { expectedErrors: /status of 503/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Rename stubborn name" }).click();
+    const field = page.getByLabel("New name of stubborn name");
+    await field.fill("pliant name");
+    const sent: string[] = [];
+    await page.route("**/api/keys/*", (route) => {
+      sent.push(route.request().method());
+      return route.fulfill({ status: 503, json: { error: "The disk is full" } });
+    });
+    await page.getByRole("searchbox").focus();
+    expect([sent.length, await field.inputValue()]).toEqual([0, "pliant name"]);
+    await page.getByRole("button", { name: "Save the name" }).click();
+    await page.getByRole("rowheader").getByText("Not renamed: The disk is full.").waitFor();
+    expect(await field.inputValue()).toBe("pliant name");
+    await page.unroute("**/api/keys/*");
+    await field.press("Enter");
+    await rowOf(page, "pliant name").waitFor();
+  });
+
+  test("switching off shows what it did and can be undone", async () => {
+    const { key } = await console.admin.createKey("by mistake");
+    await using visit = await console.visit("/keys?q=mistake");
+    const { page } = visit;
+    await page.getByRole("switch", { name: "by mistake is active" }).click();
+    await page.getByText("“by mistake” is off: its requests are rejected").waitFor();
+    expect(await statusOf(key)).toBe(401);
+    const switched = page.waitForResponse((response) => response.request().method() === "PATCH");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await switched;
+    expect(await statusOf(key)).toBe(200);
+    await page.getByRole("switch", { name: "by mistake is active", checked: true }).waitFor();
+  });
+
+  test("after a delete, the focus is in the next row, and after the last one's in the row before", async () => {
+    for (const name of ["row 1", "row 2", "row 3"]) await console.admin.createKey(name);
+    await using visit = await console.visit("/keys?q=row");
+    const { page } = visit;
+    for (const [deleted, next] of [
+      ["row 2", "row 3"],
+      ["row 3", "row 1"],
+    ] as const) {
+      await page.getByRole("button", { name: `Delete ${deleted}` }).click();
+      await page.getByRole("button", { name: "Delete key" }).click();
+      await rowOf(page, deleted).waitFor({ state: "detached" });
+      const focused = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+      expect(focused).toBe(`Delete ${next}`);
+    }
+  });
+
+  test("keys are found by their visible ends and by the whole key, and sorted by creation", async () => {
+    const secret = "own-1234-secret-of-the-search-wxyz";
+    await console.admin.createKey("found by its key", secret);
+    await console.admin.createKey("created last");
+    await using visit = await console.visit("/keys?sort=-created");
+    const { page } = visit;
+    await rowOf(page, "created last").waitFor();
+    expect((await page.getByRole("rowheader").allTextContents()).slice(0, 2)).toEqual([
+      "created last",
+      "found by its key",
+    ]);
+    await page.getByRole("columnheader", { name: "Created" }).and(page.locator("[aria-sort=descending]")).waitFor();
+    for (const text of ["own-", "WXYZ", secret]) {
+      await page.getByRole("searchbox").fill(text);
+      await page.getByText(/^1 of \d+ keys$/).waitFor();
+      await rowOf(page, "found by its key").waitFor();
+    }
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "CSV" }).click(),
+    ]);
+    const [header = "", row = ""] = (await Bun.file(await download.path()).text()).split("\r\n");
+    expect(header).toStartWith("id,name,key,is_active,created_at");
+    expect(row).toContain("found by its key,own-…wxyz,true,");
   });
 
   test("the delete dialog names the key and what is lost, offers to deactivate it, and focuses Cancel", async () => {

@@ -31,6 +31,15 @@ describe.skipIf(!hasBrowser)("layout", () => {
     },
   );
 
+  test("the narrowest phone needs no horizontal scrolling for the header, which shows the time zone", async () => {
+    await using visit = await console.visit("/keys", { phone: true });
+    const { page } = visit;
+    await page.setViewportSize({ width: 320, height: 640 });
+    await waitUntilLoaded(page);
+    expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBe(320);
+    expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
+  });
+
   test("a phone shows the notes of figures in full, and long names with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
     const { page } = visit;
@@ -72,6 +81,33 @@ describe.skipIf(!hasBrowser)("layout", () => {
     await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
   });
 
+  test.each([1024, 1280, 1440])("the key table needs no scrolling at %p pixels, and cuts only names", async (width) => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.setViewportSize({ width, height: 800 });
+    // As many tokens as a busy year has.
+    await page.route("**/api/keys", async (route) => {
+      const response = await route.fetch();
+      const keys: object[] = await response.json();
+      const large = { total_request_count: 98_765_432, total_input_tokens: 987_654_321_098, total_output_tokens: 8e10 };
+      await route.fulfill({ response, json: keys.map((key) => Object.assign(key, large)) });
+    });
+    await page.reload();
+    const cell = page.getByRole("cell", { name: "988B" }).first();
+    await cell.waitFor();
+    expect(await cell.getAttribute("title")).toBe("987,654,321,098");
+    expect(await cutOff(page, ".table-scroll")).toEqual([]);
+    expect(await cutOff(page, ".keys :is(td, th), .keys td *")).toEqual([]);
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(
+      await page
+        .locator(".key-name")
+        .first()
+        .evaluate((element) => element.clientWidth),
+    ).toBeGreaterThan(100);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+  });
+
   test("the phone's header is as high on a short page as on a long one", async () => {
     await using short = await console.visit("/nowhere", { phone: true });
     await using long = await console.visit("/keys", { phone: true });
@@ -97,6 +133,18 @@ describe.skipIf(!hasBrowser)("layout", () => {
     await page.reload();
     await page.getByRole("radio", { name: "Auto theme" }).check();
     expect(await page.locator("html").getAttribute("data-theme")).toBeNull();
+  });
+
+  test("the theme follows in other tabs", async () => {
+    await using visit = await console.visit("/", { scheme: "light" });
+    const { page, context } = visit;
+    const other = await context.newPage();
+    await other.goto(`${console.program.adminUrl}/keys`);
+    await other.getByRole("radio", { name: "Dark theme" }).check();
+    await page.locator("html[data-theme=dark]").waitFor({ state: "attached" });
+    await page.getByRole("radio", { name: "Dark theme", checked: true }).waitFor();
+    await other.getByRole("radio", { name: "Auto theme" }).check();
+    await page.locator("html:not([data-theme])").waitFor({ state: "attached" });
   });
 
   test.each(["/", "/keys", "/usage", "/gpus"])("%s has no visible layout shift while it loads", async (path) => {

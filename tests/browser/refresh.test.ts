@@ -33,7 +33,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
 
   test("times are in Seoul time, in full on hover", async () => {
     await using visit = await console.visit("/keys");
-    const time = visit.page.getByRole("row").filter({ hasText: "alpha" }).locator("time");
+    const time = visit.page.getByRole("row").filter({ hasText: "alpha" }).locator(".key-used time");
     expect(await time.getAttribute("title")).toMatch(/^\d+ \w{3} \d{4}, \d\d:\d\d:\d\d KST$/);
     expect(await time.getAttribute("datetime")).toEndWith("+09:00");
   });

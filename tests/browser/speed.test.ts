@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
     await page.locator("path.fill").first().waitFor({ state: "attached" });
     const ms = await measure(page, async () => {
       await page.getByRole("radio", { name: "30 d" }).first().check();
-      await page.getByText("1-hour buckets").waitFor();
+      await page.getByText("3-hour bars").waitFor();
       await page.locator(".chart:not(.loading) path.fill").nth(8).waitFor({ state: "attached" });
     });
     expect(ms).toBeLessThan(budgetMs);

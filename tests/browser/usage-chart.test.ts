@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;
     await waitForBars(page);
-    const { points } = await console.admin.expectOk<UsageHistory>("GET", "/api/usage/history?days=1&bucket_minutes=2");
+    const { points } = await console.admin.expectOk<UsageHistory>("GET", "/api/usage/history?days=1&bucket_minutes=5");
     const rows = await csvOf(page, "Output tokens");
     expect(rows[0]).toEqual(["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"]);
     expect(rows.length - 1).toBe(points.length);
@@ -74,11 +74,11 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await using visit = await console.visit("/usage?range=7d");
     const { page } = visit;
     await waitForBars(page);
-    const finer = page.waitForRequest(/history\?.*bucket_minutes=(1|2|5)(&|$)/);
+    const finer = page.waitForRequest(/history\?.*bucket_minutes=(1|2|3|5)(&|$)/);
     await drag(page, 9.4, 9.95);
     await page.waitForURL(/from=.*&to=/);
     await finer;
-    await page.getByText(/· (1|2|5)-minute buckets/).waitFor();
+    await page.getByText(/· (1|2|3|5)-minute bars/).waitFor();
     const rows = await csvOf(page, "Output tokens");
     const parameters = new URL(page.url()).searchParams;
     const times = rows.slice(1).map((row) => row[0] ?? "");

@@ -92,6 +92,44 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await visit.page.locator(`[title^="${title}"]`).waitFor();
   });
 
+  test("the figures follow the filter", async () => {
+    const keys = await console.admin.listKeys();
+    const alpha = keys.find(({ name }) => name === "alpha");
+    const daily = await console.admin.expectOk<(Sums & { key_id: number; date: string })[]>(
+      "GET",
+      "/api/usage/daily?days=7",
+    );
+    const { date } = await console.admin.expectOk<{ date: string }>("GET", "/api/usage/summary");
+    const today = daily.filter((row) => row.key_id === alpha?.id && row.date === date);
+    await using visit = await console.visit(`/usage?key=${alpha?.id}`);
+    const { page } = visit;
+    const figure = page.locator(".figure", { hasText: "Output tokens today" });
+    const allTime = (alpha?.total_output_tokens ?? Number.NaN).toLocaleString("en-US");
+    await figure.locator(`[title="${allTime} by the shown keys since their creation"]`).waitFor();
+    const exact = sumOfField(today, "output_tokens").toLocaleString("en-US");
+    await figure.locator(`.value[title="${exact}"]`).waitFor();
+    await page.getByRole("button", { name: "Show all keys" }).click();
+    await figure.locator('[title$="by all existing keys since their creation"]').waitFor();
+  });
+
+  test.each(["abc", "999999", "0"])(
+    "the filter key=%s says that it matches nothing, and can be removed",
+    async (key) => {
+      await using visit = await console.visit(`/usage?key=${key}`);
+      const { page } = visit;
+      await page.getByRole("button", { name: `Key ${key} matches nothing Show all keys` }).click();
+      await page.waitForURL("**/usage");
+      await waitForBars(page);
+    },
+  );
+
+  test("a range of centuries is the API's thirty days", async () => {
+    await using visit = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.getByText(/· 3-hour bars$/).waitFor();
+  });
+
   test("a failed request keeps the chart and offers to try again", async () => {
     await using visit = await console.visit("/usage", { expectedErrors: /ERR_FAILED|status of 500/ });
     const { page } = visit;

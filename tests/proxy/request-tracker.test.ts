@@ -38,3 +38,19 @@ test("times count from the request's start, and the upstream's from when the req
   tracker.finish("completed");
   expect(records[0]).toMatchObject({ upstreamMs: 10, firstByteMs: 30, durationMs: 50 });
 });
+
+test("the bytes of the response body add up, from 0 at its head", () => {
+  const records: RequestRecord[] = [];
+  const observer = { started: () => {}, finished: (record: RequestRecord) => void records.push(record) };
+  const start = () => trackRequest(observer, () => 0, request);
+  start().finish("upstream_failed", { cause: "ECONNREFUSED" });
+  const tracker = start();
+  tracker.upstreamResponded();
+  tracker.bodyReceived(3);
+  tracker.bodyReceived(4);
+  tracker.finish("upstream_failed", { cause: "ECONNRESET" });
+  expect(records.map(({ cause, receivedBytes }) => [cause, receivedBytes])).toEqual([
+    ["ECONNREFUSED", undefined],
+    ["ECONNRESET", 7],
+  ]);
+});

@@ -54,7 +54,10 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
       };
     },
     findKey: () => ({ id: 1 }),
-    record: async () => void events.push("counted"),
+    record: async (event) => {
+      events.push("counted");
+      return event;
+    },
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",

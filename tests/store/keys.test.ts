@@ -49,7 +49,7 @@ onEachEngine(({ openTestStore }) => {
   test("the id of a deleted key is not reused, not even after a restart", async () => {
     await using first = await openTestStore();
     await createKeys(first.store, ["a", "b"]);
-    expect(await first.store.keys.delete(2)).toBe(true);
+    expect(await first.store.keys.delete(2)).toBe("b");
     await first.store.close();
     await using second = await first.openAnother();
     expect(await createKeys(second.store, ["c"])).toEqual([3]);
@@ -61,8 +61,8 @@ onEachEngine(({ openTestStore }) => {
     const [id = 0] = await createKeys(opened.store, ["old name"]);
     await usage.add([usageIncrement({ keyId: id, minute: 29_000_000 })]);
     await keys.update(id, { name: 'last "name" 이름' });
-    expect(await keys.delete(id)).toBe(true);
-    expect(await keys.delete(id)).toBe(false);
+    expect(await keys.delete(id)).toBe('last "name" 이름');
+    expect(await keys.delete(id)).toBeUndefined();
     expect(await keys.list()).toEqual([]);
     expect(await keys.findActive("secret of old name")).toBeUndefined();
     expect(await readReport<DailyRow>(usage.daily("1970-01-01"))).toMatchObject([
@@ -73,7 +73,7 @@ onEachEngine(({ openTestStore }) => {
   test("updating or deleting a key that does not exist changes nothing", async () => {
     await using opened = await openTestStore();
     expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
-    expect(await opened.store.keys.delete(7)).toBe(false);
+    expect(await opened.store.keys.delete(7)).toBeUndefined();
   });
 
   test("only the keys that are switched on are counted as active", async () => {

@@ -3,9 +3,10 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { createLedger, type Ledger } from "../../src/ledger.ts";
 import { toStorageError } from "../../src/store/storage-error.ts";
+import type { WorkerCall } from "../../src/store/sqlite/worker.ts";
 import { StorageError } from "../../src/store/store.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { createKeys, memoryLog, openTestEngine, openTestStore } from "./test-store.ts";
+import { createKeys, memoryLog, openTestEngine, openTestStore, usageIncrement } from "./test-store.ts";
 
 const record = (ledger: Ledger, n = 0) =>
   ledger.record({ keyId: 1, closedAt: Date.now() + n, inputTokens: 3, outputTokens: 2 });
@@ -43,7 +44,7 @@ test("while the disk is full, reads succeed and usage is buffered, then written"
   // Calls to this engine must not overlap: until the ledger is done, nothing else uses it.
   const add = async (...args: Parameters<typeof store.usage.add>) => {
     try {
-      await store.usage.add(...args);
+      return await store.usage.add(...args);
     } catch (error) {
       throw toStorageError(error);
     }
@@ -64,17 +65,26 @@ test("while the disk is full, reads succeed and usage is buffered, then written"
 });
 
 /** Collects the Workers that are started, so that a test can terminate one. */
-function collectWorkers(): { started: Worker[] } & Disposable {
+function collectWorkers() {
   const RealWorker = globalThis.Worker;
   const started: Worker[] = [];
+  const calls = new Map<Worker, WorkerCall[]>();
   globalThis.Worker = class extends RealWorker {
     constructor(...args: ConstructorParameters<typeof Worker>) {
       super(...args);
       started.push(this);
+      calls.set(this, []);
+    }
+
+    override postMessage(message: WorkerCall): void {
+      calls.get(this)?.push(message);
+      super.postMessage(message);
     }
   };
   return {
     started,
+    /** The calls that were sent to a Worker, by its number. */
+    callsOf: (n: number): WorkerCall[] => calls.get(started[n] as Worker) ?? [],
     [Symbol.dispose]() {
       globalThis.Worker = RealWorker;
     },
@@ -124,4 +134,53 @@ test("a report fails, rather than ending early, if the storage thread stops whil
   expect((await slices.next()).done).toBe(false);
   workers.started.at(-1)?.terminate();
   await expect(slices.next()).rejects.toBeInstanceOf(StorageError);
+});
+
+test("a report that is broken off, or never read, leaves nothing in the storage thread", async () => {
+  using workers = collectWorkers();
+  await using opened = await openTestStore();
+  const minute = Math.floor(Date.now() / 60_000);
+  await opened.store.usage.add(
+    Array.from({ length: 5000 }, (_, n) => usageIncrement({ keyId: 1, minute: minute - n })),
+  );
+  const calls = workers.callsOf(0);
+  for await (const _ of opened.store.usage.history({ since: 0, bucketMinutes: 1 })) break;
+  const slices = opened.store.usage.daily("2020-01-01")[Symbol.asyncIterator]();
+  await slices.next();
+  await slices.return?.();
+  for await (const _ of opened.store.usage.history({ since: 0, bucketMinutes: 60 })) await opened.store.checkWritable();
+  opened.store.usage.history({ since: 0, bucketMinutes: 1 })[Symbol.asyncIterator]();
+  expect(calls.filter(({ method }) => method === "openReport")).toHaveLength(3);
+  const closed = calls.filter(({ method }) => method === "closeReport").map(({ args }) => args);
+  expect(new Set(closed).size).toBe(3);
+  // Each of them is closed in the thread too.
+  const [id] = JSON.parse(closed[0] ?? "");
+  workers.started[0]?.postMessage({ id: -1, method: "readSlice", args: JSON.stringify([id]), now: 0 });
+  const reply = await new Promise<{ error?: string }>((resolve) =>
+    workers.started[0]?.addEventListener("message", ({ data }) => data.id === -1 && resolve(data)),
+  );
+  expect(reply.error).toBe("the report is no longer open");
+});
+
+test("usage that the database refuses does not stop the usage of other keys", async () => {
+  await using opened = await openTestStore();
+  await createKeys(opened.store, ["a", "b"]);
+  using other = new Database(opened.file);
+  other.run(
+    "CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT raise(ABORT, 'refused by the test'); END",
+  );
+  const { log, entries } = memoryLog();
+  const ledger = createLedger({ store: opened.store.usage, clock: Date.now, log });
+  const recorded = [1, 2, 1].map((keyId) =>
+    ledger.record({ keyId, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 }),
+  );
+  await Promise.all(recorded);
+  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 0 }]);
+  expect(entries).toMatchObject([
+    { level: "error", reason: "refused by the test (SQLITE_CONSTRAINT_TRIGGER)", keyId: 2 },
+  ]);
+  other.run("DROP TRIGGER refuse");
+  await ledger.record({ keyId: 2, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 });
+  expect(await ledger.close()).toBe(true);
+  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 2, inputTokens: 6 }]);
 });

@@ -41,6 +41,32 @@ onEachEngine(({ openTestStore }) => {
     expect(days.reduce((sum, day) => sum + day.input_tokens, 0)).toBe(total.inputTokens);
   });
 
+  test("pushes that two stores get in one millisecond are all kept, each with a millisecond of its own", async () => {
+    await using one = await openTestStore();
+    await using two = await one.openAnother();
+    const recordedAt = Date.now();
+    const reading = { name: "GPU", tempC: null, memoryUsedMb: null, memoryTotalMb: null, utilizationPct: null };
+    const pushes = Array.from({ length: 40 }, (_, n) =>
+      (n % 2 === 0 ? one : two).store.gpu.add({
+        keyId: 1,
+        recordedAt,
+        readings: [
+          { ...reading, gpuId: 0, powerDrawW: 100 + n },
+          { ...reading, gpuId: 1, powerDrawW: 100 + n },
+        ],
+      }),
+    );
+    await Promise.all(pushes);
+    const latest = await one.store.gpu.latest();
+    expect(latest.map((sample) => [sample.gpuId, sample.recordedAt])).toEqual([
+      [0, recordedAt + 39],
+      [1, recordedAt + 39],
+    ]);
+    const points = two.store.gpu.powerHistory({ since: recordedAt, bucketMinutes: 1 });
+    const [point] = await readReport<{ power_draw_w: number }>(points);
+    expect(point?.power_draw_w).toBe(2 * 139);
+  });
+
   test("a key that one store switches off is refused by the other at once", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();

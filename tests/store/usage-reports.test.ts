@@ -152,6 +152,29 @@ onEachEngine(({ openTestEngine }) => {
       expect(rows.at(-1)?.date).toBe(dayOf((start - 1440 * 79) * 60_000));
     });
 
+    test("has all keys of one minute, hour and day, even if they are more than a slice holds", async () => {
+      await using opened = await openTestEngine(clock);
+      const { usage } = opened.store;
+      const many = 2500;
+      const keyIds = Array.from({ length: many }, (_, n) => n + 1);
+      const minutes = [start, start + 1, start + 90, start + 1440];
+      await usage.add(minutes.flatMap((minute) => keyIds.map((keyId) => usageIncrement({ keyId, minute }))));
+      for (const [bucketMinutes, buckets] of [
+        [1, 4],
+        [60, 3],
+        [1440, 2],
+      ] as const) {
+        const points = await readReport<HistoryPoint>(usage.history({ since: start * 60_000, bucketMinutes }));
+        expect(points).toHaveLength(buckets * many);
+        expect(totalOfRows(points)).toEqual([4 * many, 40 * many, 8 * many]);
+        expect(points.slice(0, many).map((point) => point.key_id)).toEqual(keyIds);
+      }
+      const rows = await readReport<DailyRow>(usage.daily(dayOf(start * 60_000)));
+      expect(rows).toHaveLength(2 * many);
+      expect(rows.slice(0, many).map((row) => row.key_id)).toEqual(keyIds);
+      expect(totalOfRows(rows)).toEqual([4 * many, 40 * many, 8 * many]);
+    }, 60_000);
+
     test("is empty if there is no usage", async () => {
       await using opened = await openTestEngine(clock);
       expect(await readReport(opened.store.usage.daily("2026-05-01"))).toEqual([]);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
 import { onEachEngine } from "./each-engine.ts";
-import { createKeys, type DailyRow, readReport, usageIncrement } from "./test-store.ts";
+import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "./test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
@@ -85,6 +85,24 @@ onEachEngine(({ openTestEngine }) => {
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
   });
 
+  test("what identifies the last flush of a ledger is kept for a day, and then deleted", async () => {
+    let now = midnight * 60_000;
+    await using opened = await openTestEngine(() => now);
+    const { usage } = opened.store;
+    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
+    const ledgers = async () =>
+      (await opened.engine.rows<{ ledgers: number }>(sql`select count(*) as ledgers from usage_flushes`))[0]?.ledgers;
+    await usage.add(increments, { ledger: "old", number: 1 });
+    now += 86_400_000;
+    await usage.add(increments, { ledger: "new", number: 1 });
+    expect(await ledgers()).toBe(2);
+    await usage.add(increments, { ledger: "old", number: 1 });
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 2 });
+    now += 60_001;
+    await usage.add(increments, { ledger: "new", number: 2 });
+    expect(await ledgers()).toBe(1);
+  });
+
   test("minutes are kept for the longest window, then pruned a few per minute; days and hours are kept", async () => {
     let now = midnight;
     await using opened = await openTestEngine(() => now * 60_000);
@@ -126,5 +144,31 @@ onEachEngine(({ openTestEngine }) => {
       inputTokens: tokens + 3,
       outputTokens: tokens,
     });
+  });
+
+  test("sums beyond 64 bits are approximate, and no report fails", async () => {
+    await using opened = await openTestEngine(clock);
+    const { store, engine } = opened;
+    await createKeys(store, ["a", "b"]);
+    const increments = [1, 2].map((keyId) => usageIncrement({ keyId, minute: midnight - 30 }));
+    await store.usage.add(increments);
+    for (const table of ["keys", "usage_minute", "usage_hour", "usage_day"]) {
+      await engine.rows(sql.raw(`update ${table} set input_tokens = 9223372036854775807`));
+    }
+    const all = { requestCount: 2, inputTokens: 2 ** 64, outputTokens: 4 };
+    expect(await store.usage.sumOfKeys()).toEqual(all);
+    expect(await store.usage.sumOfDay("2026-05-01")).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 60, midnight)).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 31, midnight - 29)).toEqual(all);
+    await engine.rows(sql.raw(`insert into usage_minute values (${midnight - 29}, 1, 1, 9223372036854775807, 0)`));
+    for (const bucketMinutes of [1, 5, 60, 1440]) {
+      const points = await readReport<HistoryPoint>(store.usage.history({ since: 0, bucketMinutes }));
+      expect(points.length).toBeGreaterThanOrEqual(2);
+      expect(Math.min(...points.map((point) => point.input_tokens))).toBeGreaterThanOrEqual(2 ** 63);
+    }
+    expect(await readReport<DailyRow>(store.usage.daily("2026-05-01"))).toMatchObject([
+      { input_tokens: 2 ** 63 },
+      { input_tokens: 2 ** 63 },
+    ]);
   });
 });

@@ -16,7 +16,14 @@ interface TestProcess extends StatsSource {
 
 function startProcess(): TestProcess {
   const waiting = { requests: 0, keys: 0, sinceMs: 0 };
-  const metrics = createMetrics({ version: "1", commit: "c", perKey: true, waiting: () => waiting, inFlight: () => 2 });
+  const metrics = createMetrics({
+    version: "1",
+    commit: "c",
+    perKey: true,
+    waiting: () => waiting,
+    refusedRequests: () => 5,
+    inFlight: () => 2,
+  });
   opened.push(metrics);
   let killed = false;
   const reply = async <T>(read: () => T | Promise<T>): Promise<T> => {

@@ -26,7 +26,7 @@ export interface Tollgate extends AsyncDisposable {
   /** The first past or future entry that matches. */
   waitForLog(matches: (entry: LogEntry) => boolean): Promise<LogEntry>;
   /** Stops the server. Later calls wait for the same stop. */
-  stop(): Promise<void>;
+  stop(): Promise<boolean>;
 }
 
 export interface TollgateOptions {
@@ -61,8 +61,8 @@ export async function startTollgate(environment: Environment = {}, options: Toll
   const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
-  let stopped: Promise<void> | undefined;
-  const stop = (): Promise<void> => (stopped ??= server.stop());
+  let stopped: Promise<boolean> | undefined;
+  const stop = (): Promise<boolean> => (stopped ??= server.stop());
   return {
     url: server.url,
     adminUrl: server.adminUrl,

@@ -18,7 +18,14 @@ afterEach(() => {
 
 function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } } = {}): Metrics {
   const inFlight = createInFlight();
-  const options = { version: "1.2.3", commit: "abc1234", perKey, waiting: () => waiting, inFlight: inFlight.count };
+  const options = {
+    version: "1.2.3",
+    commit: "abc1234",
+    perKey,
+    waiting: () => waiting,
+    refusedRequests: () => 5,
+    inFlight: inFlight.count,
+  };
   const metrics = createMetrics(options);
   opened.push(metrics);
   return { ...metrics, ...observeAll(inFlight, metrics) };
@@ -182,6 +189,7 @@ test("reads the uncommitted usage at each scrape", async () => {
   const text = await metrics.text();
   expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
   expect(valueOf(text, "tollgate_ledger_waiting_keys")).toBe(2);
+  expect(valueOf(text, "tollgate_ledger_refused_requests")).toBe(5);
   expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(1.5);
   waiting.requests = 0;
   expect(valueOf(await metrics.text(), "tollgate_ledger_waiting_requests")).toBe(0);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { constants, gzipSync } from "node:zlib";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
@@ -79,6 +80,33 @@ describe("a response is counted by the time the client sees its end:", () => {
       (await send("/v1/embeddings", { input: "Count me" }, "usage=77,0")).text(),
     );
     expect([requests, input, output]).toEqual([1, 77, 0]);
+  });
+
+  const chunk = '{"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":56}}';
+  const flushed = gzipSync(`data: ${chunk}\n\n`, { finishFlush: constants.Z_SYNC_FLUSH });
+  test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
+    ["a gzip that is flushed but not finished", { "content-encoding": "gzip" }, new Uint8Array(flushed)],
+    ["a body in gzip twice", { "content-encoding": "gzip, gzip" }, new Uint8Array(gzipSync(flushed))],
+    ["JSON under the type of an event stream", {}, chunk],
+    ["usage under x_groq", {}, `data: {"x_groq":${chunk},"choices":[]}\n\n`],
+    ["lines of JSON", { "content-type": "application/x-ndjson" }, `{"a":1}\n${chunk}\n`],
+  ])("%s", async (_, headers, body) => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(body, { headers: { "content-type": "text/event-stream", ...headers } }),
+    });
+    await using other = await startTollgate({ PROXY_UPSTREAM_URL: server.url.href });
+    const act = async (): Promise<unknown> =>
+      (
+        await fetch(`${other.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { "x-api-key": other.key, "content-type": "application/json" },
+          body: JSON.stringify({ model: "m", stream: true, messages }),
+          decompress: false,
+        })
+      ).bytes();
+    expect(await countsAddedBy(act, other)).toEqual([1, 1234, 56]);
   });
 
   test("a response without usage counts as a request", async () => {

@@ -74,6 +74,22 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
       },
     );
 
+    test("a stream that the backend compresses is sent plain, without what the proxy requested", async () => {
+      const gate = gateOf(mode);
+      const before = await gate.readKey();
+      const response = await fetch(gate.url + path, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-api-key": gate.key, "x-simulate": "gzip; usage=321,45" },
+        body: JSON.stringify(body),
+        decompress: false,
+      });
+      expect(response.headers.get("content-encoding")).toBeNull();
+      expect(steady(await response.text())).toBe(steady(await post(backend.url, path, body)));
+      const after = await gate.readKey();
+      expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
+      expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
+    });
+
     test.each(["nothing", "include_usage", "no usage"])(
       "a stream of a client that requests %s is counted",
       async (name) => {
@@ -98,6 +114,32 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
     await post(gate.url, "/v1/chat/completions", { ...chat, stream: false }, headers);
     expect(backend.requests()).toHaveLength(3);
     for (const request of backend.requests()) expect(request.json()).not.toHaveProperty("stream_options");
+  });
+
+  test("a compressed stream passes as it is if the client requests the usage itself", async () => {
+    const gate = gateOf(mode);
+    const stream_options = { include_usage: true, continuous_usage_stats: true };
+    const response = await fetch(`${gate.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": gate.key, "x-simulate": "gzip" },
+      body: JSON.stringify({ ...chat, stream_options }),
+      decompress: false,
+    });
+    expect(response.headers.get("content-encoding")).toBe("gzip");
+    expect(Buffer.from(Bun.gunzipSync(await response.arrayBuffer())).toString()).toContain('"usage":{');
+  });
+
+  test("a compressed stream that breaks ends with an error event and a broken connection", async () => {
+    const gate = gateOf(mode);
+    const client = await connectRaw(gate.url);
+    const headers = {
+      "x-api-key": gate.key,
+      "Content-Type": "application/json",
+      "x-simulate": "gzip; gap=30ms@3; reset@4",
+    };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    expect(await client.ended()).not.toBe("complete");
+    expect(await client.text()).toContain('"code":"upstream_unreachable"');
   });
 
   test("a stream that breaks ends with all events so far, an error event and a broken connection", async () => {

@@ -318,6 +318,13 @@ describe("the parent", () => {
     expect(program.stdout().match(/password {3}\S+/g)).toHaveLength(1);
     await program.stop();
   });
+
+  test("warns once, not once for each process, that the backend does not respond", async () => {
+    const program = await start({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
+    await program.stop();
+    const warnings = logged(program).filter(({ level }) => level === "warn");
+    expect(warnings).toMatchObject([{ message: "Backend does not respond; requests fail until it does" }]);
+  });
 });
 
 test("serve-process run by hand is an error that refers to PROCESSES", async () => {

@@ -30,7 +30,7 @@ test.each([
   ["status=200", "ok"],
   ["status=401", "ok"],
   ["status=404", "ok"],
-  ["status=302", "ok"],
+  ["status=302; header=location: http://127.0.0.1:1/", "ok"],
   ["status=500", "not answering"],
   ["status=503", "not answering"],
   ["reset-before-head", "not answering"],

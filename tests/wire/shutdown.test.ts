@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
@@ -5,6 +6,7 @@ import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { unreadBytes } from "../support/unread-bytes.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -72,6 +74,113 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     expect(await running.stop(signal)).toBe(0);
     expect(await client.ended()).toBe("complete");
   });
+});
+
+/** The sums over all keys in the database of a program that has ended. */
+function sumsIn(dataDir: string): unknown {
+  using database = new Database(`${dataDir}/tollgate.db`, { readonly: true });
+  const columns = ["request_count", "input_tokens", "output_tokens"].map((name) => `sum(${name}) AS ${name}`);
+  return database.query(`SELECT ${columns.join()} FROM keys`).get();
+}
+
+const requestEnds = (program: ProgramWithKey): Record<string, unknown>[] =>
+  program
+    .stdout()
+    .split("\n")
+    .filter((line) => line.includes("Request ended"))
+    .map((line) => JSON.parse(line));
+
+describe.each(["1", "2"])("what the grace cuts, with PROCESSES=%s,", (processes) => {
+  test("counts with the usage seen, and the log calls it shutdown", async () => {
+    using folder = createTempFolder();
+    const running = await start({
+      DATA_DIR: folder.path,
+      SHUTDOWN_GRACE: "0.3",
+      LOG_LEVEL: "info",
+      PROCESSES: processes,
+      SECRET_KEY: "0123456789abcdef",
+    });
+    const streams = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const client = await connectRaw(running.url);
+        const headers = {
+          "x-api-key": running.key,
+          "Content-Type": "application/json",
+          "x-simulate": "usage=500,50; gap=forever@5",
+        };
+        const body = { model: "m", stream: true, max_tokens: 9, messages: [{ role: "user", content: "Hi" }] };
+        client.request("POST", "/v1/messages", headers, JSON.stringify(body));
+        await client.bodyContaining("content_block_delta");
+        return client;
+      }),
+    );
+    const stopped = running.stop();
+    for (const client of streams) expect(await client.ended()).not.toBe("complete");
+    expect(await stopped).toBe(0);
+    expect(sumsIn(folder.path)).toEqual({ request_count: 20, input_tokens: 500 * 20, output_tokens: 0 });
+    const ends = requestEnds(running);
+    expect(ends).toHaveLength(20);
+    for (const end of ends) {
+      expect(end).toMatchObject({ outcome: "shutdown", code: "shutting_down", status: 200, inputTokens: 500 });
+    }
+  });
+
+  test("before its first byte is an error, and does not count", async () => {
+    using folder = createTempFolder();
+    const running = await start({
+      DATA_DIR: folder.path,
+      SHUTDOWN_GRACE: "0.3",
+      LOG_LEVEL: "info",
+      PROCESSES: processes,
+      SECRET_KEY: "0123456789abcdef",
+    });
+    backend.clear();
+    const client = await running.postStream("gap=forever@0");
+    await backend.nextRequest();
+    expect(await running.stop()).toBe(0);
+    expect((await client.head()).status).toBe(503);
+    expect(await client.text()).toContain('"code":"shutting_down"');
+    expect(sumsIn(folder.path)).toEqual({ request_count: 0, input_tokens: 0, output_tokens: 0 });
+    expect(requestEnds(running)).toMatchObject([{ outcome: "shutdown", code: "shutting_down", status: 503 }]);
+  });
+});
+
+describe.each(["1", "2"])("SIGTERM while another program locks the database, with PROCESSES=%s,", (processes) => {
+  /** A program with a count that it cannot write. */
+  async function startLocked(dataDir: string, grace: string) {
+    const running = await start({
+      DATA_DIR: dataDir,
+      SHUTDOWN_GRACE: grace,
+      PROCESSES: processes,
+      SECRET_KEY: "0123456789abcdef",
+    });
+    const lock = new Database(`${dataDir}/tollgate.db`);
+    lock.run("BEGIN IMMEDIATE");
+    const client = await running.postStream("usage=3,4");
+    expect(await client.ended()).toBe("complete");
+    return { running, lock };
+  }
+
+  test("waits for the database as long as the grace, and writes the counts", async () => {
+    using folder = createTempFolder();
+    const { running, lock } = await startLocked(folder.path, "20");
+    const stopped = running.stop();
+    // The lock plays a program that goes on for a while.
+    await Bun.sleep(6500);
+    lock.run("ROLLBACK");
+    lock.close();
+    expect(await stopped).toBe(0);
+    expect(sumsIn(folder.path)).toMatchObject({ request_count: 1 });
+  });
+
+  test("logs the counts that are lost, and exits with 1", async () => {
+    using folder = createTempFolder();
+    const { running, lock } = await startLocked(folder.path, "0.1");
+    expect(await running.stop()).toBe(1);
+    expect(running.stdout()).toContain("buffered usage is lost");
+    lock.close();
+    expect(sumsIn(folder.path)).toMatchObject({ request_count: 0 });
+  }, 60_000);
 });
 
 describe("an idle program", () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { findFreePort } from "../support/free-port.ts";
+import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 
 describe("the program", () => {
   test("lists every error in its environment and exits with 2", async () => {
@@ -28,6 +30,22 @@ describe("the program", () => {
     expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
     other.close();
   });
+
+  test("creates one database if six processes start on a new folder at one moment", async () => {
+    using folder = createTempFolder();
+    const environment = { DATA_DIR: folder.file("new"), SECRET_KEY: "0123456789abcdef", ADMIN_PASSWORD: "password" };
+    const programs = await Promise.all(Array.from({ length: 6 }, () => startProgram(environment)));
+    const names = await Promise.all(
+      programs.map(async ({ adminUrl }, n) => {
+        const admin = await logIn(adminUrl, "admin", "password");
+        return (await admin.createKey(`key ${n}`)).name;
+      }),
+    );
+    const [first] = programs;
+    const admin = await logIn(first?.adminUrl ?? "", "admin", "password");
+    expect((await admin.listKeys()).map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+    expect(await Promise.all(programs.map((program) => program.stop()))).toEqual([0, 0, 0, 0, 0, 0]);
+  }, 120_000);
 
   test("refuses to start twice on one port", async () => {
     const first = await startProgram();

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { closeSync, openSync, renameSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startProgram } from "../support/program.ts";
@@ -71,8 +71,10 @@ describe("while the database file is moved away", () => {
     await pollUntil(async () => (await readiness()) === 503);
     expect((await post(gate)).status).toBe(200);
     expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
+    await gate.waitForLog(({ message }) => String(message).startsWith("Database file is gone"));
     renameSync(folder.file("moved.db"), folder.file("tollgate.db"));
     await pollUntil(async () => (await readiness()) === 200);
+    await gate.waitForLog(({ message }) => message === "Database file is back");
     expect(await gate.readKey()).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
   });
 });
@@ -90,6 +92,12 @@ function overwrite(file: string, from: number, to: number): void {
   closeSync(descriptor);
 }
 
+function replaceDatabase(file: string): void {
+  rmSync(file);
+  using database = new Database(file);
+  database.run("CREATE TABLE notes (text TEXT)");
+}
+
 const startError = (dataDir: string): Promise<string> =>
   startProgram({ DATA_DIR: dataDir }).then(
     () => "The program started",
@@ -98,9 +106,12 @@ const startError = (dataDir: string): Promise<string> =>
 
 describe("a start with a database that", () => {
   test.each<[string, (file: string) => void, string]>([
-    ["has lost its header", (file) => overwrite(file, 0, 100), "not a database of this program"],
-    ["has lost all pages but the first", (file) => overwrite(file, 4096, statSync(file).size), "is damaged"],
-    ["is another file", (file) => writeFileSync(file, "notes\n".repeat(1000)), "not a database of this program"],
+    ["has lost its head", (file) => overwrite(file, 0, 100), "not a database of this program"],
+    ["has lost all its pages but the first", (file) => overwrite(file, 4096, statSync(file).size), "is damaged"],
+    ["was deleted", (file) => rmSync(file), "tollgate.db was deleted; restore a backup"],
+    ["was emptied", (file) => truncateSync(file), "tollgate.db is empty; restore a backup"],
+    ["is another program's", (file) => replaceDatabase(file), "the database belongs to another program"],
+    ["is something else", (file) => writeFileSync(file, "notes\n".repeat(1000)), "not a database of this program"],
   ])("%s fails with one line that says so", async (_, damage, words) => {
     using folder = createTempFolder();
     await makeDatabase(folder.path);

@@ -65,7 +65,7 @@ describe("before its response", () => {
     ["http://127.0.0.1:1", "ECONNREFUSED"],
     ["http://does-not-exist.invalid", "ENOTFOUND"],
     ["http://[::1]:1", "ECONNREFUSED"],
-  ])("a backend at %s, where there is none, gives 502, and the log names the cause %s", async (url, cause) => {
+  ])("a missing backend at %s gives 502, and the log names the cause %s", async (url, cause) => {
     await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
     const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
     expect(response.status).toBe(502);

@@ -1,4 +1,4 @@
-import { createUniqueId, type JSX, Show } from "solid-js";
+import { createComputed, createUniqueId, type JSX, Show } from "solid-js";
 import type { TimeSpan } from "../data/time-range.ts";
 import { Axes } from "./axes.tsx";
 import { createCursor, type Cursor } from "./cursor.ts";
@@ -25,7 +25,13 @@ export interface ChartProps {
   rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
   onZoom: (zoom: TimeSpan | undefined) => void;
   zoomed: boolean;
+  /** Whether there is data to draw, even if it is older than what loads. */
+  loaded: boolean;
   loading: boolean;
+  /** Called with the width of the plot, pixels, at first and after each change. */
+  onPlotWidth?: (widthPx: number) => void;
+  /** In place of data that could not be loaded. */
+  failure?: JSX.Element;
   /** Shown if there is nothing to draw. */
   empty?: JSX.Element;
 }
@@ -43,6 +49,7 @@ export function Chart(props: ChartProps): JSX.Element {
     isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
     frame: () => frame,
   });
+  createComputed(() => geometry.plotWidth() > 0 && props.onPlotWidth?.(geometry.plotWidth()));
   const stepAt = (clientX: number): number => {
     const left = (frame?.getBoundingClientRect().left ?? 0) + gutter.left;
     return Math.min(Math.max(Math.floor((clientX - left) / geometry.stepPx()), 0), geometry.length() - 1);
@@ -74,16 +81,39 @@ export function Chart(props: ChartProps): JSX.Element {
       onBlur={cursor.clear}
       onKeyDown={cursor.onKeyDown}
     >
-      <ChartDrawing {...props} geometry={geometry} cursor={cursor} />
-      <p id={summaryId} class="visually-hidden">
-        {props.summary} The arrow keys move along the chart. Hold Shift to select and press Enter to zoom. Escape
-        resets.
-      </p>
-      <Show when={!props.loading && !geometry.hasData() && props.empty}>
-        <div class="chart-empty">{props.empty}</div>
+      <Show when={props.loaded} fallback={<NotDrawn {...props} summaryId={summaryId} />}>
+        <ChartDrawing {...props} geometry={geometry} cursor={cursor} />
+        <p id={summaryId} class="visually-hidden">
+          {props.summary} The arrow keys move along the chart. Hold Shift to select and press Enter to zoom. Escape
+          resets.
+        </p>
+        <Show when={!geometry.hasData() && props.empty}>
+          <div class="chart-empty">{props.empty}</div>
+        </Show>
+        <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
       </Show>
-      <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
     </div>
+  );
+}
+
+/** Without data there is no axis: its values would be invented. */
+function NotDrawn(props: ChartProps & { summaryId: string }): JSX.Element {
+  return (
+    <Show
+      when={!props.loading}
+      fallback={
+        <div class="chart-empty">
+          <div class="chart-skeleton" aria-hidden="true" />
+          <p id={props.summaryId} class="visually-hidden">
+            Loading
+          </p>
+        </div>
+      }
+    >
+      <div class="chart-empty" id={props.summaryId}>
+        {props.failure}
+      </div>
+    </Show>
   );
 }
 

@@ -1,6 +1,6 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
-import type { TimeSpan } from "../data/time-range.ts";
-import { barStep, valueTicks } from "./scale.ts";
+import { barStep, type TimeSpan } from "../data/time-range.ts";
+import { valueTicks } from "./scale.ts";
 import { type Plot, type Series, stepSums } from "./shapes.ts";
 
 /** Space for the axes, pixels. */
@@ -20,6 +20,7 @@ interface GeometryOptions {
 export interface Geometry {
   width: () => number;
   height: () => number;
+  plotWidth: () => number;
   stepMs: () => number;
   /** The number of steps. */
   length: () => number;
@@ -44,6 +45,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
   return {
     width: () => size().width,
     height: () => size().height,
+    plotWidth: widthPx,
     stepMs,
     length,
     stepPx: () => widthPx() / length(),
@@ -61,7 +63,10 @@ function createSize(element: () => Element | undefined): () => { width: number; 
       if (entry !== undefined) setSize({ width: entry.contentRect.width, height: entry.contentRect.height });
     });
     const observed = element();
-    if (observed !== undefined) observer.observe(observed);
+    if (observed === undefined) return;
+    // The observer calls back only once the page is painted, and never in a hidden tab.
+    setSize({ width: observed.clientWidth, height: observed.clientHeight });
+    observer.observe(observed);
     onCleanup(() => observer.disconnect());
   });
   return size;

@@ -1,19 +1,11 @@
-import { ceilToStep, clockLabel, dayLabel, dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
+import { dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
+import { clockLabel, dayLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
-
-/** Narrower bars blur and are slow to draw, so neighbours are merged. */
-const minBarPx = 3;
-
-/** The width of a bar in milliseconds: the fewest whole buckets that are at least `minBarPx` wide. */
-export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
-  const buckets = (span.to - span.from) / bucketMs;
-  const maxBars = Math.max(1, Math.floor(widthPx / minBarPx));
-  return Math.max(1, Math.ceil(buckets / maxBars)) * bucketMs;
-}
+import { offsetMs } from "../data/time-zone.ts";
 
 /** At most six round values from 0 to at least `max`. */
 export function valueTicks(max: number, whole: boolean): number[] {
-  if (!(max > 0)) return whole ? [0, 1] : [0];
+  if (!(max > 0)) return [0];
   const rough = max / 5;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
@@ -32,13 +24,16 @@ export interface TimeTick {
   label: string;
 }
 
-/** Round Seoul times at least `gapPx` apart. The label of midnight is its day. */
+/** Round times of the chosen zone at least `gapPx` apart. The label of midnight is its day. */
 export function timeTicks(span: TimeSpan, widthPx: number, gapPx = 80): TimeTick[] {
   const least = ((span.to - span.from) * gapPx) / Math.max(1, widthPx);
   const step = tickSteps.find((candidate) => candidate >= least) ?? 10 * dayMs;
   const ticks: TimeTick[] = [];
-  for (let at = ceilToStep(span.from, step); at < span.to; at += step) {
-    ticks.push({ at, label: at === ceilToStep(at, dayMs) ? dayLabel(at) : clockLabel(at) });
+  const offset = offsetMs(span.from);
+  for (let wall = Math.ceil((span.from + offset) / step) * step; wall - offset < span.to; wall += step) {
+    // The offset changes within the span if summer time begins or ends.
+    const at = wall - offsetMs(wall - offset);
+    ticks.push({ at, label: clockLabel(at) === "00:00" ? dayLabel(at) : clockLabel(at) });
   }
   return ticks;
 }

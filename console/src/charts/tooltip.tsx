@@ -1,5 +1,5 @@
 import { For, type JSX, Show } from "solid-js";
-import { spanLabel } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 
 export interface TooltipRow {

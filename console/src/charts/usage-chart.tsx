@@ -1,7 +1,8 @@
 import { createMemo, type JSX } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import { minuteMs, spanLabel } from "../data/seoul-time.ts";
+import { minuteMs } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 import { metricOf, sumsIn, type UsageMetric, usageMetrics, usageSteps } from "../data/usage-history.ts";
 import { Chart } from "./chart.tsx";
@@ -15,8 +16,11 @@ interface UsageChartProps {
   span: TimeSpan;
   bucketMinutes: number;
   zoomed: boolean;
+  loaded: boolean;
   loading: boolean;
+  failure: JSX.Element;
   onZoom: (zoom: TimeSpan | undefined) => void;
+  onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;
 }
 
@@ -67,7 +71,10 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       rows={rows}
       onZoom={(zoom) => props.onZoom(zoom)}
       zoomed={props.zoomed}
+      loaded={props.loaded}
       loading={props.loading}
+      onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
+      failure={props.failure}
       empty={props.empty}
     />
   );

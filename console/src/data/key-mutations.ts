@@ -3,30 +3,49 @@ import { api, responseBody } from "../client.ts";
 import type { Key } from "./queries.ts";
 import { showToast } from "./toasts.ts";
 
-export type KeyUpdate = Partial<Pick<Key, "name" | "is_active">>;
+interface KeySwitch {
+  key: Key;
+  isActive: boolean;
+}
 
-/** Updates a key. The table shows the change at once and reverts it with a message if the server refuses. */
-export function useUpdateKey(): UseMutationResult<Key, Error, { key: Key; update: KeyUpdate }, KeyUpdate> {
+/**
+ * Switches a key on or off. The table shows the change at once and reverts it with a message if the server refuses.
+ * After switching off, a message offers to undo it.
+ */
+export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
   const queries = useQueryClient();
-  const replace = (id: number, update: KeyUpdate): void => {
-    queries.setQueryData<Key[]>(["keys"], (keys) => keys?.map((key) => (key.id === id ? { ...key, ...update } : key)));
+  const show = ({ key, isActive }: KeySwitch): void => {
+    queries.setQueryData<Key[]>(["keys"], (keys) =>
+      keys?.map((listed) => (listed.id === key.id ? { ...listed, is_active: isActive } : listed)),
+    );
   };
-  return useMutation(() => ({
-    mutationFn: ({ key, update }: { key: Key; update: KeyUpdate }) =>
-      responseBody(api.keys({ id: key.id }).patch(update)),
-    onMutate: async ({ key, update }) => {
+  const mutation = useMutation(() => ({
+    mutationFn: ({ key, isActive }: KeySwitch) => responseBody(api.keys({ id: key.id }).patch({ is_active: isActive })),
+    onMutate: async (change) => {
       // A list already requested was read before the change and would undo it on the screen.
       await queries.cancelQueries({ queryKey: ["keys"] });
-      const before: KeyUpdate = { name: key.name, is_active: key.is_active };
-      replace(key.id, update);
-      return before;
+      show(change);
     },
-    onError: (error, { key }, before) => {
-      if (before !== undefined) replace(key.id, before);
-      // `key` already has the new name, which the server refused.
-      showToast(`“${before?.name ?? key.name}” was not changed: ${error.message}`, "error");
+    onError: (error, { key, isActive }) => {
+      show({ key, isActive: !isActive });
+      showToast(`“${key.name}” was not changed: ${error.message}`, "error");
+    },
+    onSuccess: (_, { key, isActive }) => {
+      if (isActive) return;
+      const undo = (): void => mutation.mutate({ key, isActive: true });
+      showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+  return mutation;
+}
+
+/** Renames a key. The table shows the new name once the server has accepted it. */
+export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: string }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, name }: { key: Key; name: string }) => responseBody(api.keys({ id: key.id }).patch({ name })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
   }));
 }
 

@@ -29,15 +29,21 @@ const getGpus = () => responseBody(api["gpu-stats"].get());
 
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
 export type Key = Awaited<ReturnType<typeof getKeys>>[number];
+export type UsageHistoryData = Awaited<ReturnType<typeof getUsageHistory>>;
+export type PowerHistoryData = Awaited<ReturnType<typeof getPowerHistory>>;
 export type Gpu = Awaited<ReturnType<typeof getGpus>>[number];
 
 async function getDailyUsage(days: number) {
-  return { byDay: rowsByDay(await responseBody(api.usage.daily.get({ query: { days } }))) };
+  return {
+    byDay: rowsByDay(await responseBody(api.usage.daily.get({ query: { days } }))),
+    days,
+    fetchedAt: serverNow(),
+  };
 }
 
 async function getUsageHistory({ days, bucketMinutes }: BucketQuery) {
   const { points } = await responseBody(api.usage.history.get({ query: { days, bucket_minutes: bucketMinutes } }));
-  return { history: usageHistoryFrom(points), bucketMinutes, fetchedAt: serverNow() };
+  return { history: usageHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
 }
 
 async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
@@ -45,14 +51,20 @@ async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
     api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }),
   );
   const watts = new Map(body.points.map((point) => [Date.parse(point.recorded_at), point.power_draw_w]));
-  return { watts, bucketMinutes, fetchedAt: serverNow() };
+  return { watts, days, bucketMinutes, fetchedAt: serverNow() };
 }
 
 // Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
 // so that a refresh does not move the focus or close an open dialog.
 
-export const useOverviewQuery = (): QueryResult<typeof getOverview> =>
-  useQuery(() => ({ queryKey: ["overview"], queryFn: getOverview, refetchInterval: 5000, reconcile: "gpu_id" }));
+export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResult<typeof getOverview> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["overview"],
+    queryFn: getOverview,
+    refetchInterval: 5000,
+    reconcile: "gpu_id",
+  }));
 
 export const useKeysQuery = (): QueryResult<typeof getKeys> =>
   useQuery(() => ({ queryKey: ["keys"], queryFn: getKeys, refetchInterval: 15_000, reconcile: "id" }));
@@ -63,16 +75,24 @@ export const useUsageSummaryQuery = (): QueryResult<typeof getUsageSummary> =>
 export const useUsageTotalQuery = (): QueryResult<typeof getUsageTotal> =>
   useQuery(() => ({ queryKey: ["usage", "total"], queryFn: getUsageTotal, refetchInterval: 15_000 }));
 
-export const useDailyUsageQuery = (days: () => number): QueryResult<typeof getDailyUsage> =>
+export const useDailyUsageQuery = (
+  days: () => number,
+  enabled: () => boolean = () => true,
+): QueryResult<typeof getDailyUsage> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["usage", "daily", days()],
     queryFn: () => getDailyUsage(days()),
     refetchInterval: refetchSoonerAfterError(60_000),
     placeholderData: keepPreviousData,
   }));
 
-export const useUsageHistoryQuery = (query: () => BucketQuery): QueryResult<typeof getUsageHistory> =>
+export const useUsageHistoryQuery = (
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getUsageHistory> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["usage", "history", query()],
     queryFn: () => getUsageHistory(query()),
     refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),

@@ -1,12 +1,12 @@
 import { ceilToStep, dayMs, floorToStep, hourMs, minuteMs, parseSeoulMinute, seoulMinute } from "./seoul-time.ts";
 
-/** How far back a chart reaches, and the bucket width that gives at most about 720 bars. */
+/** How far back a chart reaches. */
 export const rangePresets = {
-  "1h": { label: "1 h", spanMs: hourMs, bucketMinutes: 1 },
-  "6h": { label: "6 h", spanMs: 6 * hourMs, bucketMinutes: 1 },
-  "24h": { label: "24 h", spanMs: dayMs, bucketMinutes: 2 },
-  "7d": { label: "7 d", spanMs: 7 * dayMs, bucketMinutes: 15 },
-  "30d": { label: "30 d", spanMs: 30 * dayMs, bucketMinutes: 60 },
+  "1h": { label: "1 h", spanMs: hourMs },
+  "6h": { label: "6 h", spanMs: 6 * hourMs },
+  "24h": { label: "24 h", spanMs: dayMs },
+  "7d": { label: "7 d", spanMs: 7 * dayMs },
+  "30d": { label: "30 d", spanMs: 30 * dayMs },
 } as const;
 
 export type RangePreset = keyof typeof rangePresets;
@@ -51,36 +51,60 @@ export const zoomParameters = (zoom: TimeSpan | undefined): { from: string | und
 /** How many days the API's histories cover. */
 export const maxDays = 30;
 
-const finerBuckets = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440];
+/** The span before it is extended to whole buckets. A zoom from a URL may be wider than the API's histories. */
+export function chosenSpan({ preset, zoom }: TimeRange, now: number): TimeSpan {
+  // A zoom into the future has no data.
+  if (zoom === undefined || zoom.from >= now) return { from: now - rangePresets[preset].spanMs, to: now };
+  const to = Math.min(zoom.to, now);
+  return { from: Math.max(zoom.from, to - maxDays * dayMs), to };
+}
+
+/** Narrower bars blur and are slow to draw. */
+const minBarPx = 3;
+
+/** The width of a bar in milliseconds: the fewest whole buckets that are at least `minBarPx` wide. */
+export function barStep(span: TimeSpan, bucketMs: number, widthPx: number): number {
+  const buckets = (span.to - span.from) / bucketMs;
+  return Math.max(1, Math.ceil(buckets / maxBarsIn(widthPx))) * bucketMs;
+}
+
+const maxBarsIn = (widthPx: number): number => Math.max(1, Math.floor(widthPx / minBarPx));
+
+/** All of them divide a day, to which the server aligns buckets. */
+const bucketWidths = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440];
+
+/** The narrowest bucket width that is at least this wide. */
+const bucketOf = (minutes: number): number => bucketWidths.find((width) => width >= minutes) ?? 1440;
 
 /**
  * The API's histories end now, so a zoom into a distant hour fetches everything since. The server sends and the browser
  * parses this many points without a noticeable delay.
  */
 const maxPoints = 200_000;
-const maxBars = 720;
 
-/** @param keyCount how many points a bucket may have */
-export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number): BucketQuery {
-  const { spanMs, bucketMinutes } = rangePresets[timeRange.preset];
-  if (timeRange.zoom === undefined) return { days: Math.ceil(spanMs / dayMs), bucketMinutes };
-  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - timeRange.zoom.from) / dayMs)));
-  const barMinutes = (timeRange.zoom.to - timeRange.zoom.from) / minuteMs / maxBars;
-  const pointMinutes = (days * 1440 * Math.max(1, keyCount)) / maxPoints;
-  const finer = finerBuckets.find((minutes) => minutes >= barMinutes && minutes >= pointMinutes) ?? 1440;
-  return { days, bucketMinutes: Math.min(finer, bucketMinutes) };
+/**
+ * As many buckets as the chart draws bars.
+ * @param keyCount how many points a bucket may have
+ */
+export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number, plotWidthPx: number): BucketQuery {
+  const { from, to } = chosenSpan(timeRange, now);
+  const bucketIn = (spanMs: number): number => bucketOf(spanMs / minuteMs / maxCompleteBars(plotWidthPx));
+  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - from) / dayMs)));
+  const bucketMinutes = bucketIn(to - from);
+  if (timeRange.zoom === undefined) return { days, bucketMinutes };
+  const pointMinutes = bucketOf((days * 1440 * Math.max(1, keyCount)) / maxPoints);
+  const presetMinutes = bucketIn(rangePresets[timeRange.preset].spanMs);
+  return { days, bucketMinutes: Math.max(bucketMinutes, Math.min(pointMinutes, presetMinutes)) };
 }
+
+/** A span that starts inside a bucket has one bar more than it has complete buckets. */
+const maxCompleteBars = (widthPx: number): number => Math.max(1, maxBarsIn(widthPx) - 1);
 
 /** The span of a chart: whole buckets, including the current one, which is incomplete. */
 export function visibleSpan(timeRange: TimeRange, now: number, bucketMinutes: number): TimeSpan {
   const bucketMs = bucketMinutes * minuteMs;
-  if (timeRange.zoom !== undefined) {
-    return { from: floorToStep(timeRange.zoom.from, bucketMs), to: ceilToStep(timeRange.zoom.to, bucketMs) };
-  }
-  return {
-    from: floorToStep(now - rangePresets[timeRange.preset].spanMs, bucketMs),
-    to: floorToStep(now, bucketMs) + bucketMs,
-  };
+  const { from, to } = chosenSpan(timeRange, now);
+  return { from: floorToStep(from, bucketMs), to: ceilToStep(to === now ? now + 1 : to, bucketMs) };
 }
 
 export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>

@@ -1,7 +1,8 @@
 import { createMemo } from "solid-js";
+import { createDrawnData } from "./drawn-data.ts";
 import { type EnergyPerTokens, energyPerTokens, outputByBucket, outputSteps, powerSteps } from "./energy.ts";
-import { usePowerHistoryQuery } from "./queries.ts";
-import { minuteMs } from "./seoul-time.ts";
+import { type PowerHistoryData, usePowerHistoryQuery } from "./queries.ts";
+import { dayMs, minuteMs } from "./seoul-time.ts";
 import { sameQuery, type TimeSpan } from "./time-range.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
 import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
@@ -11,6 +12,8 @@ export interface EnergyState extends TimeRangeState {
   power: {
     query: ReturnType<typeof usePowerHistoryQuery>;
     bucketMinutes: () => number;
+    /** When the data were fetched, server time; undefined without data. */
+    fetchedAt: () => number | undefined;
     isLoading: () => boolean;
   };
   /** Over the whole span; undefined while it loads. */
@@ -25,32 +28,44 @@ export interface EnergyState extends TimeRangeState {
 /** Power and output tokens over the time range in the URL. */
 export function useEnergy(): EnergyState {
   const timeRangeState = useTimeRange("24h");
-  const { timeRange } = timeRangeState;
-  const usage = useUsageBuckets(timeRange);
+  const { chosen } = timeRangeState;
+  const usage = useUsageBuckets(chosen);
   const { span } = usage;
   // Each power point counts its bucket at its maximum, so finer buckets give a closer bound.
-  const finestMinutes = (): number => (usage.requested().days <= 7 || timeRange().zoom !== undefined ? 1 : 5);
+  const finestMinutes = (): number => (usage.requested().days <= 7 || chosen().zoom !== undefined ? 1 : 5);
   const requested = createMemo(() => ({ days: usage.requested().days, bucketMinutes: finestMinutes() }), undefined, {
     equals: sameQuery,
   });
   const query = usePowerHistoryQuery(requested);
+  const drawn = createDrawnData(() => query.data, chosen, requested);
+  const data = (): PowerHistoryData | undefined => drawn()?.data;
+  const isCurrent = (): boolean => {
+    const shown = data();
+    return shown !== undefined && sameQuery(shown, requested());
+  };
   const power = {
     query,
-    bucketMinutes: () => query.data?.bucketMinutes ?? requested().bucketMinutes,
-    isLoading: () => query.isPlaceholderData || query.data === undefined,
+    bucketMinutes: () => data()?.bucketMinutes ?? requested().bucketMinutes,
+    fetchedAt: () => data()?.fetchedAt,
+    isLoading: () => !isCurrent() && !query.isError,
   };
 
   const output = createMemo(() => outputByBucket(usage.history()));
-  const watts = (): ReadonlyMap<number, number> => query.data?.watts ?? new Map();
+  const watts = (): ReadonlyMap<number, number> => data()?.watts ?? new Map();
   const totalIn = (within: TimeSpan): EnergyPerTokens =>
     energyPerTokens(
       { watts: watts(), bucketMinutes: power.bucketMinutes() },
       { byBucket: output(), bucketMinutes: usage.bucketMinutes() },
       within,
     );
-  const total = createMemo(() =>
-    usage.history() === undefined || query.data === undefined ? undefined : totalIn(span()),
-  );
+  // While only one of the two shows a longer range, their ratio would be wrong.
+  const powerCoversSpan = (): boolean => {
+    const shown = data();
+    return (
+      shown !== undefined && shown.fetchedAt - shown.days * dayMs <= span().from + usage.bucketMinutes() * minuteMs
+    );
+  };
+  const total = createMemo(() => (usage.history() !== undefined && powerCoversSpan() ? totalIn(span()) : undefined));
   const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
   return {
     ...timeRangeState,

@@ -1,5 +1,6 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo } from "solid-js";
+import { matchesSearch } from "./key-search.ts";
 import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
 import type { Key } from "./queries.ts";
 
@@ -30,7 +31,7 @@ export function useKeyFilters(): KeyFilters {
     state,
     keySort,
     matches: (key) =>
-      key.name.toLowerCase().includes(search().trim().toLowerCase()) &&
+      matchesSearch(key, search().trim().toLowerCase()) &&
       (state() === "all" || key.is_active === (state() === "active")),
     isFiltered: () => search().trim() !== "" || state() !== "all",
     setSearch: (text) => replace({ q: text }),

@@ -2,7 +2,8 @@ import { useSearchParams } from "@solidjs/router";
 import { type RangePreset, readTimeRange, type TimeRange, type TimeSpan, zoomParameters } from "./time-range.ts";
 
 export interface TimeRangeState {
-  timeRange: () => TimeRange;
+  /** While it loads, the chart still shows the one before. */
+  chosen: () => TimeRange;
   setPreset: (preset: RangePreset) => void;
   setZoom: (zoom: TimeSpan | undefined) => void;
 }
@@ -11,7 +12,7 @@ export interface TimeRangeState {
 export function useTimeRange(defaultPreset: RangePreset): TimeRangeState {
   const [parameters, setParameters] = useSearchParams();
   return {
-    timeRange: () => readTimeRange(parameters, defaultPreset),
+    chosen: () => readTimeRange(parameters, defaultPreset),
     setPreset: (preset) =>
       setParameters({ range: preset === defaultPreset ? undefined : preset, ...zoomParameters(undefined) }),
     // Adds a history entry, so that Back leaves the zoom.

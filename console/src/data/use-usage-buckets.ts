@@ -1,7 +1,10 @@
-import { createComputed, createMemo } from "solid-js";
+import { createComputed, createMemo, createSignal } from "solid-js";
+import { createDrawnData } from "./drawn-data.ts";
 import { useUsageHistoryQuery } from "./queries.ts";
+import { minuteMs } from "./seoul-time.ts";
 import { now } from "./server-clock.ts";
 import {
+  barStep,
   type BucketQuery,
   bucketQuery,
   sameQuery,
@@ -18,29 +21,52 @@ export interface UsageBuckets {
   requested: () => BucketQuery;
   /** Undefined until the first response. */
   history: () => UsageHistory | undefined;
-  /** Of the buckets on the screen. */
+  /** Of the data. */
   bucketMinutes: () => number;
+  /** Of the bars in the chart. */
+  barMinutes: () => number;
   span: () => TimeSpan;
+  /** When the data were fetched, server time; undefined without data. */
+  fetchedAt: () => number | undefined;
+  /** Whether the chart shows the chosen time range in its buckets. */
+  isCurrent: () => boolean;
   isLoading: () => boolean;
+  /** Loading starts once the chart has reported the width of its plot. */
+  setPlotWidth: (widthPx: number) => void;
 }
 
-/** The usage history over a time range, in buckets whose width fits it. */
+/** The usage history over a time range, in as many buckets as the chart has bars. */
 export function useUsageBuckets(timeRange: () => TimeRange): UsageBuckets {
   // Not a signal: the number of keys affects only the next request.
   let keyCount = 0;
-  const requested = createMemo(() => bucketQuery(timeRange(), now(), keyCount), undefined, { equals: sameQuery });
-  const query = useUsageHistoryQuery(requested);
-  createComputed(() => (keyCount = query.data?.history.size ?? 0));
-  const bucketMinutes = (): number => query.data?.bucketMinutes ?? requested().bucketMinutes;
-  const span = createMemo(() => visibleSpan(timeRange(), query.data?.fetchedAt ?? now(), bucketMinutes()), undefined, {
-    equals: sameSpan,
+  const [plotWidthPx, setPlotWidth] = createSignal(0);
+  const requested = createMemo(() => bucketQuery(timeRange(), now(), keyCount, plotWidthPx()), undefined, {
+    equals: sameQuery,
   });
+  const query = useUsageHistoryQuery(requested, () => plotWidthPx() > 0);
+  createComputed(() => (keyCount = query.data?.history.size ?? 0));
+  const drawn = createDrawnData(() => query.data, timeRange, requested);
+  const bucketMinutes = (): number => drawn()?.data.bucketMinutes ?? requested().bucketMinutes;
+  const fetchedAt = (): number | undefined => drawn()?.data.fetchedAt;
+  const span = createMemo(
+    () => visibleSpan(drawn()?.timeRange ?? timeRange(), fetchedAt() ?? now(), bucketMinutes()),
+    undefined,
+    { equals: sameSpan },
+  );
+  const isCurrent = (): boolean => {
+    const data = drawn()?.data;
+    return data !== undefined && sameQuery(data, requested());
+  };
   return {
     query,
     requested,
-    history: () => query.data?.history,
+    history: () => drawn()?.data.history,
     bucketMinutes,
+    barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
     span,
-    isLoading: () => query.isPlaceholderData || query.data === undefined,
+    fetchedAt,
+    isCurrent,
+    isLoading: () => !isCurrent() && !query.isError,
+    setPlotWidth,
   };
 }

@@ -6,8 +6,8 @@ import { isUsageMetric, type UsageMetric } from "./usage-history.ts";
 export interface UsageFilters {
   metric: () => UsageMetric;
   search: () => string;
-  /** Undefined: all keys. */
-  keyId: () => number | undefined;
+  /** As in the URL; undefined: all keys. */
+  key: () => string | undefined;
   hiddenIds: () => ReadonlySet<number>;
   /** Whether a key matches the search and the key id; a hidden key matches too. */
   matches: (id: number, name: string) => boolean;
@@ -23,17 +23,17 @@ export function useUsageFilters(): UsageFilters {
   const [parameters, setParameters] = useSearchParams<{ metric?: string; q?: string; key?: string; hide?: string }>();
   const hiddenIds = createMemo(() => new Set((parameters.hide ?? "").split(",").filter(Boolean).map(Number)));
   const search = (): string => parameters.q ?? "";
-  const keyId = (): number | undefined => (parameters.key === undefined ? undefined : Number(parameters.key));
+  const key = (): string | undefined => parameters.key;
   // Typing adds no history entries: Back leads to the previous page, not to the previous letter.
   const replace = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
   return {
     metric: () => (isUsageMetric(parameters.metric) ? parameters.metric : "output"),
     search,
-    keyId,
+    key,
     hiddenIds,
     matches: (id, name) =>
-      (keyId() === undefined || id === keyId()) && name.toLowerCase().includes(search().trim().toLowerCase()),
-    isFiltered: () => search() !== "" || keyId() !== undefined,
+      (key() === undefined || String(id) === key()) && name.toLowerCase().includes(search().trim().toLowerCase()),
+    isFiltered: () => search() !== "" || key() !== undefined,
     setMetric: (metric) => replace({ metric: metric === "output" ? undefined : metric }),
     setSearch: (text) => replace({ q: text }),
     setHiddenIds: (ids) => replace({ hide: [...ids].toSorted((a, b) => a - b).join(",") }),

@@ -19,7 +19,7 @@ export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
 /** The usage history over the time range in the URL, filtered. */
 export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   const timeRangeState = useTimeRange("24h");
-  const buckets = useUsageBuckets(timeRangeState.timeRange);
+  const buckets = useUsageBuckets(timeRangeState.chosen);
   const { span } = buckets;
   const ranked = createMemo<RankedKey[]>((before) => {
     const history = buckets.history() ?? new Map();
@@ -28,7 +28,7 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   const shown = createMemo(() => ranked().flatMap(({ key }) => (filters.hiddenIds().has(key.id) ? [] : [key])));
   const sums = createMemo(() => addSums(shown().map((key) => sumsIn(key, span()))));
   const csvName = (): string =>
-    `usage-${bucketName(buckets.bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}.csv`;
+    `usage-${bucketName(buckets.bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}-KST.csv`;
   return {
     ...timeRangeState,
     ...buckets,

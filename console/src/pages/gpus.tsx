@@ -11,7 +11,7 @@ import { GpuCard, SkeletonGpuCard } from "../parts/gpu-card.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "../parts/gpu-host-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page } from "../parts/page.tsx";
-import { EmptyState } from "../parts/panel.tsx";
+import { EmptyState, NotLoaded } from "../parts/panel.tsx";
 
 /** A card for each GPU that ever reported, sums over those that report now, and their energy. */
 export function GpusPage(): JSX.Element {
@@ -23,8 +23,11 @@ export function GpusPage(): JSX.Element {
   return (
     <Page
       title="GPUs"
-      queries={[gpus]}
-      slowQueries={[energy.usage.query, energy.power.query]}
+      sources={[
+        { name: "GPUs", query: gpus },
+        { name: "Power", query: energy.power.query, fetchedAt: energy.power.fetchedAt(), slow: true },
+        { name: "Output tokens", query: energy.usage.query, fetchedAt: energy.usage.fetchedAt(), slow: true },
+      ]}
       actions={
         <button class="button" type="button" onClick={() => setAdding(true)}>
           <Icon name="plus" />
@@ -33,13 +36,22 @@ export function GpusPage(): JSX.Element {
       }
     >
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
-        <GpuFigures gpus={gpus.data} />
+        <GpuFigures gpus={gpus.data} failed={gpus.isError} />
         <h2 class="visually-hidden">All GPUs</h2>
-        <div class="gpus">
-          <For each={gpus.data} fallback={<SkeletonCards />}>
-            {(gpu) => <GpuCard gpu={gpu} />}
-          </For>
-        </div>
+        <Show
+          when={gpus.data !== undefined || !gpus.isError}
+          fallback={
+            <section class="panel" aria-label="GPUs">
+              <NotLoaded error={gpus.error} />
+            </section>
+          }
+        >
+          <div class="gpus">
+            <For each={gpus.data} fallback={<SkeletonCards />}>
+              {(gpu) => <GpuCard gpu={gpu} />}
+            </For>
+          </div>
+        </Show>
         <EnergyPanel state={energy} />
       </Show>
       <Show when={adding()}>
@@ -62,7 +74,7 @@ const SkeletonCards = (): JSX.Element => (
 );
 
 /** @param props.gpus undefined while they load */
-function GpuFigures(props: { gpus: Gpu[] | undefined }): JSX.Element {
+function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.Element {
   const sums = createMemo(() => props.gpus && sumGpus(props.gpus, now()));
   const value = (field: keyof GpuSums, format: (value: number) => string): string | undefined => {
     const known = sums();
@@ -72,20 +84,27 @@ function GpuFigures(props: { gpus: Gpu[] | undefined }): JSX.Element {
     <dl class="figures">
       <Figure
         label="Power now"
+        failed={props.failed}
         value={value("powerW", watts)}
         note={sums() && `${sums()?.reporting} of ${plural(props.gpus?.length ?? 0, "GPU")} reporting`}
       />
       <Figure
         label="Utilisation"
+        failed={props.failed}
         value={value("utilizationPct", (mean) => `${Math.round(mean)}%`)}
         note="Mean of reporting GPUs"
       />
       <Figure
         label="Memory"
+        failed={props.failed}
         value={value("memoryUsedMb", (used) => `${gibibytes(used)} GiB`)}
         note={sums()?.memoryTotalMb !== undefined && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
       />
-      <Figure label="Highest temperature" value={value("hottestC", (hottest) => `${count(hottest)} °C`)} />
+      <Figure
+        label="Highest temperature"
+        failed={props.failed}
+        value={value("hottestC", (hottest) => `${count(hottest)} °C`)}
+      />
     </dl>
   );
 }

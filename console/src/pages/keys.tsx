@@ -1,16 +1,18 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo, createSignal, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
+import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
+import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
-import { NewKeyDialog } from "../parts/new-key-dialog.tsx";
 import { Page } from "../parts/page.tsx";
-import { EmptyState } from "../parts/panel.tsx";
+import { EmptyState, NotLoaded } from "../parts/panel.tsx";
 
 const stateOptions = [
   { value: "all", label: "All" },
@@ -18,31 +20,43 @@ const stateOptions = [
   { value: "inactive", label: "Inactive" },
 ] as const;
 
-/** `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. */
+/**
+ * `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. It leaves the URL at
+ * once, so that a reload does not open an empty form instead of a secret.
+ */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ new?: string }>();
   const keys = useKeysQuery();
   const [deleting, setDeleting] = createSignal<Key>();
-  const setNewKeyOpen = (open: boolean): void => setParameters({ new: open ? "1" : undefined }, { replace: true });
+  createEffect(() => {
+    if (parameters.new === undefined) return;
+    openNewKeyForm();
+    setParameters({ new: undefined }, { replace: true });
+  });
+  onCleanup(closeNewKeyDialogUnlessSecret);
 
   return (
     <Page
       title="API keys"
-      queries={[keys]}
+      sources={[{ name: "API keys", query: keys }]}
       actions={
-        <button class="button primary" type="button" title="New key (n)" onClick={() => setNewKeyOpen(true)}>
+        <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
           <Icon name="plus" />
           New key
         </button>
       }
     >
-      <Show when={keys.data?.length !== 0} fallback={<NoKeys onCreate={() => setNewKeyOpen(true)} />}>
-        <FilteredKeys keys={keys.data} onDelete={setDeleting} />
-      </Show>
+      <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
+        <Match when={keys.data?.length === 0}>
+          <NoKeys onCreate={openNewKeyForm} />
+        </Match>
+        <Match when={keys.data === undefined && keys.isError}>
+          <section class="panel" aria-label="API keys">
+            <NotLoaded error={keys.error} />
+          </section>
+        </Match>
+      </Switch>
 
-      <Show when={parameters.new}>
-        <NewKeyDialog onClose={() => setNewKeyOpen(false)} />
-      </Show>
       <Show when={deleting()} keyed>
         {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
       </Show>
@@ -56,7 +70,7 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
   const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
   return (
     <>
-      <Toolbar filters={filters} keyCount={props.keys?.length} matchCount={matching()?.length} />
+      <Toolbar filters={filters} keyCount={props.keys?.length} matching={matching()} />
       <section class="panel" aria-label="API keys">
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
           <KeyTable keys={matching()} sort={filters.keySort()} onSort={filters.setKeySort} onDelete={props.onDelete} />
@@ -66,16 +80,16 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
   );
 }
 
-/** @param props the counts are undefined while the keys load */
+/** @param props the count and the matches are undefined while the keys load */
 function Toolbar(props: {
   filters: KeyFilters;
   keyCount: number | undefined;
-  matchCount: number | undefined;
+  matching: Key[] | undefined;
 }): JSX.Element {
   return (
     <div class="toolbar">
       <FilterField
-        label="Filter keys by name"
+        label="Filter by name or key"
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />
@@ -85,14 +99,25 @@ function Toolbar(props: {
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}
       />
-      <Show when={props.keyCount}>
-        {(keyCount) => (
-          <p class="toolbar-note" role="status">
-            {props.filters.isFiltered() ? `${props.matchCount} of ` : ""}
-            {plural(keyCount(), "key")}
-          </p>
-        )}
-      </Show>
+      <p class="toolbar-note" role="status">
+        <Show when={props.keyCount}>
+          {(keyCount) => (
+            <>
+              {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
+              {plural(keyCount(), "key")}
+            </>
+          )}
+        </Show>
+      </p>
+      <button
+        class="button"
+        type="button"
+        disabled={(props.matching?.length ?? 0) === 0}
+        onClick={() => downloadCsv("api-keys.csv", keyCsv(props.matching ?? []))}
+      >
+        <Icon name="download" />
+        CSV
+      </button>
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { EmptyState } from "../parts/panel.tsx";
 
 export function NotFoundPage(): JSX.Element {
   return (
-    <Page title="Not found" queries={[]}>
+    <Page title="Not found" sources={[]}>
       <section class="panel">
         <EmptyState title="This page does not exist">
           <A class="button" href="/">

@@ -10,8 +10,8 @@ import { BusiestKeys } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
-import { Page } from "../parts/page.tsx";
-import { EmptyState, Panel } from "../parts/panel.tsx";
+import { Page, type PageSource } from "../parts/page.tsx";
+import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
 import { RelativeTime } from "../parts/relative-time.tsx";
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
@@ -26,9 +26,14 @@ export function OverviewPage(): JSX.Element {
   );
   const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.history()?.size === 0;
 
+  const sources = (): PageSource[] => [
+    { name: "Current figures and GPUs", query: overview },
+    { name: "Output tokens", query: usage.query, fetchedAt: usage.fetchedAt() },
+  ];
+
   return (
-    <Page title="Overview" queries={[overview, usage.query]} actions={<BackendStatus overview={overview.data} />}>
-      <TodayFigures overview={overview.data} />
+    <Page title="Overview" sources={sources()} actions={<BackendStatus overview={overview.data} />}>
+      <TodayFigures overview={overview.data} failed={overview.isError} />
       <Show when={isNew()} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
         <FirstSteps
           hasKeys={(overview.data?.active_keys ?? 0) > 0}
@@ -46,7 +51,12 @@ export function OverviewPage(): JSX.Element {
             </A>
           }
         >
-          <BusiestKeys ranked={usage.history() && ranked()} />
+          <Show
+            when={usage.history() !== undefined || !usage.query.isError}
+            fallback={<NotLoaded error={usage.query.error} />}
+          >
+            <BusiestKeys ranked={usage.history() && ranked()} />
+          </Show>
         </Panel>
         <Panel
           title="GPUs"
@@ -57,7 +67,9 @@ export function OverviewPage(): JSX.Element {
             </A>
           }
         >
-          <GpuList gpus={overview.data?.gpus} />
+          <Show when={overview.data !== undefined || !overview.isError} fallback={<NotLoaded error={overview.error} />}>
+            <GpuList gpus={overview.data?.gpus} />
+          </Show>
         </Panel>
       </div>
     </Page>
@@ -80,14 +92,15 @@ function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
 }
 
 /** Today compared with yesterday up to the same time, and the current load. */
-function TodayFigures(props: { overview: Overview | undefined }): JSX.Element {
+function TodayFigures(props: { overview: Overview | undefined; failed: boolean }): JSX.Element {
   return (
     <dl class="figures">
-      <TodayFigure label="Requests today" overview={props.overview} field="request_count" />
-      <TodayFigure label="Input tokens today" overview={props.overview} field="input_tokens" />
-      <TodayFigure label="Output tokens today" overview={props.overview} field="output_tokens" />
+      <TodayFigure {...props} label="Requests today (KST)" field="request_count" />
+      <TodayFigure {...props} label="Input tokens today (KST)" field="input_tokens" />
+      <TodayFigure {...props} label="Output tokens today (KST)" field="output_tokens" />
       <Figure
         label="In flight now"
+        failed={props.failed}
         value={props.overview && count(props.overview.in_flight)}
         note={
           <Show when={props.overview}>
@@ -106,6 +119,7 @@ function TodayFigures(props: { overview: Overview | undefined }): JSX.Element {
 function TodayFigure(props: {
   label: string;
   overview: Overview | undefined;
+  failed: boolean;
   field: "request_count" | "input_tokens" | "output_tokens";
 }): JSX.Element {
   const today = (): number | undefined => props.overview?.today[props.field];
@@ -113,6 +127,7 @@ function TodayFigure(props: {
   return (
     <Figure
       label={props.label}
+      failed={props.failed}
       value={today() === undefined ? undefined : compact(today() ?? 0)}
       exact={today() === undefined ? undefined : count(today() ?? 0)}
       note={
@@ -155,7 +170,10 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
         span={props.usage.span()}
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={false}
+        loaded={props.usage.history() !== undefined}
         loading={props.usage.isLoading()}
+        failure={<NotLoaded error={props.usage.query.error} />}
+        onPlotWidth={props.usage.setPlotWidth}
         onZoom={openZoom}
         empty={<EmptyState title="No output tokens in the last 24 hours" />}
       />

@@ -1,16 +1,17 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
-import { useKeysQuery, useUsageSummaryQuery, useUsageTotalQuery } from "../data/queries.ts";
+import { useKeysQuery } from "../data/queries.ts";
 import { presetOptions } from "../data/time-range.ts";
-import { type UsageMetric, usageMetrics } from "../data/usage-history.ts";
+import { type UsageMetric, usageMetrics, type UsageSums } from "../data/usage-history.ts";
 import { useDailyUsage } from "../data/use-daily-usage.ts";
+import { type UsageFigures, useUsageFigures } from "../data/use-usage-figures.ts";
 import { type UsageFilters, useUsageFilters } from "../data/use-usage-filters.ts";
 import { type UsageHistoryState, useUsageHistory } from "../data/use-usage-history.ts";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Page } from "../parts/page.tsx";
+import { Page, type PageSource } from "../parts/page.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
@@ -18,30 +19,26 @@ const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => (
   label: short,
 }));
 
-/** Usage today and in total, the history by key, and the days. The filters apply to history and days. */
+/** Usage today and in total, the history by key, and the days. The filters apply to all of them. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
   const history = useUsageHistory(filters);
-  const summary = useUsageSummaryQuery();
-  const total = useUsageTotalQuery();
+  const figures = useUsageFigures(filters);
   const daily = useDailyUsage();
+  const sources = (): PageSource[] => [
+    { name: usageMetrics[filters.metric()].label, query: history.query, fetchedAt: history.fetchedAt() },
+    { name: "Today’s figures", query: figures.queries.today() },
+    { name: "All-time figures", query: figures.queries.allTime() },
+    { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
+  ];
   return (
-    <Page title="Usage" queries={[history.query, summary, total]} slowQueries={[daily.query]}>
-      <dl class="figures">
-        <TotalFigure label="Requests today" today={summary.data?.request_count} total={total.data?.request_count} />
-        <TotalFigure label="Input tokens today" today={summary.data?.input_tokens} total={total.data?.input_tokens} />
-        <TotalFigure
-          label="Output tokens today"
-          today={summary.data?.output_tokens}
-          total={total.data?.output_tokens}
-        />
-        <TotalFigure label="Total tokens today" today={summary.data?.total_tokens} total={total.data?.total_tokens} />
-      </dl>
+    <Page title="Usage" sources={sources()}>
+      <Figures figures={figures} />
       <Toolbar filters={filters} history={history} />
       <UsageHistoryPanel filters={filters} history={history} />
       <DailyUsagePanel
         state={daily}
-        isFiltered={filters.isFiltered() || filters.hiddenIds().size > 0}
+        isFiltered={figures.isFiltered()}
         matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
@@ -49,16 +46,36 @@ export function UsagePage(): JSX.Element {
   );
 }
 
-function TotalFigure(props: { label: string; today: number | undefined; total: number | undefined }): JSX.Element {
+function Figures(props: { figures: UsageFigures }): JSX.Element {
+  return (
+    <dl class="figures">
+      <TotalFigure figures={props.figures} label="Requests today (KST)" value={(sums) => sums.requests} />
+      <TotalFigure figures={props.figures} label="Input tokens today (KST)" value={(sums) => sums.input} />
+      <TotalFigure figures={props.figures} label="Output tokens today (KST)" value={(sums) => sums.output} />
+      <TotalFigure
+        figures={props.figures}
+        label="Total tokens today (KST)"
+        value={(sums) => sums.input + sums.output}
+      />
+    </dl>
+  );
+}
+
+function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums: UsageSums) => number }): JSX.Element {
+  const valueOf = (sums: UsageSums | undefined): number | undefined => sums && props.value(sums);
+  const today = (): number | undefined => valueOf(props.figures.today());
+  const allTime = (): number | undefined => valueOf(props.figures.allTime());
+  const whose = (): string => (props.figures.isFiltered() ? "the shown keys" : "all existing keys");
   return (
     <Figure
       label={props.label}
-      value={props.today === undefined ? undefined : compact(props.today)}
-      exact={props.today === undefined ? undefined : count(props.today)}
+      value={today() === undefined ? undefined : compact(today() ?? 0)}
+      exact={today() === undefined ? undefined : count(today() ?? 0)}
+      failed={props.figures.failed()}
       note={
-        <Show when={props.total !== undefined}>
-          <span title={`${count(props.total ?? 0)} by all existing keys since their creation`}>
-            {compact(props.total ?? 0)} all time
+        <Show when={allTime() !== undefined}>
+          <span title={`${count(allTime() ?? 0)} by ${whose()} since their creation`}>
+            {compact(allTime() ?? 0)} all time{props.figures.isFiltered() ? ", shown keys" : ""}
           </span>
         </Show>
       }
@@ -68,14 +85,20 @@ function TotalFigure(props: { label: string; today: number | undefined; total: n
 
 function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
   const keys = useKeysQuery();
-  const nameOf = (id: number): string =>
-    props.history.history()?.get(id)?.name ?? keys.data?.find((key) => key.id === id)?.name ?? `Key ${id}`;
+  /** A deleted key has a name only in the history. */
+  const labelOf = (id: string): string => {
+    const name =
+      props.history.history()?.get(Number(id))?.name ?? keys.data?.find((key) => String(key.id) === id)?.name;
+    if (name !== undefined) return name;
+    const areLoaded = props.history.history() !== undefined && keys.data !== undefined;
+    return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
+  };
   return (
     <div class="toolbar">
       <SegmentedControl
         label="Range"
         options={presetOptions}
-        value={props.history.timeRange().preset}
+        value={props.history.chosen().preset}
         onChange={(preset) => props.history.setPreset(preset)}
       />
       <SegmentedControl
@@ -89,10 +112,10 @@ function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): 
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />
-      <Show when={props.filters.keyId()}>
+      <Show when={props.filters.key()}>
         {(id) => (
           <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
-            {nameOf(id())}
+            <span class="chip-text">{labelOf(id())}</span>
             <Icon name="close" />
             <span class="visually-hidden">Show all keys</span>
           </button>

@@ -1,4 +1,4 @@
-import { createMemo, For, type JSX, Show } from "solid-js";
+import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
 import {
   type DailyUsage,
@@ -8,12 +8,13 @@ import {
   type DailyUsageRow,
 } from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
+import { zonedClockLabel } from "../data/time-labels.ts";
 import { addSums, type UsageSums } from "../data/usage-history.ts";
 import { type DailyUsageState, dayOptions } from "../data/use-daily-usage.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
-import { EmptyState, Panel } from "./panel.tsx";
+import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
 import { UsageCells } from "./usage-cells.tsx";
 
@@ -31,35 +32,60 @@ interface DailyUsagePanelProps {
 
 /** The last days, one line each or one per key. */
 export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
-  const usage = (): DailyUsage | undefined => props.state.query.data?.byDay;
+  const usage = (): DailyUsage | undefined => props.state.shown();
   const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), props.state.perKey(), props.matches));
   return (
     <Panel
       title="Daily usage"
-      hint="Days in Seoul time (UTC+9)"
+      hint={<DaysHint state={props.state} />}
       actions={<PanelActions state={props.state} lines={lines()} />}
     >
-      <Show
-        when={usage() === undefined || lines().length > 0}
-        fallback={
-          <Show when={props.isFiltered} fallback={<EmptyState title="No requests on these days" />}>
-            <EmptyState title="No matching usage on these days">
-              <button class="button" type="button" onClick={() => props.onClear()}>
-                Clear filter
-              </button>
-            </EmptyState>
-          </Show>
-        }
+      <Switch
+        fallback={<DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={props.state.perKey()} />}
       >
-        <DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={props.state.perKey()} />
-      </Show>
+        <Match when={usage() === undefined && props.state.query.isError}>
+          <NotLoaded error={props.state.query.error} />
+        </Match>
+        <Match when={usage() !== undefined && lines().length === 0}>
+          <NoDays isFiltered={props.isFiltered} onClear={props.onClear} />
+        </Match>
+      </Switch>
     </Panel>
   );
 }
 
+function DaysHint(props: { state: DailyUsageState }): JSX.Element {
+  return (
+    <>
+      Days in Seoul time (KST, UTC+9)
+      <Switch>
+        <Match when={props.state.shown() === undefined || props.state.isCurrent()}>{null}</Match>
+        <Match when={props.state.isLoading()}>
+          {" "}
+          · {props.state.shownDays()} days, loading {props.state.days()}…
+        </Match>
+        <Match when={props.state.query.isError}>
+          {" "}
+          · {props.state.shownDays()} days, loaded {zonedClockLabel(props.state.fetchedAt() ?? 0)}
+        </Match>
+      </Switch>
+    </>
+  );
+}
+
+const NoDays = (props: { isFiltered: boolean; onClear: () => void }): JSX.Element => (
+  <Show when={props.isFiltered} fallback={<EmptyState title="No requests on these days" />}>
+    <EmptyState title="No matching usage on these days">
+      <button class="button" type="button" onClick={() => props.onClear()}>
+        Clear filter
+      </button>
+    </EmptyState>
+  </Show>
+);
+
 function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsageLine[] }): JSX.Element {
   const exportCsv = (): void => {
-    downloadCsv(`usage-daily-${props.state.days()}-days.csv`, dailyUsageCsv(props.lines, props.state.perKey()));
+    downloadCsv(`usage-daily-${props.state.shownDays()}-days.csv`, dailyUsageCsv(props.lines, props.state.perKey()));
   };
   return (
     <>
@@ -75,7 +101,12 @@ function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsag
         value={props.state.days()}
         onChange={(days) => props.state.setDays(days)}
       />
-      <button class="button" type="button" disabled={props.lines.length === 0} onClick={exportCsv}>
+      <button
+        class="button"
+        type="button"
+        disabled={!props.state.isCurrent() || props.lines.length === 0}
+        onClick={exportCsv}
+      >
         <Icon name="download" />
         CSV
       </button>
@@ -112,12 +143,16 @@ function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: b
             </Show>
           </tbody>
           <tfoot>
-            <tr>
-              <th scope="row" colspan={props.perKey ? 2 : 1}>
-                {plural(props.lines?.length ?? 0, "row")}
-              </th>
-              <UsageAndTotalCells sums={addSums(props.lines ?? [])} />
-            </tr>
+            <Show when={props.lines} fallback={<SkeletonRows columns={5} rows={1} />}>
+              {(lines) => (
+                <tr>
+                  <th scope="row" colspan={props.perKey ? 2 : 1}>
+                    {plural(lines().length, "row")}
+                  </th>
+                  <UsageAndTotalCells sums={addSums(lines())} />
+                </tr>
+              )}
+            </Show>
           </tfoot>
         </table>
       </div>

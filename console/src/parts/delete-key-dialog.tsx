@@ -1,19 +1,25 @@
-import { type JSX, onMount, Show } from "solid-js";
+import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../data/format.ts";
-import { useDeleteKey, useUpdateKey } from "../data/key-mutations.ts";
+import { useDeleteKey, useSwitchKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 
 /** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
-  const updateKey = useUpdateKey();
+  const switchKey = useSwitchKey();
   const deleteKey = useDeleteKey();
+  const row = document.activeElement?.closest("tr");
+  const [deletes, setDeletes] = createSignal(false);
   let cancel: HTMLButtonElement | undefined;
   onMount(() => cancel?.focus());
 
   const tokens = (): number => props.key.total_input_tokens + props.key.total_output_tokens;
   return (
-    <Dialog title={`Delete “${props.key.name}”?`} onClose={() => props.onClose()}>
+    <Dialog
+      title={`Delete “${props.key.name}”?`}
+      focusAfter={() => (deletes() ? nextDeleteButton(row) : null)}
+      onClose={() => props.onClose()}
+    >
       <p>
         From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
         {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
@@ -31,7 +37,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
             class="button"
             type="button"
             onClick={() => {
-              updateKey.mutate({ key: props.key, update: { is_active: false } });
+              switchKey.mutate({ key: props.key, isActive: false });
               props.onClose();
             }}
           >
@@ -42,6 +48,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
           class="button danger"
           type="button"
           onClick={() => {
+            setDeletes(true);
             deleteKey.mutate(props.key);
             props.onClose();
           }}
@@ -51,4 +58,10 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
       </div>
     </Dialog>
   );
+}
+
+/** In the row after the deleted one, which leaves the table; in the last row's place, the one before. */
+function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
+  const next = row?.nextElementSibling ?? row?.previousElementSibling;
+  return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
 }

@@ -5,6 +5,8 @@ interface DialogProps {
   onClose: () => void;
   /** Escape and a click outside do not close it: its content cannot be shown again. */
   persistent?: boolean;
+  /** Gets the focus after closing; by default, what had it before. */
+  focusAfter?: () => HTMLElement | null;
   children: JSX.Element;
 }
 
@@ -15,7 +17,8 @@ export function Dialog(props: DialogProps): JSX.Element {
   const opener = document.activeElement;
   onMount(() => dialog?.showModal());
   onCleanup(() => {
-    if (opener instanceof HTMLElement && opener.isConnected) queueMicrotask(() => opener.focus());
+    const target = props.focusAfter?.() ?? opener;
+    if (target instanceof HTMLElement && target.isConnected) queueMicrotask(() => target.focus());
   });
 
   const blockEscape = (event: KeyboardEvent | Event): void => {

@@ -2,26 +2,27 @@ import { type JSX, Show } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import type { EnergyPerTokens } from "../data/energy.ts";
 import { bucketName, compact, count, threeDigits, wattHours, watts } from "../data/format.ts";
-import { minuteMs, spanLabel } from "../data/seoul-time.ts";
-import { presetOptions, type TimeSpan } from "../data/time-range.ts";
+import { minuteMs } from "../data/seoul-time.ts";
+import { spanLabel } from "../data/time-labels.ts";
+import { presetOptions } from "../data/time-range.ts";
 import type { EnergyState } from "../data/use-energy.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Figure } from "./figure.tsx";
-import { EmptyState, Panel } from "./panel.tsx";
+import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { HistoryHint } from "./usage-history-panel.tsx";
 
 const powerColour = 3;
 const outputColour = 1;
 
 /** Power and output tokens on one time axis, and the energy per thousand tokens. */
 export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
-  const span = (): TimeSpan => props.state.usage.span();
   return (
     <Panel
       title="Energy and tokens"
-      hint={spanLabel(span().from, span().to)}
+      hint={<HistoryHint history={{ ...props.state.usage, chosen: props.state.chosen }} />}
       actions={
         <>
-          <Show when={props.state.timeRange().zoom}>
+          <Show when={props.state.chosen().zoom}>
             <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
               Reset zoom
             </button>
@@ -29,13 +30,16 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
           <SegmentedControl
             label="Range"
             options={presetOptions}
-            value={props.state.timeRange().preset}
+            value={props.state.chosen().preset}
             onChange={(preset) => props.state.setPreset(preset)}
           />
         </>
       }
     >
-      <EnergyFigures energy={props.state.total()} />
+      <EnergyFigures
+        energy={props.state.total()}
+        failed={props.state.usage.query.isError || props.state.power.query.isError}
+      />
       <h3 class="chart-title">Power of all GPUs</h3>
       <PowerChart state={props.state} />
       <h3 class="chart-title">Output tokens of all keys</h3>
@@ -58,20 +62,27 @@ function BoundNote(props: { state: EnergyState }): JSX.Element {
   );
 }
 
-function EnergyFigures(props: { energy: EnergyPerTokens | undefined }): JSX.Element {
+function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boolean }): JSX.Element {
   return (
     <dl class="figures inset">
       <Figure
         label="Wh per 1,000 output tokens"
         value={props.energy && perThousand(props.energy)}
         note="Upper bound, see below"
+        failed={props.failed}
       />
-      <Figure label="Energy" value={props.energy && wattHours(props.energy.wattHours)} note="Upper bound" />
+      <Figure
+        label="Energy"
+        value={props.energy && wattHours(props.energy.wattHours)}
+        note="Upper bound"
+        failed={props.failed}
+      />
       <Figure
         label="Output tokens"
         value={props.energy && compact(props.energy.outputTokens)}
-        exact={count(props.energy?.outputTokens ?? 0)}
+        exact={props.energy && count(props.energy.outputTokens)}
         note="While power was measured"
+        failed={props.failed}
       />
     </dl>
   );
@@ -93,8 +104,10 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
         return Number.isNaN(value) ? [] : [{ label: "Highest power", colour: powerColour, value: watts(value) }];
       }}
       onZoom={(zoom) => props.state.setZoom(zoom)}
-      zoomed={props.state.timeRange().zoom !== undefined}
+      zoomed={props.state.chosen().zoom !== undefined}
+      loaded={props.state.power.fetchedAt() !== undefined}
       loading={props.state.power.isLoading()}
+      failure={<NotLoaded error={props.state.power.query.error} />}
       empty={<EmptyState title="No power readings in this period" />}
     />
   );
@@ -104,7 +117,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Output tokens of all keys over time"
-      summary={`${count(props.state.total()?.outputTokens ?? 0)} output tokens while power was measured.`}
+      summary={outputSummary(props.state.total())}
       span={props.state.usage.span()}
       bucketMs={props.state.usage.bucketMinutes() * minuteMs}
       kind="bars"
@@ -117,12 +130,18 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
         { label: "Wh per 1,000", colour: -1, value: perThousand(props.state.totalIn(at)) },
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
-      zoomed={props.state.timeRange().zoom !== undefined}
+      zoomed={props.state.chosen().zoom !== undefined}
+      loaded={props.state.usage.history() !== undefined}
       loading={props.state.usage.isLoading()}
+      failure={<NotLoaded error={props.state.usage.query.error} />}
+      onPlotWidth={props.state.usage.setPlotWidth}
       empty={<EmptyState title="No output tokens in this period" />}
     />
   );
 }
+
+const outputSummary = (energy: EnergyPerTokens | undefined): string =>
+  energy === undefined ? "" : `${count(energy.outputTokens)} output tokens while power was measured.`;
 
 const perThousand = ({ wattHoursPerThousand }: EnergyPerTokens): string =>
   wattHoursPerThousand === undefined ? "–" : threeDigits(wattHoursPerThousand);

@@ -8,6 +8,8 @@ interface FigureProps {
   /** The unrounded value, as a tooltip. */
   exact?: string | undefined;
   note?: JSX.Element;
+  /** Whether the value could not be loaded. */
+  failed?: boolean;
 }
 
 /** A large value with its label above and a note below. Its height does not depend on what it shows. */
@@ -16,7 +18,7 @@ export function Figure(props: FigureProps): JSX.Element {
     <div class="figure">
       <dt>{props.label}</dt>
       <dd class="value" title={props.exact}>
-        <Show when={props.value} fallback={<Skeleton />}>
+        <Show when={props.value} fallback={props.failed ? "–" : <Skeleton />}>
           {props.value}
         </Show>
       </dd>

@@ -22,7 +22,7 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
           <caption class="visually-hidden">API keys</caption>
           <KeyTableHead sort={props.sort} onSort={(next) => props.onSort(next)} />
           <tbody>
-            <Show when={props.keys} fallback={<SkeletonRows columns={8} />}>
+            <Show when={props.keys} fallback={<SkeletonRows columns={9} />}>
               <For each={scroll.shown()}>{(key) => <KeyRow key={key} onDelete={() => props.onDelete(key)} />}</For>
             </Show>
           </tbody>
@@ -34,7 +34,12 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
 }
 
 function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void }): JSX.Element {
-  const SortableHead = (head: { column: KeySortColumn; label: string; number?: boolean }): JSX.Element => (
+  const SortableHead = (head: {
+    column: KeySortColumn;
+    label: string;
+    unit?: string;
+    number?: boolean;
+  }): JSX.Element => (
     <th
       scope="col"
       classList={{ number: head.number ?? false }}
@@ -42,6 +47,9 @@ function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void })
     >
       <button class="sort" type="button" onClick={() => props.onSort(nextKeySort(props.sort, head.column))}>
         {head.label}
+        <Show when={head.unit}>
+          <span class="visually-hidden">{head.unit}</span>
+        </Show>
       </button>
     </th>
   );
@@ -51,10 +59,11 @@ function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void })
         <SortableHead column="name" label="Name" />
         <th scope="col">Key</th>
         <th scope="col">Active</th>
+        <SortableHead column="created" label="Created" />
         <SortableHead column="used" label="Last used" />
         <SortableHead column="requests" label="Requests" number />
-        <SortableHead column="input" label="Input tokens" number />
-        <SortableHead column="output" label="Output tokens" number />
+        <SortableHead column="input" label="Input" unit="tokens" number />
+        <SortableHead column="output" label="Output" unit="tokens" number />
         <th scope="col">
           <span class="visually-hidden">Actions</span>
         </th>

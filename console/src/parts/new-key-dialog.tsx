@@ -1,22 +1,33 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { curlCommand } from "../data/curl-command.ts";
 import { useCreateKey } from "../data/key-mutations.ts";
+import { guardSecretFromUnload, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
 import { type Key, useOverviewQuery } from "../data/queries.ts";
+import { session } from "../data/session.ts";
 import { TextField } from "./controls.tsx";
 import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
 
+/** Stands above the pages: neither Back nor a logout in another tab may take the secret away. */
+export const NewKeyDialogs = (): JSX.Element => (
+  <Show when={newKeyDialog() !== "closed"}>
+    <NewKeyDialog />
+  </Show>
+);
+
 /** A form for the new key, then its secret, which is shown only once. */
-export function NewKeyDialog(props: { onClose: () => void }): JSX.Element {
+function NewKeyDialog(): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
+  const close = (): void => void setNewKeyDialog("closed");
+  guardSecretFromUnload();
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
-      persistent={created() !== undefined}
-      onClose={() => props.onClose()}
+      persistent={newKeyDialog() !== "form"}
+      onClose={close}
     >
-      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={() => props.onClose()} />}>
-        {(key) => <Secret key={key()} onDone={() => props.onClose()} />}
+      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={close} />}>
+        {(key) => <Secret key={key()} onDone={close} />}
       </Show>
     </Dialog>
   );
@@ -31,9 +42,16 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const ownKey = key?.value.trim() ?? "";
+    setNewKeyDialog("secret");
     createKey.mutate(
       { name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
-      { onSuccess: (created) => props.onCreated(created), onError: () => name?.focus() },
+      {
+        onSuccess: (created) => props.onCreated(created),
+        onError: () => {
+          setNewKeyDialog("form");
+          name?.focus();
+        },
+      },
     );
   };
 
@@ -58,7 +76,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         )}
       </Show>
       <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onCancel()}>
+        <button class="button" type="button" disabled={createKey.isPending} onClick={() => props.onCancel()}>
           Cancel
         </button>
         <button class="button primary" type="submit" disabled={createKey.isPending}>
@@ -70,8 +88,9 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 }
 
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
-  const [copied, setCopied] = createSignal(false);
-  const overview = useOverviewQuery();
+  const copied = (): boolean => newKeyDialog() === "saved";
+  const setSaved = (): void => void setNewKeyDialog("saved");
+  const overview = useOverviewQuery(() => session() !== undefined);
   let lead: HTMLParagraphElement | undefined;
   onMount(() => lead?.focus());
   return (
@@ -79,14 +98,18 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       <p ref={lead} tabindex="-1" class="lead">
         Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
       </p>
-      <CopyLine text={props.key.key} what="the key" primary onCopied={() => setCopied(true)} />
+      <CopyLine text={props.key.key} what="the key" primary onCopied={setSaved} />
       <details>
         <summary>Try it</summary>
-        <CopyLine text={curlCommand(props.key.key, overview.data?.separate_ports)} what="the command" />
+        <CopyLine
+          text={curlCommand(props.key.key, overview.data?.separate_ports)}
+          what="the command"
+          onCopied={setSaved}
+        />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>
-          {copied() ? "Done" : "Close without copying"}
+          {copied() ? "Done" : "I have saved it"}
         </button>
       </div>
     </>

@@ -1,4 +1,5 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
+import { causeOf } from "../client.ts";
 
 interface PanelProps {
   title: string;
@@ -23,6 +24,15 @@ export function Panel(props: PanelProps): JSX.Element {
     </section>
   );
 }
+
+/** In place of data that could not be loaded. */
+export const NotLoaded = (props: { error: unknown }): JSX.Element => (
+  <EmptyState title="Could not be loaded">
+    <p>{sentence(causeOf(props.error))}</p>
+  </EmptyState>
+);
+
+const sentence = (text: string): string => `${text[0]?.toUpperCase()}${text.slice(1)}.`;
 
 /** Why a panel has nothing to show, and the next step. */
 export function EmptyState(props: { title: string; children?: JSX.Element }): JSX.Element {

@@ -1,9 +1,10 @@
 import { type JSX, Show } from "solid-js";
 import { timeAgo } from "../data/format.ts";
-import { dateTimeLabel, seoulTimestamp } from "../data/seoul-time.ts";
+import { seoulTimestamp } from "../data/seoul-time.ts";
 import { now } from "../data/server-clock.ts";
+import { dateTimeLabel } from "../data/time-labels.ts";
 
-/** The time since `at`, updated every second; the exact Seoul time on hover. */
+/** The time since `at`, updated every second; the exact time on hover. */
 export function RelativeTime(props: { at: number }): JSX.Element {
   return (
     <time datetime={seoulTimestamp(props.at)} title={dateTimeLabel(props.at)}>

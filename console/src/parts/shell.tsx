@@ -4,6 +4,7 @@ import { api, ApiError, responseBody } from "../client.ts";
 import { queryClient } from "../data/queries.ts";
 import { endSession, session } from "../data/session.ts";
 import { chooseTheme, theme, themes } from "../data/theme.ts";
+import { chooseTimeZone, timeZone, timeZoneOptions } from "../data/time-zone.ts";
 import { showToast } from "../data/toasts.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon, Logo } from "./icon.tsx";
@@ -73,6 +74,7 @@ function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
   const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
   return (
     <div class="side-foot">
+      <TimeZoneSelect />
       <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
       <button
         class="icon-button"
@@ -93,6 +95,24 @@ function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
         <Icon name="logout" />
       </button>
     </div>
+  );
+}
+
+function TimeZoneSelect(): JSX.Element {
+  const options = timeZoneOptions(Date.now());
+  return (
+    <label class="zone" title="Clock times are in this zone. Days are Seoul’s (KST) in any.">
+      <span>Time zone</span>
+      <select onChange={({ currentTarget }) => chooseTimeZone(options[currentTarget.selectedIndex]?.value ?? "kst")}>
+        <For each={options}>
+          {({ value, label }) => (
+            <option value={value} selected={value === timeZone()}>
+              {label}
+            </option>
+          )}
+        </For>
+      </select>
+    </label>
   );
 }
 

@@ -18,6 +18,13 @@ export function ShortcutsDialog(props: { onClose: () => void }): JSX.Element {
         </For>
       </dl>
       <p class="hint">On a chart, the arrow keys move, Shift selects, Enter zooms and Escape resets.</p>
+      <p class="hint">
+        For scripts: the{" "}
+        <a href="/api/openapi.json" target="_blank">
+          description of the API
+        </a>{" "}
+        (OpenAPI).
+      </p>
       <div class="dialog-actions">
         <button class="button" type="button" onClick={() => props.onClose()}>
           Close

@@ -1,4 +1,4 @@
-import { For, type JSX } from "solid-js";
+import { For, type JSX, Show } from "solid-js";
 import { dismissToast, toasts } from "../data/toasts.ts";
 import { Icon } from "./icon.tsx";
 
@@ -10,6 +10,20 @@ export function Toasts(): JSX.Element {
         {(toast) => (
           <div class="toast" data-tone={toast.tone}>
             <span>{toast.text}</span>
+            <Show when={toast.undo}>
+              {(undo) => (
+                <button
+                  class="link"
+                  type="button"
+                  onClick={() => {
+                    dismissToast(toast);
+                    undo()();
+                  }}
+                >
+                  Undo
+                </button>
+              )}
+            </Show>
             <button class="icon-button" type="button" aria-label="Dismiss" onClick={() => dismissToast(toast)}>
               <Icon name="close" />
             </button>

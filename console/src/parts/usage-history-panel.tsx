@@ -1,14 +1,18 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
 import { UsageChart } from "../charts/usage-chart.tsx";
 import { bucketName, compact, count } from "../data/format.ts";
-import { dayMs, spanLabel } from "../data/seoul-time.ts";
+import { dayMs } from "../data/seoul-time.ts";
 import { now } from "../data/server-clock.ts";
-import { maxDays, type TimeSpan } from "../data/time-range.ts";
+import { spanLabel, zonedClockLabel } from "../data/time-labels.ts";
+import { maxDays, rangePresets, type TimeSpan } from "../data/time-range.ts";
 import { metricOf, usageMetrics } from "../data/usage-history.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
+import type { TimeRangeState } from "../data/use-time-range.ts";
+import type { UsageBuckets } from "../data/use-usage-buckets.ts";
 import type { UsageHistoryState } from "../data/use-usage-history.ts";
 import { Icon } from "./icon.tsx";
-import { EmptyState, Panel } from "./panel.tsx";
+import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { Skeleton } from "./skeleton.tsx";
 import { UsageLegend } from "./usage-legend.tsx";
 
 interface UsageHistoryPanelProps {
@@ -22,23 +26,21 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <Panel
       title={usageMetrics[props.filters.metric()].label}
-      hint={`${spanLabel(span().from, span().to)} · ${bucketName(props.history.bucketMinutes())} buckets`}
+      hint={<HistoryHint history={props.history} />}
       actions={<PanelActions history={props.history} />}
     >
-      <p class="chart-total">
-        <strong>{compact(metricOf(props.history.sums(), props.filters.metric()))}</strong>
-        <span>{count(props.history.sums().requests)} requests</span>
-        <span>{count(props.history.sums().input)} in</span>
-        <span>{count(props.history.sums().output)} out</span>
-      </p>
+      <ChartTotal {...props} />
       <UsageChart
         ranked={props.history.ranked()}
         hiddenIds={props.filters.hiddenIds()}
         metric={props.filters.metric()}
         span={span()}
         bucketMinutes={props.history.bucketMinutes()}
-        zoomed={props.history.timeRange().zoom !== undefined}
+        zoomed={props.history.chosen().zoom !== undefined}
+        loaded={props.history.history() !== undefined}
         loading={props.history.isLoading()}
+        failure={<NotLoaded error={props.history.query.error} />}
+        onPlotWidth={props.history.setPlotWidth}
         onZoom={(zoom) => props.history.setZoom(zoom)}
         empty={<EmptyChart {...props} />}
       />
@@ -53,10 +55,45 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   );
 }
 
+/** The range of the chart. If it is not the chosen one, also which one loads or that it could not be loaded. */
+export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState, "chosen"> }): JSX.Element {
+  const chosenName = (): string => {
+    const { preset, zoom } = props.history.chosen();
+    return zoom === undefined ? rangePresets[preset].label : "the zoom";
+  };
+  const shown = (): string => {
+    const { from, to } = props.history.span();
+    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} bars`;
+  };
+  return (
+    <Show when={props.history.history()} fallback={props.history.isLoading() && "Loading…"}>
+      {shown()}
+      <Switch>
+        <Match when={props.history.isLoading()}> · loading {chosenName()}…</Match>
+        <Match when={props.history.query.isError}> · loaded {zonedClockLabel(props.history.fetchedAt() ?? 0)}</Match>
+      </Switch>
+    </Show>
+  );
+}
+
+/** The sums over the keys in the chart. */
+function ChartTotal(props: UsageHistoryPanelProps): JSX.Element {
+  return (
+    <p class="chart-total">
+      <Show when={props.history.history()} fallback={<strong>{props.history.isLoading() ? <Skeleton /> : "–"}</strong>}>
+        <strong>{compact(metricOf(props.history.sums(), props.filters.metric()))}</strong>
+        <span>{count(props.history.sums().requests)} requests</span>
+        <span>{count(props.history.sums().input)} in</span>
+        <span>{count(props.history.sums().output)} out</span>
+      </Show>
+    </p>
+  );
+}
+
 function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
   return (
     <>
-      <Show when={props.history.timeRange().zoom}>
+      <Show when={props.history.chosen().zoom}>
         <button class="button" type="button" onClick={() => props.history.setZoom(undefined)}>
           Reset zoom
         </button>
@@ -64,7 +101,7 @@ function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
       <button
         class="button"
         type="button"
-        disabled={props.history.sums().requests === 0}
+        disabled={!props.history.isCurrent() || props.history.sums().requests === 0}
         onClick={() => props.history.exportCsv()}
       >
         <Icon name="download" />

@@ -41,14 +41,3 @@ export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number
 export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
   return Buffer.prototype.latin1Slice.call(bytes, from, to);
 }
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Text of UTF-8 bytes such that encoding it again yields the same bytes; undefined for bytes that are not UTF-8. */
-export function findText(bytes: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}

@@ -9,7 +9,6 @@ const stepBytes = 16 * 1024;
 
 /**
  * Fills the slots below `root` from a text of any size; what they hold after a text that is not JSON is meaningless.
-
  * @returns whether it is JSON in valid UTF-8
  */
 export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot): Steps<boolean> {

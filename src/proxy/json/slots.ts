@@ -11,13 +11,13 @@ export interface JsonValue extends Span {
   readonly kind: JsonKind;
   /** After the last member or element; after the opening bracket if there is none. Objects and arrays only. */
   readonly tail: number;
-  /** Elements of an array. */
+  /** Elements of an array, or members of an object. */
   readonly count: number;
 }
 
 /**
  * A place in a document that is watched, such as "the content of a message". It holds the latest value at that place, so
- * that a document of any size is read in constant memory. Whoever needs more than the latest copies it in `onValue`.
+ * that a document of any size is read in constant memory. Callers that need more than the latest copy it in `onValue`.
  */
 export interface JsonSlot {
   kind: JsonKind;

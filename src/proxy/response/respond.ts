@@ -1,14 +1,14 @@
-import type { KeyId, Usage, UsageEvent } from "../../domain.ts";
+import type { KeyId, Usage } from "../../domain.ts";
 import { noUsage } from "../../domain.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { errorFrame } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { abortReasonOf } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { type BodyHeaders, createUsageReader, isPlainEventStream, readWholeUsage } from "../usage/response-usage.ts";
+import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import { type Count, type CountDeps, createCount } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
@@ -17,12 +17,7 @@ import { terminalEventsOf } from "./terminal-event.ts";
 /** A longer response is passed on without its edit. */
 const maxEditedBytes = 4 * 1024 * 1024;
 
-/** Commits one usage event; the client sees no end of the response before. Never rejects. */
-export type RecordUsage = (event: UsageEvent) => Promise<void>;
-
-export interface RespondDeps {
-  record: RecordUsage;
-  wall: WallClock;
+export interface RespondDeps extends CountDeps {
   /** 0: never. */
   sseKeepaliveMs: number;
 }
@@ -60,10 +55,26 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   const edit = response.status === 200 ? responding.edit : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
+  const plain = decompressForFilter(responding, head);
+  if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
   if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
     return respondWhole(responding, deps, head, edit);
   }
   return respondStreaming(responding, deps, head);
+}
+
+/**
+ * A backend that compresses although the proxy requests no encoding. A stream is sent plain if something is to be removed
+ * from it.
+ */
+function decompressForFilter({ upstream, usageAdded }: Responding, head: Head): UpstreamResponse | undefined {
+  const { body } = upstream.response;
+  if (body === null || !(usageAdded.includeUsage || usageAdded.continuousUsage)) return undefined;
+  const plain = decompressEventStream(body, head.kind);
+  if (plain === undefined) return undefined;
+  head.headers.delete("content-encoding");
+  head.kind.contentEncoding = null;
+  return { ...upstream, response: new Response(plain, upstream.response) };
 }
 
 function clientHead(response: Response): Head {
@@ -104,8 +115,8 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const usage = await readWholeUsage(read, kind);
-  await settle(responding, createCount(responding, deps), { usage, cause: undefined, hasSent: false });
+  const count = createCount(responding, deps);
+  await settle(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edit?.(read) ?? read;
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
@@ -121,14 +132,14 @@ async function respondStreaming(
   { init, headers, kind }: Head,
 ): Promise<Response> {
   const { upstream, tracker, path, usageAdded } = responding;
-  // Nothing can be put into a compressed event stream, so it passes like any other body.
+  // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
   const isEventStream = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   tracker.streamed = true;
   const count = createCount(responding, deps);
   const meter = createMeter({
-    reader: createUsageReader(kind),
+    reader: count.createReader(kind),
     filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
     hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
@@ -157,30 +168,6 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
-/** The committed count of one response. */
-interface Count {
-  isCommitted(): boolean;
-  /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
-  commit(usage: Usage): Promise<void>;
-}
-
-function createCount({ upstream, keyId }: Responding, { record, wall }: RespondDeps): Count {
-  let committed: Usage | undefined;
-  return {
-    isCommitted: () => committed !== undefined,
-    async commit(usage) {
-      const before = committed;
-      if (!upstream.response.ok) return;
-      committed = usage;
-      if (before === undefined) return record({ keyId, closedAt: wall(), ...usage });
-      const inputTokens = usage.inputTokens - before.inputTokens;
-      const outputTokens = usage.outputTokens - before.outputTokens;
-      if (inputTokens === 0 && outputTokens === 0) return;
-      await record({ keyId, closedAt: wall(), inputTokens, outputTokens, requestCount: 0 });
-    },
-  };
-}
-
 interface Ending {
   usage: Usage;
   /** Why it ended early; undefined if it is whole. */
@@ -200,8 +187,16 @@ async function settle(
 ): Promise<void> {
   const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (reason === undefined || reason.outcome === "client_left") await count.commit(usage);
+  if (isCounted(reason, hasSent)) await count.commit(usage);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
-  tracker.finish(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage });
+  tracker.finish(reason?.outcome ?? "completed", {
+    code: reason?.code,
+    cause: reason?.cause,
+    usage: count.added() ?? usage,
+  });
 }
+
+/** What our stop cuts counts if the client got any of it. Else it gets an error, and sends the request again. */
+const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
+  reason === undefined || reason.outcome === "client_left" || (reason.outcome === "shutdown" && hasSent);

@@ -28,7 +28,7 @@ export function getEndpoint(path: string): Endpoint {
   return endpoints.get(path) ?? endpoints.get(canonical(path)) ?? other;
 }
 
-const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
+export const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
 
 function decoded(path: string): string {
   try {

@@ -23,7 +23,7 @@ export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_b
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
-export const stopped = (): AbortReason => new AbortReason("upstream_failed", "shutting_down");
+export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
  * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream

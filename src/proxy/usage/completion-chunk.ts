@@ -2,6 +2,7 @@ import { latin1 } from "../json/bytes.ts";
 import { isLiteral } from "../json/decode.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { isObject } from "./token-counts.ts";
 
 export interface MemberSpan {
   start: number;
@@ -14,6 +15,8 @@ export interface CompletionChunk extends ChunkChoices {
   usageValue: MemberSpan;
   /** After the last member. */
   tail: number;
+  /** The whole JSON text, parsed; undefined if the runtime does not take it. */
+  parse(): Record<string, unknown> | undefined;
   /** The JSON of one of `lastChunkMembers`. */
   findMember(name: string): string | undefined;
 }
@@ -22,6 +25,10 @@ interface ChunkChoices {
   hasChoices: boolean;
   /** A choice ends in this chunk. */
   isFinal: boolean;
+  /** The `index` of each choice that ends in this chunk, as it is written. */
+  ended: readonly string[];
+  /** The same for the others. */
+  continued: readonly string[];
   /** This server writes `"usage":null` into such a chunk unasked. */
   nullIsUsual: boolean;
   /** The same for a chunk that has usage because it was requested. */
@@ -53,6 +60,7 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
     usage: usage.kind === "object" ? "object" : isLiteral(bytes, usage, "null") ? "null" : "absent",
     usageValue: { start: usage.start + offset, end: usage.end + offset },
     tail: root.tail + offset,
+    parse: () => parseObject(bytes),
     findMember(name) {
       const member = members[name];
       return member === undefined || member.kind === "absent" ? undefined : latin1(bytes, member.start, member.end);
@@ -60,9 +68,17 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
   };
 }
 
+export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const none = {
   choice: false,
-  final: false,
   text: false,
   matchedStop: false,
   stopReason: false,
@@ -79,15 +95,18 @@ function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkCh
   const [role, toolCalls, functionCall] = [createSlot(), createSlot(), createSlot()];
   const delta = createSlot({ members: { role, tool_calls: toolCalls, function_call: functionCall } });
   const [finishReason, text, matchedStop, stopReason] = [createSlot(), createSlot(), createSlot(), createSlot()];
+  const index = createSlot();
   /** What any of the choices has. */
   let has = { ...none };
+  let [ended, continued]: [string[], string[]] = [[], []];
   const isNull = (slot: JsonSlot): boolean => delta.kind === "object" && isLiteral(bytes, slot, "null");
   const choice = createSlot({
-    members: { delta, finish_reason: finishReason, text, matched_stop: matchedStop, stop_reason: stopReason },
+    members: { index, delta, finish_reason: finishReason, text, matched_stop: matchedStop, stop_reason: stopReason },
     onValue() {
       if (choice.kind !== "object") return;
       has.choice = true;
-      has.final ||= finishReason.kind === "string";
+      const list = finishReason.kind === "string" ? ended : continued;
+      list.push(latin1(bytes, index.start, index.end));
       has.text ||= text.kind !== "absent";
       has.matchedStop ||= matchedStop.kind !== "absent";
       has.stopReason ||= stopReason.kind !== "absent";
@@ -96,10 +115,12 @@ function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkCh
     },
   });
   return {
-    slot: createSlot({ element: choice, onStart: () => (has = { ...none }) }),
+    slot: createSlot({ element: choice, onStart: () => ([has, ended, continued] = [{ ...none }, [], []]) }),
     read: () => ({
       hasChoices: has.choice,
-      isFinal: has.final,
+      isFinal: ended.length > 0,
+      ended,
+      continued,
       nullIsUsual: has.nullRole || has.nullCall || has.matchedStop || (has.text && has.stopReason),
       nullWasReplaced: has.nullRole || (has.text && has.matchedStop),
     }),

@@ -1,9 +1,19 @@
 import { noUsage, type Usage } from "../../domain.ts";
 import { skipLeading } from "../json/bytes.ts";
-import { createDecompressor } from "./decompress.ts";
-import { createEventStreamUsageParser } from "./event-stream-usage.ts";
-import { createJsonUsageParser } from "./json-usage.ts";
+import { createDecodedStream, createDecompressor } from "./decompress.ts";
+import {
+  createEventStreamUsageParser,
+  createLinesUsageParser,
+  type EventStreamUsageParser,
+} from "./event-stream-usage.ts";
+import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
+import { findResponseId } from "./response-id.ts";
 import { readUsage } from "./token-counts.ts";
+
+/** Called with the id under which the backend stores the response, as soon as it is known; may be called again. */
+export type OnResponseId = (id: string | undefined) => void;
+
+const ignoreId: OnResponseId = () => undefined;
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
 export interface UsageReader {
@@ -23,19 +33,29 @@ export interface BodyHeaders {
 
 /** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
 export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "text/event-stream" && encodingName(contentEncoding) === "identity";
+  return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
+}
+
+/** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
+export function decompressEventStream(
+  body: ReadableStream<Uint8Array>,
+  { contentType, contentEncoding }: BodyHeaders,
+): ReadableStream<Uint8Array> | undefined {
+  const encodings = encodingsOf(contentEncoding);
+  if (mediaType(contentType) !== "text/event-stream" || encodings.length === 0) return undefined;
+  return createDecodedStream(body, encodings);
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
-export function createUsageReader(headers: BodyHeaders): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType));
-  const encoding = encodingName(headers.contentEncoding);
-  if (reader === undefined || encoding === "identity") return reader ?? noUsageReader;
-  return findDecompressingReader(encoding, reader) ?? noUsageReader;
+export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
+  const encodings = encodingsOf(headers.contentEncoding);
+  if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
+  return findDecompressingReader(encodings, reader) ?? noUsageReader;
 }
 
-function findDecompressingReader(encoding: string, reader: UsageReader): UsageReader | undefined {
-  const decompressor = createDecompressor(encoding, (chunk) => void reader.push(chunk));
+function findDecompressingReader(encodings: readonly string[], reader: UsageReader): UsageReader | undefined {
+  const decompressor = createDecompressor(encodings, (chunk) => void reader.push(chunk));
   if (decompressor === undefined) return undefined;
   const end = async (): Promise<Usage> => {
     await decompressor.end();
@@ -44,54 +64,46 @@ function findDecompressingReader(encoding: string, reader: UsageReader): UsageRe
   return { push: decompressor.push, seen: reader.seen, end };
 }
 
-/**
- * The usage of a whole response. The runtime parses a short JSON text in a tenth of the time that our own parser takes,
- * which is for what is long, arrives in pieces or is compressed.
- */
-export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders): Promise<Usage> {
-  const isShortJson = bytes.length <= maxParsedLength && isPlainJson(headers);
-  const document = isShortJson ? findJson(bytes) : undefined;
-  if (document !== undefined) return readUsage(document, noUsage);
-  const reader = createUsageReader(headers);
+/** The usage of a whole response. */
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
+  const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
+  if (document !== undefined) {
+    onResponseId(findResponseId(document));
+    return readUsage(document, noUsage);
+  }
+  const reader = createUsageReader(headers, onResponseId);
   void reader.push(bytes);
   return reader.end();
 }
 
-const maxParsedLength = 64 * 1024;
-
 function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "application/json" && encodingName(contentEncoding) === "identity";
+  return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
 }
 
-/** Undefined if it is not JSON: a truncated text may still hold its usage. */
-function findJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    return undefined;
-  }
-}
+/** For responses without usage, or whose tokens do not count. */
+export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
-const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
+/** What holds usage: JSON and event streams, and what small servers send if they set no type. */
+const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
 
-function createPlainReader(type: string): UsageReader | undefined {
-  if (type === "text/event-stream") return createEventStreamReader();
-  if (type === "application/json" || type.endsWith("+json")) return createSniffingReader();
-  // What small servers send if they set no type.
-  if (type === "" || type === "text/plain") return createSniffingReader();
-  return undefined;
+function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
+  if (type === "application/x-ndjson") return readerOf(createLinesUsageParser(onResponseId));
+  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onResponseId) : undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
-function createSniffingReader(): UsageReader {
+function createSniffingReader(onResponseId: OnResponseId): UsageReader {
   let reader: UsageReader | undefined;
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
-      const first = chunk[skipLeading(chunk, 0)];
-      if (first === undefined) return undefined;
-      reader = first === openBrace ? createJsonReader() : createEventStreamReader();
-      return reader.push(chunk);
+      const start = skipLeading(chunk, 0);
+      if (start === chunk.length) return undefined;
+      reader =
+        chunk[start] === openBrace
+          ? createJsonReader(onResponseId)
+          : readerOf(createEventStreamUsageParser(onResponseId));
+      return reader.push(chunk.subarray(start));
     },
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
@@ -100,7 +112,7 @@ function createSniffingReader(): UsageReader {
 
 const openBrace = 0x7b;
 
-function createJsonReader(): UsageReader {
+function createJsonReader(onResponseId: OnResponseId): UsageReader {
   const parser = createJsonUsageParser();
   return {
     push(chunk) {
@@ -108,12 +120,14 @@ function createJsonReader(): UsageReader {
       return undefined;
     },
     seen: () => noUsage,
-    end: () => readUsage(parser.document(), noUsage),
+    end() {
+      onResponseId(findResponseId(parser.document()));
+      return readUsage(parser.document(), noUsage);
+    },
   };
 }
 
-function createEventStreamReader(): UsageReader {
-  const parser = createEventStreamUsageParser();
+function readerOf(parser: EventStreamUsageParser): UsageReader {
   return {
     push(chunk) {
       parser.push(chunk);
@@ -128,7 +142,8 @@ function mediaType(contentType: string | null): string {
   return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-function encodingName(contentEncoding: string | null): string {
-  const name = (contentEncoding ?? "").trim().toLowerCase();
-  return name === "" ? "identity" : name;
+/** In lower case, in the order in which they were applied. */
+function encodingsOf(contentEncoding: string | null): string[] {
+  const names = (contentEncoding ?? "").split(",").map((name) => name.trim().toLowerCase());
+  return names.filter((name) => name !== "" && name !== "identity");
 }

@@ -1,50 +1,42 @@
-import { lastChunkMembers, readCompletionChunk, type CompletionChunk, type MemberSpan } from "./completion-chunk.ts";
-import { createEventSplitter } from "../sse/event-splitter.ts";
-import { hasMember, isWhiteSpace } from "../json/bytes.ts";
+import { hasMember } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
+import { createEventSplitter } from "../sse/event-splitter.ts";
+import { type CompletionChunk, lastChunkMembers, readCompletionChunk } from "./completion-chunk.ts";
+import { createInjectedUsageDetector, cutUsage, type FrameEdit, type Outgoing } from "./injected-usage.ts";
+import { createStreamProgress, holdsMore, isTornChunk, isUsageAlone } from "./usage-frame.ts";
 
 /** Removes from an event stream what the backend only sent because the proxy requested it. */
 export interface StreamUsageFilter {
   /** @returns what the client gets now; empty if the bytes are still held */
   push(chunk: Uint8Array): Uint8Array;
-  /** @returns what is still held */
+  /** @returns what is still held, without the beginning of an added chunk */
   end(): Uint8Array;
 }
 
-/** An event that is to be sent, and its edits. */
-interface Outgoing {
-  event: Uint8Array;
-  chunk: CompletionChunk;
-  edits: FrameEdit[];
-  /** A server may send usage in the last chunk of a choice unasked; the next chunk decides. */
-  usageInDoubt: boolean;
-}
-
-interface FrameEdit extends MemberSpan {
-  text: string;
-}
-
 const nothing = new Uint8Array();
-const usageName = Buffer.from('usage"');
-const finishReasonName = Buffer.from('finish_reason"');
+/** Begins a comment. */
+const colon = 0x3a;
 const choicesName = Buffer.from('choices"');
-const quote = 0x22;
-const comma = 0x2c;
-const openBracket = 0x5b;
 
 /**
  * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. That depends on the server,
  * and is read off the stream itself:
  *
- * - The chunk with usage and no choices is dropped. The members that llama.cpp and vLLM move from the chunk before into
- *   that chunk (`lastChunkMembers`) are moved back; so the chunk that ends a choice waits for the next event.
+ * - The chunk with only usage (`isUsageAlone`) is dropped, and passes without its usage if it holds anything else
+ *   (`holdsMore`). The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`)
+ *   are moved back; so the chunk that ends a choice waits for the next event.
  * - `"usage":null` in other chunks stays if the server writes out what is not set, and is removed if it was requested
  *   (see `CompletionChunk`).
  * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
  *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
+ * - A server that reports usage unasked keeps all of it. It is recognised by usage in the middle that was not
+ *   requested, or that has other members than vLLM's and SGLang's, such as Perplexity's costs.
  *
  * Known differences: with several choices at a time, vLLM's fingerprint in the chunks that end all but the last choice;
- * and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested).
+ * and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested). It
+ * cannot be told whether a chunk with only usage at the end (some routes of OpenRouter and Hugging Face, vLLM with
+ * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
+ * have come unasked: they are removed.
  *
  * @returns undefined if nothing was added
  */
@@ -53,19 +45,42 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
   if (!includeUsage && !continuousUsage) return undefined;
   const splitter = createEventSplitter();
   const detector = createInjectedUsageDetector(added);
+  const progress = createStreamProgress();
   /** The chunk that ended a choice, until the next event decides on its edits. */
   let held: Outgoing | undefined;
+  /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
+  let expectsUsage = false;
 
   function pass(event: Uint8Array): Uint8Array[] {
-    const chunk = detector.mayEdit(event) ? readCompletionChunk(event) : undefined;
+    const chunk = mayMatter(event) ? readCompletionChunk(event) : undefined;
+    if (chunk === undefined) {
+      expectsUsage &&= event[0] === colon;
+      return [...release(undefined), event];
+    }
+    if (isUsageAlone(chunk, progress)) return passUsage(event, chunk);
+    progress.follow(chunk);
+    expectsUsage = includeUsage && progress.haveAllEnded();
     const before = release(chunk);
-    if (chunk === undefined) return [...before, event];
-    if (isUsageAlone(chunk)) return includeUsage ? before : [...before, event];
     const outgoing = detector.inspect(event, chunk);
     const waits = chunk.isFinal && (includeUsage || outgoing.usageInDoubt);
     if (!waits) return [...before, edited(outgoing)];
     held = outgoing;
     return before;
+  }
+
+  function mayMatter(event: Uint8Array): boolean {
+    if (detector.isUnasked()) return false;
+    return detector.mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName));
+  }
+
+  function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
+    expectsUsage = false;
+    if (!includeUsage) return [...release(chunk), event];
+    if (!holdsMore(chunk, held?.chunk)) {
+      held?.edits.push(movedMembers(held.chunk, chunk));
+      return release(chunk);
+    }
+    return [...release(chunk), edited({ event, chunk, edits: [cutUsage(event, chunk)], usageInDoubt: false })];
   }
 
   /** @param next the chunk after the held one; undefined if the next event is not a chunk */
@@ -74,67 +89,16 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
     const outgoing = held;
     held = undefined;
     if (next?.usage === "object") detector.confirm(outgoing);
-    if (includeUsage && next !== undefined && isUsageAlone(next))
-      outgoing.edits.push(movedMembers(outgoing.chunk, next));
     return [edited(outgoing)];
+  }
+
+  function passRest(rest: Uint8Array): Uint8Array[] {
+    return rest.length === 0 || (expectsUsage && isTornChunk(rest)) ? [] : pass(rest);
   }
 
   return {
     push: (bytes) => joined(splitter.push(bytes).flatMap(pass)),
-    end() {
-      const rest = splitter.end();
-      return joined([...(rest.length === 0 ? [] : pass(rest)), ...release(undefined)]);
-    },
-  };
-}
-
-function isUsageAlone(chunk: CompletionChunk): boolean {
-  return chunk.usage === "object" && !chunk.hasChoices;
-}
-
-interface InjectedUsageDetector {
-  /** False for most events, which then need not be parsed. */
-  mayEdit(event: Uint8Array): boolean;
-  inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
-  /** Another chunk with usage follows: the usage in doubt was requested. */
-  confirm(outgoing: Outgoing): void;
-}
-
-/** Learns from a stream's chunks which usage the backend would not have sent unasked. */
-function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdded): InjectedUsageDetector {
-  /** How this stream shows that usage is not set; undefined until a chunk without usage has come. */
-  let unset: "null" | "omitted" | undefined;
-  /** A chunk in the middle of a choice had usage. */
-  let isContinuous = false;
-
-  function inspectNull({ event, chunk, edits }: Outgoing): void {
-    const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
-    unset ??= stays ? "null" : "omitted";
-    if (!stays) edits.push(cutMember(event, chunk));
-  }
-
-  function removeUsage({ event, chunk, edits }: Outgoing): void {
-    isContinuous = true;
-    const wasNull = unset === "null" || chunk.nullWasReplaced;
-    edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutMember(event, chunk));
-  }
-
-  return {
-    mayEdit: (event) =>
-      hasMember(event, usageName) ||
-      (includeUsage && hasMember(event, finishReasonName, quote)) ||
-      (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
-    inspect(event, chunk) {
-      const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
-      if (chunk.usage === "absent") unset ??= "omitted";
-      else if (chunk.usage === "null") inspectNull(outgoing);
-      else if (continuousUsage && (isContinuous || !chunk.isFinal)) removeUsage(outgoing);
-      else outgoing.usageInDoubt = continuousUsage;
-      return outgoing;
-    },
-    confirm(outgoing) {
-      if (outgoing.usageInDoubt) removeUsage(outgoing);
-    },
+    end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }
 
@@ -144,18 +108,6 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit 
     return json === undefined ? "" : `,"${name}":${json}`;
   });
   return { start: chunk.tail, end: chunk.tail, text: moved.join("") };
-}
-
-/** The usage with its name and one comma. */
-function cutMember(event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit {
-  const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
-  const nameStart = event.lastIndexOf(quote, nameEnd - 1);
-  let before = nameStart - 1;
-  while (isWhiteSpace(event[before])) before--;
-  if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
-  let after = usageValue.end;
-  while (isWhiteSpace(event[after])) after++;
-  return { start: nameStart, end: event[after] === comma ? after + 1 : usageValue.end, text: "" };
 }
 
 function edited({ event, edits }: Outgoing): Uint8Array {

@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain.ts";
+import { noUsage, type Usage } from "../../domain.ts";
 
 /** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;
@@ -9,12 +9,27 @@ export const tokenCountNames = {
   outputTokens: ["completion_tokens", "output_tokens"],
 } as const;
 
+export const totalName = "total_tokens";
+
+/** A larger count in one response is impossible: added up, such counts would overflow the totals. */
+const maxCount = 1_000_000_000;
+
 /**
- * Adds the counts of one parsed response or event to those seen before. A positive count replaces an earlier one; null,
- * zero and impossible values never do: servers send them before the real value and, on errors, after it.
+ * Adds the counts of one parsed response to those seen before. A positive count replaces an earlier one; null, zero and
+ * impossible values never do: servers send them before the real value and, on errors, after it.
  */
 export function readUsage(value: unknown, seen: Usage): Usage {
   if (!isObject(value)) return seen;
+  const found =
+    [readReported(value, noUsage), readElsewhere(value, noUsage), readTotal(value)].find(hasCounts) ?? noUsage;
+  return {
+    inputTokens: found.inputTokens === 0 ? seen.inputTokens : found.inputTokens,
+    outputTokens: found.outputTokens === 0 ? seen.outputTokens : found.outputTokens,
+  };
+}
+
+/** At the places that nearly all servers use. */
+function readReported(value: Record<string, unknown>, seen: Usage): Usage {
   let usage = readCounts(value.usage, seen);
   for (const holder of usageHolders) {
     const held = value[holder];
@@ -23,10 +38,39 @@ export function readUsage(value: unknown, seen: Usage): Usage {
   return usage;
 }
 
+/** Moonshot reports the usage of a stream in its last choice, Groq under `x_groq`. */
+function readElsewhere(value: Record<string, unknown>, seen: Usage): Usage {
+  const usage = isObject(value.x_groq) ? readCounts(value.x_groq.usage, seen) : seen;
+  const choice: unknown = Array.isArray(value.choices) ? value.choices.at(-1) : undefined;
+  return isObject(choice) ? readCounts(choice.usage, usage) : usage;
+}
+
+/** Embeddings and reranking have no output, so some servers report only the total. */
+function readTotal({ usage }: Record<string, unknown>): Usage {
+  if (!isObject(usage)) return noUsage;
+  const isAlone = Object.values(tokenCountNames).every((names) =>
+    names.every((name) => typeof usage[name] !== "number"),
+  );
+  return isAlone ? { inputTokens: findCount(usage, [totalName]) ?? 0, outputTokens: 0 } : noUsage;
+}
+
+function hasCounts({ inputTokens, outputTokens }: Usage): boolean {
+  return inputTokens > 0 || outputTokens > 0;
+}
+
 /** Usage while a stream is being read. */
 export interface StreamUsage extends Usage {
   /** The output is the placeholder that a Messages stream opens with. */
   outputIsOpening: boolean;
+  /** Counts only if no event has usage at a usual place. */
+  elsewhere: Usage;
+}
+
+export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, elsewhere: noUsage };
+
+export function usageOfStream({ inputTokens, outputTokens, elsewhere }: StreamUsage): Usage {
+  const usage = { inputTokens, outputTokens };
+  return hasCounts(usage) ? usage : elsewhere;
 }
 
 /**
@@ -35,14 +79,15 @@ export interface StreamUsage extends Usage {
  */
 export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (!isObject(event)) return seen;
-  const { inputTokens, outputTokens } = readUsage(event, seen);
-  if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true };
+  const { inputTokens, outputTokens } = readReported(event, seen);
+  const elsewhere = readElsewhere(event, seen.elsewhere);
+  if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true, elsewhere };
   const { outputIsOpening } = seen;
-  if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening };
+  if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening, elsewhere };
   const isRefusal = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
-  if (isRefusal) return { inputTokens, outputTokens: 0, outputIsOpening: false };
+  if (isRefusal) return { inputTokens, outputTokens: 0, outputIsOpening: false, elsewhere };
   const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
-  return { inputTokens, outputTokens, outputIsOpening: !hasOutput };
+  return { inputTokens, outputTokens, outputIsOpening: !hasOutput, elsewhere };
 }
 
 function readCounts(counts: unknown, seen: Usage): Usage {
@@ -56,11 +101,11 @@ function readCounts(counts: unknown, seen: Usage): Usage {
 function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
   for (const name of names) {
     const count = counts[name];
-    if (typeof count === "number" && Number.isSafeInteger(count) && count > 0) return count;
+    if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;
   }
   return undefined;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

@@ -1,6 +1,7 @@
-import { type Migration, listPending } from "../migrations.ts";
+import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
 import type { PostgresPool } from "./pool.ts";
 import { StorageError } from "../store.ts";
+import { requireTableNames, tableNames } from "../tables.ts";
 
 const minVersion = 15;
 /** An arbitrary number, the same in every instance. */
@@ -8,16 +9,20 @@ const migrationLock = 7_655_442;
 
 /**
  * Applies pending migrations, all or none, one instance at a time.
- * @throws StorageError if the server is too old, or if a newer version of this program wrote the database; nothing is
- * written then
+ * @throws StorageError if the server is too old, or if a newer version of this program or another program wrote the
+ * database; nothing is written then
  */
 export async function migratePostgres(pool: PostgresPool, migrations: readonly Migration[]): Promise<void> {
   const { client } = pool;
   await requireVersion(client);
   await pool.transaction(async () => {
     await client.unsafe(`select pg_advisory_xact_lock(${migrationLock})`);
-    const pending = listPending(await lastApplied(client), migrations);
-    if (pending.length === 0) return;
+    const applied = await listApplied(client);
+    const pending = listPending(applied, migrations);
+    if (applied.length === 0 && (await listTables(client)).some((name) => tableNames.includes(name))) {
+      throw foreignDatabase();
+    }
+    if (pending.length === 0) return requireTableNames(await listTables(client));
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
     );
@@ -37,13 +42,18 @@ async function requireVersion(client: Client): Promise<void> {
   }
 }
 
-async function lastApplied(client: Client): Promise<number> {
+async function listTables(client: Client): Promise<string[]> {
+  const rows = (await client.unsafe(
+    "select table_name as name from information_schema.tables where table_schema = current_schema()",
+  )) as { name: string }[];
+  return rows.map(({ name }) => name);
+}
+
+async function listApplied(client: Client): Promise<number[]> {
   const [table] = (await client.unsafe("select to_regclass('tollgate_migrations')::text as name")) as {
     name: string | null;
   }[];
-  if (table === undefined || table.name === null) return 0;
-  const [row] = (await client.unsafe("select max(created_at) as last from tollgate_migrations")) as {
-    last: string | null;
-  }[];
-  return Number(row?.last ?? 0);
+  if (table === undefined || table.name === null) return [];
+  const rows = (await client.unsafe("select created_at as at from tollgate_migrations")) as { at: string }[];
+  return rows.map(({ at }) => Number(at));
 }

@@ -16,11 +16,12 @@ const openingTimeoutMs = 60_000;
 /** No request waits longer than two seconds. The timeout of the server comes first, since it keeps the connection usable. */
 const callTimeoutMs = 1900;
 const statementTimeoutMs = 1500;
-/** No response waits this long, only the ledger does. A flush after a long outage has many increments and takes longer. */
-const flushTimeoutMs = 5000;
-const flushTimeoutPerIncrementMs = 0.2;
+/** No response waits this long, only the ledger does. A flush after a long outage has many rows and takes longer. */
+const flushTimeoutOf = (rows: number): number => 5000 + rows * 0.2;
 /** After an outage every connection of a pool may be a lost one. */
 const maxRetries = 5;
+/** How many calls other than look-ups and flushes may run and wait: all of them get their turn long before their timeout. */
+const maxCalls = 100;
 
 export interface PostgresStoreOptions {
   url: string;
@@ -29,7 +30,8 @@ export interface PostgresStoreOptions {
 
 /**
  * Opens a PostgreSQL database and applies pending migrations.
- * @throws StorageError if it cannot be reached, if a move into it is unfinished, or if a newer version wrote it
+ * @throws StorageError if it cannot be reached or written, if a move into it is unfinished, or if it belongs to a newer
+ * version or another program
  */
 export async function openPostgresStore(
   { url, clock }: PostgresStoreOptions,
@@ -47,17 +49,27 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
       if (await isMoveUnfinished(pool)) {
         throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
       }
+      await requireWritable(pool);
     });
   } finally {
     await pool.close();
   }
 }
 
-/** Uses three pools, so that requests wait for neither flushes nor reports. */
+/** Leaves no row: a database without any is a target of `tollgate move-to`. @throws if a row cannot be written */
+function requireWritable({ client, transaction }: PostgresPool): Promise<unknown> {
+  return transaction(async () => {
+    await client.unsafe("insert into settings (name, value) values ('start_check', '')");
+    await client.unsafe("delete from settings where name = 'start_check'");
+  });
+}
+
+/** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */
 function createPostgresStore(url: string, clock: WallClock): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
+  const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
   const lookupEngine = createPostgresEngine(lookups);
   const findActive = prepareFindActiveKey(lookupEngine);
   const findSession = prepareFindSession(lookupEngine);
@@ -66,7 +78,7 @@ function createPostgresStore(url: string, clock: WallClock): Store {
 
   return {
     keys: {
-      ...withTimeouts(others, store.keys),
+      ...withTimeouts(limited, store.keys),
       findActive: coalescePerTick(
         createVerifiedKeys({
           clock,
@@ -80,25 +92,25 @@ function createPostgresStore(url: string, clock: WallClock): Store {
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush) =>
-        flushes.withTimeout(flushTimeoutMs + increments.length * flushTimeoutPerIncrementMs, () => {
-          const add = () => flushStore.usage.add(increments, flush);
+      add: (increments, flush, responses = []) =>
+        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length), () => {
+          const add = () => flushStore.usage.add(increments, flush, responses);
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
-      daily: (sinceDay) => slicesWithTimeout(others, store.usage.daily(sinceDay)),
-      history: (range) => slicesWithTimeout(others, store.usage.history(range)),
+      daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
+      history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
     },
     gpu: {
-      ...withTimeouts(others, store.gpu),
-      powerHistory: (range) => slicesWithTimeout(others, store.gpu.powerHistory(range)),
+      ...withTimeouts(limited, store.gpu),
+      powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
     },
     sessions: {
-      ...withTimeouts(others, store.sessions),
+      ...withTimeouts(limited, store.sessions),
       find: (idHash, now) =>
         lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
     },
-    settings: withTimeouts(others, store.settings),
+    settings: withTimeouts(limited, store.settings),
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
       await Promise.all([lookups, flushes, others].map((pool) => pool.close()));
@@ -117,10 +129,26 @@ async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+type WithTimeout = PostgresPool["withTimeout"];
+
+/** Refuses calls while too many run and wait. Else they would time out in the queue of a healthy server. */
+function limitCalls(withTimeout: WithTimeout, maxOpen: number): WithTimeout {
+  let open = 0;
+  return async (timeoutMs, work) => {
+    if (open === maxOpen) throw new StorageError("too many calls wait for the database");
+    open++;
+    try {
+      return await withTimeout(timeoutMs, work);
+    } finally {
+      open--;
+    }
+  };
+}
+
 type Methods = Record<string, (...args: never[]) => unknown>;
 
 /** The same methods; each rejects with StorageError if the database does not respond in time. */
-function withTimeouts<Noun extends object>(pool: PostgresPool, noun: Noun): Noun {
+function withTimeouts<Noun extends object>(pool: Pick<PostgresPool, "withTimeout">, noun: Noun): Noun {
   return Object.fromEntries(
     Object.entries(noun as Methods).map(([name, method]) => [
       name,
@@ -130,7 +158,10 @@ function withTimeouts<Noun extends object>(pool: PostgresPool, noun: Noun): Noun
 }
 
 /** Reads each slice on demand, so a slow client delays only its own query and holds no connection between slices. */
-async function* slicesWithTimeout(pool: PostgresPool, slices: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* slicesWithTimeout(
+  pool: Pick<PostgresPool, "withTimeout">,
+  slices: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
   const iterator = slices[Symbol.asyncIterator]();
   for (;;) {
     const slice = await pool.withTimeout(callTimeoutMs, () => iterator.next());

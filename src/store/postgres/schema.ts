@@ -9,6 +9,7 @@ export const {
   usageHour,
   usageDay,
   usageFlushes,
+  countedResponses,
   gpuSamples,
   gpuLatest,
   gpuPowerMinute,

@@ -1,13 +1,12 @@
 import { Database } from "bun:sqlite";
-import { closeSync, mkdirSync, openSync } from "node:fs";
-import { dirname } from "node:path";
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Engine } from "../engine.ts";
+import { ensureDatabaseFile, markCreated } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import * as schema from "../schema.ts";
-import { StorageError } from "../store.ts";
+import { requireTableNames } from "../tables.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
 const writerBusyMs = 1000;
@@ -17,11 +16,13 @@ const openingBusyMs = 10_000;
 
 /** Opens the only connection of this process that writes. Creates the database if necessary and applies pending migrations. */
 export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")): Engine {
-  createPrivateFile(file);
+  ensureDatabaseFile(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     migrate(client, migrations);
+    requireTables(client);
+    markCreated(file);
     enableWriteAheadLog(client);
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
@@ -44,23 +45,10 @@ export function openReader(file: string): Engine {
   return createSqliteEngine(client, true);
 }
 
-/** Only the owner may read it, since it holds API keys in plain text. SQLite gives its log files the same mode. */
-function createPrivateFile(file: string): void {
-  createFolder(dirname(file));
-  try {
-    closeSync(openSync(file, "wx", 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
-}
-
-function createFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    throw new StorageError("the data folder is not a folder", { cause: error });
-  }
+/** @throws StorageError if a table was dropped */
+function requireTables(client: Database): void {
+  const rows = client.query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  requireTableNames(rows.map(({ name }) => name));
 }
 
 /** Two processes that do this to a new database at once get SQLITE_BUSY immediately, whatever the busy timeout. */

@@ -1,33 +1,35 @@
 import type { Database } from "bun:sqlite";
-import { type Migration, listPending } from "../migrations.ts";
+import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
 import { StorageError } from "../store.ts";
 
 /**
  * Applies pending migrations, all or none. Replaces Drizzle's migrator, which crashes if two processes start on a new
  * database at once; and if a migration recreates a table, it deletes the rows that refer to it and reuses its ids.
- * @throws StorageError if a newer version of this program wrote the database; nothing is written then
+ * @throws StorageError if a newer version of this program wrote the database, or another program; nothing is written then
  */
 export function migrate(client: Database, migrations: readonly Migration[]): void {
-  if (listPending(lastApplied(client), migrations).length === 0) return;
+  if (listPending(listApplied(client), migrations).length === 0) return;
   // Outside the transaction, where it has an effect. Else dropping a table would delete the rows that refer to it.
   client.run("PRAGMA foreign_keys = OFF");
   client.transaction(() => applyPending(client, migrations)).exclusive();
   client.run("PRAGMA foreign_keys = ON");
 }
 
-function lastApplied(client: Database): number {
+function listApplied(client: Database): number[] {
   const table = client.query("SELECT name FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
-  if (table === null) return 0;
-  const row = client
-    .query<{ last: number | null }, []>("SELECT max(created_at) AS last FROM __drizzle_migrations")
-    .get();
-  return row?.last ?? 0;
+  if (table === null) return [];
+  return client
+    .query<{ at: number }, []>("SELECT created_at AS at FROM __drizzle_migrations")
+    .all()
+    .map(({ at }) => at);
 }
 
 function applyPending(client: Database, migrations: readonly Migration[]): void {
   // Read again: another process may have migrated meanwhile.
-  const pending = listPending(lastApplied(client), migrations);
+  const applied = listApplied(client);
+  const pending = listPending(applied, migrations);
   if (pending.length === 0) return;
+  if (applied.length === 0 && client.query("SELECT 1 FROM sqlite_schema").get() !== null) throw foreignDatabase();
   client.run(
     "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at INTEGER)",
   );

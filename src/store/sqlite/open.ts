@@ -9,11 +9,13 @@ import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { type Store, StorageError } from "../store.ts";
+import { findFileProblem } from "./database-file.ts";
 import { openReader } from "./engine.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** For a database that neither responds nor fails, such as one on a network disk that hangs. */
 const callTimeoutMs = 5000;
+const watchIntervalMs = 2000;
 
 export interface SqliteStoreOptions {
   /** Created if it does not exist. */
@@ -26,26 +28,48 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
 
 /**
  * Opens the SQLite database of a data folder and applies pending migrations.
- * @throws StorageError if it cannot be opened, or if a newer version of this program wrote it
+ * @throws StorageError if it cannot be opened and written, was lost, or belongs to a newer version or another program
  */
 export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   // The Worker opens first: it creates the tables that the statements of the reader need.
   const worker = await startRestartingWorker({ file, clock, log });
-  return createSqliteStore({ file, worker, reader: openReader(file) });
+  try {
+    await withTimeout(worker.call("checkWritable"));
+    const { ino } = statSync(file);
+    const findProblem = () => findFileProblem(file, ino);
+    return createSqliteStore({ worker, reader: openReader(file), findProblem, watch: watchFile(findProblem, log) });
+  } catch (error) {
+    worker.stop();
+    throw toStorageError(error);
+  }
+}
+
+/** Logs when the file disappears, since SQLite goes on writing to a deleted one (3.54, WAL). */
+function watchFile(findProblem: SqliteParts["findProblem"], log: Log): Timer {
+  let latest: string | undefined;
+  const check = async (): Promise<void> => {
+    const problem = await findProblem();
+    if (problem === latest) return;
+    latest = problem;
+    if (problem === undefined) log.info("Database file is back");
+    else log.error("Database file is gone; counts are lost unless it comes back", { reason: problem });
+  };
+  return setInterval(() => void check(), watchIntervalMs);
 }
 
 interface SqliteParts {
-  file: string;
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
   /** Finds keys and sessions in the calling thread. */
   reader: Engine;
+  /** @returns what has happened to the file; undefined if nothing has */
+  findProblem: () => Promise<string | undefined>;
+  watch: Timer;
 }
 
-function createSqliteStore({ file, worker, reader }: SqliteParts): Store {
+function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts): Store {
   const remote = remoteMethods(worker);
-  const inode = findInode(file);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
@@ -66,19 +90,18 @@ function createSqliteStore({ file, worker, reader }: SqliteParts): Store {
     },
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
     async checkWritable() {
-      // SQLite keeps writing to a file that has been deleted (3.54, WAL).
-      if (findInode(file) !== inode) throw new StorageError("the database file was moved, deleted or replaced");
+      const problem = await findProblem();
+      if (problem !== undefined) throw new StorageError(problem);
       await withTimeout(worker.call("checkWritable"));
     },
     async close() {
+      clearInterval(watch);
       reader.close();
       await withTimeout(worker.call("close")).catch(() => {});
       worker.stop();
     },
   };
 }
-
-const findInode = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 /** Methods of one part of the store as calls to the Worker, which has the same store over its own engine. */
 const remoteMethods =

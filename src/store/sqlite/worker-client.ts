@@ -1,6 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { StorageError } from "../store.ts";
+import { isLimited, maxWaitingCalls } from "./call-queue.ts";
 import type { WorkerCall, WorkerReply } from "./worker.ts";
 
 const firstRestartMs = 50;
@@ -19,6 +20,7 @@ const workerUrl = Bun.isStandaloneExecutable
   : new URL("./worker.ts", import.meta.url).href;
 
 interface PendingCall {
+  limited: boolean;
   resolve: (value: unknown) => void;
   reject: (error: StorageError) => void;
 }
@@ -28,6 +30,8 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
   const worker = new Worker(workerUrl);
   const pending = new Map<number, PendingCall>();
   let nextId = 1;
+  /** Of the pending calls, those that are limited. */
+  let waiting = 0;
   let ended = false;
 
   const end = (reason: string): void => {
@@ -46,7 +50,9 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
   worker.addEventListener("message", ({ data }: MessageEvent<WorkerReply>) => {
     const call = pending.get(data.id);
     pending.delete(data.id);
-    if (data.error !== undefined) call?.reject(new StorageError(data.error));
+    if (call?.limited === true) waiting--;
+    const { error, isRefusal = false } = data;
+    if (error !== undefined) call?.reject(new StorageError(error, { isRefusal }));
     else call?.resolve(data.bytes ?? (data.value === undefined ? undefined : JSON.parse(data.value)));
   });
 
@@ -57,8 +63,14 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
           reject(new StorageError("the storage thread is not running"));
           return;
         }
+        const limited = isLimited(method);
+        if (limited && waiting === maxWaitingCalls) {
+          reject(new StorageError("too many calls wait for the database"));
+          return;
+        }
+        if (limited) waiting++;
         const id = nextId++;
-        pending.set(id, { resolve, reject });
+        pending.set(id, { limited, resolve, reject });
         worker.postMessage({ id, method, args: JSON.stringify(args), now: clock() } satisfies WorkerCall);
       }),
     stop: () => end("the store is closed"),

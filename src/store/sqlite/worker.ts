@@ -3,6 +3,7 @@ import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
+import { createCallQueue } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter } from "./engine.ts";
 
@@ -28,6 +29,7 @@ export interface WorkerReply {
   bytes?: Uint8Array;
   /** The message of a StorageError. */
   error?: string;
+  isRefusal?: boolean;
 }
 
 type Method = (...args: unknown[]) => unknown;
@@ -76,14 +78,28 @@ function serve(): void {
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });
     } catch (error) {
-      self.postMessage({ id, error: toStorageError(error).message });
+      const { message, isRefusal } = toStorageError(error);
+      self.postMessage({ id, error: message, isRefusal });
     }
   };
 
-  // One call at a time: no other statement may run between those of a transaction.
-  let last = Promise.resolve();
+  const queue = createCallQueue<WorkerCall>();
+  let running = false;
+
+  /** One call at a time: no other statement may run between those of a transaction. */
+  async function runCalls(): Promise<void> {
+    running = true;
+    for (let call = queue.next(); call !== undefined; call = queue.next()) {
+      await handle(call);
+      // Takes in the messages that arrived meanwhile: a count among them goes first.
+      await new Promise(setImmediate);
+    }
+    running = false;
+  }
+
   self.addEventListener("message", ({ data }: MessageEvent<WorkerCall>) => {
-    last = last.then(() => handle(data));
+    queue.add(data);
+    if (!running) void runCalls();
   });
 }
 

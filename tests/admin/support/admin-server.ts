@@ -92,6 +92,7 @@ export async function startAdmin({
     inFlight: async () => 3,
     gpuSamplesReceived: () => {},
     probeUpstream: async () => ({ ok: true }),
+    countsState: () => "ok",
     ...overrides,
   });
   const app = new Elysia({ handler: { standardHostname: false } }).use(routes);

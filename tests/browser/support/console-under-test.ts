@@ -34,6 +34,8 @@ export interface VisitOptions {
   /** Without a session. */
   anonymous?: boolean;
   origin?: string;
+  /** The browser's time zone, as in the IANA database. */
+  timeZone?: string;
   /** Lets the test control the page's time. */
   fakeClock?: boolean;
   /** Lines in the browser's console that the test causes on purpose. */
@@ -107,6 +109,7 @@ async function openVisit(
     phone = false,
     anonymous = false,
     origin = adminUrl,
+    timeZone,
     fakeClock = false,
     expectedErrors,
   }: VisitOptions,
@@ -118,6 +121,7 @@ async function openVisit(
     isMobile: phone,
     hasTouch: phone,
     acceptDownloads: true,
+    ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
     permissions: origin === adminUrl ? ["clipboard-read", "clipboard-write"] : [],
   });
   if (!anonymous) await addSession(context, adminUrl, cookie);

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { barStep, timeTicks, valueTicks } from "../../../console/src/charts/scale.ts";
+import { timeTicks, valueTicks } from "../../../console/src/charts/scale.ts";
 import { dayMs, hourMs, minuteMs } from "../../../console/src/data/seoul-time.ts";
+import { chooseTimeZone } from "../../../console/src/data/time-zone.ts";
+import { barStep } from "../../../console/src/data/time-range.ts";
 
 const from = Date.parse("2026-11-20T13:00:00+09:00");
 const day = { from, to: from + dayMs };
@@ -24,13 +26,20 @@ test.each([
   [100, [0, 20, 40, 60, 80, 100]],
   [7, [0, 2, 4, 6, 8]],
   [1, [0, 1]],
-  [0, [0, 1]],
+  [0, [0]],
 ])("the axis up to %p is %p", (max, ticks) => expect(valueTicks(max, true)).toEqual(ticks));
 
 test("time ticks are at round Seoul hours, and midnight is labelled with its day", () => {
   const labels = timeTicks(day, 900).map(({ label }) => label);
   expect(labels).toEqual(["15:00", "18:00", "21:00", "21 Nov", "03:00", "06:00", "09:00", "12:00"]);
   expect(timeTicks({ from, to: from + hourMs }, 900)[1]?.label).toBe("13:10");
+});
+
+test("time ticks are at round hours of the chosen zone", () => {
+  chooseTimeZone("utc");
+  const labels = timeTicks(day, 900).map(({ label }) => label);
+  chooseTimeZone("kst");
+  expect(labels).toEqual(["06:00", "09:00", "12:00", "15:00", "18:00", "21:00", "21 Nov", "03:00"]);
 });
 
 test("time ticks keep their distance at every width and span", () => {

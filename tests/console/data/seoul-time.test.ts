@@ -1,9 +1,6 @@
 import { expect, test } from "bun:test";
 import {
   ceilToStep,
-  clockLabel,
-  dateTimeLabel,
-  dayLabel,
   dayMs,
   floorToStep,
   hourMs,
@@ -12,7 +9,6 @@ import {
   seoulDay,
   seoulMinute,
   seoulTimestamp,
-  spanLabel,
 } from "../../../console/src/data/seoul-time.ts";
 
 const at = Date.parse("2026-11-20T23:05:07.089+09:00");
@@ -20,18 +16,12 @@ const justBeforeMidnight = Date.parse("2026-12-31T14:59:59.999Z");
 
 test("an instant is formatted in Seoul time", () => {
   expect(seoulTimestamp(at)).toBe("2026-11-20T23:05:07.089+09:00");
-  expect([seoulDay(at), seoulMinute(at), clockLabel(at)]).toEqual(["2026-11-20", "2026-11-20T23:05", "23:05"]);
-  expect([dayLabel(at), dateTimeLabel(at)]).toEqual(["20 Nov", "20 Nov 2026, 23:05:07 KST"]);
+  expect([seoulDay(at), seoulMinute(at)]).toEqual(["2026-11-20", "2026-11-20T23:05"]);
 });
 
 test("a day starts at midnight in Seoul", () => {
   expect(seoulDay(justBeforeMidnight)).toBe("2026-12-31");
   expect(seoulDay(justBeforeMidnight + 1)).toBe("2027-01-01");
-});
-
-test("a span names its second day only if it crosses midnight", () => {
-  expect(spanLabel(at, at + 30 * minuteMs)).toBe("20 Nov, 23:05 – 23:35");
-  expect(spanLabel(at, at + hourMs)).toBe("20 Nov, 23:05 – 21 Nov, 00:05");
 });
 
 test("a minute in a URL is parsed back to the same instant", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findText, hasMember, latin1, skipLeading } from "../../../src/proxy/json/bytes.ts";
+import { hasMember, latin1, skipLeading } from "../../../src/proxy/json/bytes.ts";
 
 const openBrace = 0x7b;
 const usage = Buffer.from('usage"');
@@ -32,13 +32,4 @@ describe("bytes", () => {
     expect(latin1(Buffer.from("aé"))).toBe("a\u00c3\u00a9");
     expect(latin1(Buffer.from("abcd"), 1, 3)).toBe("bc");
   });
-});
-
-describe("findText", () => {
-  test("returns text that encodes to the same bytes, a byte order mark included", () => {
-    const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d, 0xf0, 0x9f, 0x98, 0x80]);
-    expect(new TextEncoder().encode(findText(bytes))).toEqual(bytes);
-  });
-
-  test("finds none in bytes that are not UTF-8", () => expect(findText(new Uint8Array([0x7b, 0xff]))).toBeUndefined());
 });

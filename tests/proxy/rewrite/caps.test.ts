@@ -6,7 +6,6 @@ import { rewriteText } from "../../support/rewritten.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 
 const outputLimit = (body: string, rules: CapRules): number => runAtOnce(outputLimitInSteps(Buffer.from(body), rules));
-const countCharacters = (body: string): number => runAtOnce(countCharactersInSteps(Buffer.from(body)));
 
 const limits = { maxContextTokens: 10_000, maxOutputTokens: 1000 };
 
@@ -44,9 +43,13 @@ describe("characters are Unicode code points of the client's body", () => {
     }
   });
 
-  test("for any text", () => {
+  test("for any text, wherever it is in memory", () => {
     const text = fc.string({ unit: "binary" }).map((string) => string.toWellFormed());
-    fc.assert(fc.property(text, (string) => expect(countCharacters(string)).toBe(Array.from(string).length)));
+    const property = fc.property(text, fc.nat(7), (string, offset) => {
+      const bytes = Buffer.from(`${"x".repeat(offset)}${string}`).subarray(offset);
+      expect(runAtOnce(countCharactersInSteps(bytes))).toBe(Array.from(string).length);
+    });
+    fc.assert(property, { numRuns: 500 });
     const tight = { maxContextTokens: 530, maxOutputTokens: 1000 };
     const expected = (string: string) => Math.max(1, 18 - Math.floor(Array.from(string).length / 3));
     fc.assert(fc.property(text, (string) => expect(outputLimit(string, tight)).toBe(expected(string))));

@@ -127,10 +127,47 @@ describe("the pool of connections", () => {
     expect(await usesOfPool(2_000, ...methods)).toEqual([true, true, true, true]);
   });
 
+  test("gets a connection back at the end of the body, and from HEAD at once", async () => {
+    let now = 0;
+    const uses: unknown[] = [];
+    const fetch: UpstreamFetch = async (_, { keepalive }) => {
+      uses.push(keepalive);
+      return new Response("whole");
+    };
+    const forward = forwardWith({ fetch, monotonic: () => now });
+    const { onBodyRead } = await forward(call());
+    onBodyRead(Buffer.from("whole"));
+    now = 2_000;
+    // The first connection is in use, so this one is new.
+    await forward(call());
+    onBodyRead(undefined);
+    now = 4_000;
+    await forward(call());
+    await forward(call({ method: "HEAD", body: null }));
+    now = 6_000;
+    await forward(call());
+    expect(uses).toEqual([true, true, false, true, false]);
+  });
+
   test("is never for a DELETE, which the runtime would repeat, or for a stream, which can be sent only once", async () => {
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({ start: (controller) => controller.close() });
     expect(await usesOfPool(0, { method: "DELETE", body: null }, { body })).toEqual([false, false]);
   });
+});
+
+test("heads and parts of bodies are reported as signs of life, and their bytes are counted", async () => {
+  let received = 0;
+  let bytes = 0;
+  const forward = forwardWith({
+    fetch: async () => new Response("whole"),
+    connectTimeout: { ...noConnectTimeout, onReceived: () => void received++ },
+  });
+  const { onBodyRead } = await forward(call({ onReceived: (count) => (bytes += count) }));
+  expect([received, bytes]).toEqual([1, 0]);
+  onBodyRead(Buffer.from("who"));
+  onBodyRead(Buffer.from("le"));
+  onBodyRead(undefined);
+  expect([received, bytes]).toEqual([3, 5]);
 });
 
 describe("the connect timeout of an upload", () => {

@@ -37,6 +37,12 @@ const texts: [name: string, json: string, usage: Usage][] = [
   ["after strings that end in backslashes", `{"a":"\\\\","b":"\\\\\\"","usage":${counts}}`, five],
   ["under names of prototypes", `{"__proto__":{"usage":${counts}},"constructor":{"usage":${counts}}}`, noUsage],
   ["at the top level without its name", '{"input_tokens":5}', noUsage],
+  ["in a choice", `{"choices":[null,{"index":0,"usage":${counts},"delta":{"usage":{"prompt_tokens":1}}}]}`, five],
+  ["in a choice before others", `{"choices":[{"usage":${counts}},{"a":[{"usage":1}]}]}`, noUsage],
+  ["in choices that are not an array", `{"choices":{"0":{"usage":${counts}}}}`, noUsage],
+  ["under x_groq", `{"x_groq":{"id":"r","usage":${counts}},"choices":[]}`, five],
+  ["under x_groq after other usage", `{"usage":${counts},"x_groq":{"usage":{"prompt_tokens":9}}}`, five],
+  ["that is only a total", '{"data":[[0.1],[0.2]],"usage":{"total_tokens":5}}', { inputTokens: 5, outputTokens: 0 }],
   ["in an array", `[{"usage":${counts}}]`, noUsage],
   ["after the document", `{} {"usage":${counts}} "document":{"usage":${counts}}`, noUsage],
 ];
@@ -54,6 +60,12 @@ describe("JSON usage parser", () => {
     expect(usageOf([utf8.encode(`${text}3`), utf8.encode("4}")])).toEqual({ inputTokens: 25, outputTokens: 1234 });
   });
 
+  test("reads no total of a truncated text, whose counts may be missing", () => {
+    const text = '{"usage":{"total_tokens":60';
+    expect(usageOf([utf8.encode(`${text},`)])).toEqual(noUsage);
+    expect(usageOf([utf8.encode(`${text}}`)])).toEqual({ inputTokens: 60, outputTokens: 0 });
+  });
+
   test("finds no usage in what is not JSON", () => {
     for (const text of [
       "",
@@ -64,6 +76,9 @@ describe("JSON usage parser", () => {
       "{,,,}",
       '{"a" "b":::"c"}',
       "{{{",
+      '{"choices":[}',
+      '{"choices":[{]',
+      '{"choices":[,:"a"',
       '"',
     ]) {
       expect(usageOf([utf8.encode(text), utf8.encode("}]}")])).toEqual(noUsage);
@@ -111,7 +126,22 @@ describe("JSON usage parser", () => {
   });
 });
 
-const names = ["usage", "usage", "message", "response", "a", "", "usag", "usage\\", 'usage"', "소비"];
+const names = [
+  "usage",
+  "usage",
+  "choices",
+  "choices",
+  "x_groq",
+  "0",
+  "message",
+  "response",
+  "a",
+  "",
+  "usag",
+  "usage\\",
+  'usage"',
+  "소비",
+];
 const countNames = ["prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens", "usage"];
 const numbers = ["0", "-0", "1", "7", "12", "4096", "1.5", "2.0", "3e2", "1E400", "-4", "9007199254740993"];
 const strings = ["", "usage", '{"usage":{"prompt_tokens":1}}', "\\", '\\"', "}", "]", "안녕", "\u2028", "\n"];

@@ -1,8 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  createBrotliCompress,
+  createDeflate,
+  createDeflateRaw,
+  createGzip,
+  createZstdCompress,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain.ts";
-import { readEventUsage } from "../../../src/proxy/usage/token-counts.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/token-counts.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
@@ -36,7 +47,9 @@ describe("usage reader", () => {
     ["application/json; charset=utf-8", five],
     ["Application/Vnd.API+JSON", five],
     ["text/plain", five],
-    ["text/event-stream", noUsage],
+    ["text/event-stream", five],
+    ["text/json", five],
+    ["application/x-ndjson", five],
     ["application/octet-stream", noUsage],
     ["audio/mpeg", noUsage],
     ["text/html", noUsage],
@@ -55,6 +68,14 @@ describe("usage reader", () => {
     },
   );
 
+  test("reads the lines of application/x-ndjson as the events of a stream", async () => {
+    const lines =
+      '{"message":{"usage":{"input_tokens":5,"output_tokens":1}}}\n\n{"a":"b"}\r\n{"usage":{"output_tokens":2}}';
+    for (const pieces of cutAtEveryByte(utf8.encode(lines))) {
+      expect(await usageOf({ contentType: "application/x-ndjson", contentEncoding: null }, pieces)).toEqual(five);
+    }
+  });
+
   test("reads an event whose data is in several lines", async () => {
     const stream = utf8.encode('data: {"usage"\ndata: :\ndata: {"prompt_tokens":5,\ndata: "completion_tokens":2}}\n\n');
     for (const pieces of cutAtEveryByte(stream)) expect(await usageOf(eventStream, pieces)).toEqual(five);
@@ -64,11 +85,9 @@ describe("usage reader", () => {
     for (let round = 0; round < 20_000; round++) {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
-      const { inputTokens, outputTokens } = eventDataOf(stream).reduce(
-        (usage, data) => readEventUsage(findJson(data), usage),
-        { ...noUsage, outputIsOpening: false },
+      const expected = usageOfStream(
+        eventDataOf(stream).reduce((usage, data) => readEventUsage(findJson(data), usage), noStreamUsage),
       );
-      const expected = { inputTokens, outputTokens };
       expect({ round, ...(await usageOf(eventStream, cutAtRandom(stream, random))) }).toEqual({ round, ...expected });
     }
   });
@@ -91,6 +110,16 @@ describe("usage reader of a compressed response", () => {
     }
   });
 
+  test.each(["gzip, gzip", "gzip,identity, GZIP", "br, gzip"])(
+    "reads a body that is encoded as %s",
+    async (encoding) => {
+      const inner = encoding.startsWith("br") ? brotliCompressSync(chat) : gzipSync(chat);
+      for (const pieces of cutAtEveryByte(gzipSync(inner))) {
+        expect(await usageOf({ ...json, contentEncoding: encoding }, pieces)).toEqual(five);
+      }
+    },
+  );
+
   test("reads an event stream in gzip", async () => {
     for (const { contentType, body, usage } of recordedResponses) {
       expect(await usageOf({ contentType, contentEncoding: "gzip" }, [gzipSync(body)])).toEqual(usage);
@@ -106,6 +135,8 @@ describe("usage reader of a compressed response", () => {
 
   test("finds no usage in an unknown encoding", async () => {
     expect(await usageOf({ ...json, contentEncoding: "compress" }, [chat])).toEqual(noUsage);
+    expect(await usageOf({ ...json, contentEncoding: "constructor" }, [chat])).toEqual(noUsage);
+    expect(await usageOf({ ...json, contentEncoding: "gzip, gzip, gzip, gzip" }, [gzipSync(chat)])).toEqual(noUsage);
     expect(await usageOf({ ...json, contentEncoding: "identity" }, [chat])).toEqual(five);
     expect(await usageOf({ ...json, contentEncoding: "" }, [chat])).toEqual(five);
   });
@@ -116,6 +147,38 @@ describe("usage reader of a compressed response", () => {
     const bytes = gzipSync(Buffer.concat([start, filler]));
     const usage = await usageOf({ ...eventStream, contentEncoding: "gzip" }, [bytes.subarray(0, bytes.length - 100)]);
     expect(usage).toEqual({ inputTokens: 25, outputTokens: 1 });
+  });
+
+  test.each(encodings)("reads %s that is flushed but not finished", async (contentEncoding, compress) => {
+    const flushed = await flushedStart(compress, chat);
+    for (const pieces of cutAtEveryByte(flushed)) {
+      expect(await usageOf({ ...json, contentEncoding }, pieces)).toEqual(five);
+    }
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+  ] as const)("reads %s with bytes after its end, or with a wrong checksum", async (contentEncoding, compress) => {
+    const headers = { ...json, contentEncoding };
+    const bytes = compress(chat);
+    const wrong = compress(chat);
+    wrong.subarray(-4).fill(0xff);
+    const trailed = [utf8.encode("rest"), new Uint8Array(9), bytes.subarray(0, 5)];
+    for (const rest of trailed) {
+      for (const pieces of cutAtEveryByte(Buffer.concat([bytes, rest]))) {
+        expect(await usageOf(headers, pieces)).toEqual(five);
+      }
+    }
+    for (const pieces of cutAtEveryByte(wrong)) expect(await usageOf(headers, pieces)).toEqual(five);
+  });
+
+  test("reads gzip in several members, with every optional field in their headers", async () => {
+    const extra = Uint8Array.of(0x1f, 0x8b, 8, 0x1e, 0, 0, 0, 0, 0, 3, 2, 0, 0x61, 0x62, 0x6e, 0, 0x63, 0, 7, 7);
+    const members = [gzipSync(chat.subarray(0, 20)), Buffer.concat([extra, gzipSync(chat.subarray(20)).subarray(10)])];
+    for (const pieces of cutAtEveryByte(Buffer.concat(members))) {
+      expect(await usageOf({ ...json, contentEncoding: "gzip" }, pieces)).toEqual(five);
+    }
   });
 
   test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
@@ -135,6 +198,24 @@ describe("usage reader of a compressed response", () => {
     expect(peak).toBeLessThan(150 << 20);
   });
 });
+
+/** Compressed bytes of everything that was written, as far as a flush goes: the end is missing. */
+async function flushedStart(compress: (bytes: Uint8Array) => Uint8Array, bytes: Uint8Array): Promise<Uint8Array> {
+  const stream = compressorOf(compress);
+  const pieces: Uint8Array[] = [];
+  stream.on("data", (piece: Uint8Array) => pieces.push(piece));
+  stream.write(bytes);
+  await new Promise<void>((resolve) => stream.flush(resolve));
+  stream.destroy();
+  return Buffer.concat(pieces);
+}
+
+function compressorOf(compress: unknown) {
+  if (compress === gzipSync) return createGzip();
+  if (compress === deflateSync) return createDeflate();
+  if (compress === deflateRawSync) return createDeflateRaw();
+  return compress === brotliCompressSync ? createBrotliCompress() : createZstdCompress();
+}
 
 describe("isPlainEventStream", () => {
   test.each([

@@ -74,9 +74,11 @@ describe("stream usage filter", () => {
 
   test("removes usage from any position among the members", () => {
     const cut = (json: string): string => filtered(both, [Buffer.from(`data: ${json}\n\n`)]);
-    expect(cut('{"usage":{"a":1},"choices":[{"text":""}]}')).toBe('data: {"choices":[{"text":""}]}\n\n');
-    expect(cut('{"choices":[{"text":""}],"usage":{"a":1}}')).toBe('data: {"choices":[{"text":""}]}\n\n');
-    expect(cut('{"a":1,"usage":{"a":1},"choices":[{"text":""}]}')).toBe('data: {"a":1,"choices":[{"text":""}]}\n\n');
+    expect(cut('{"usage":{"prompt_tokens":1},"choices":[{"text":""}]}')).toBe('data: {"choices":[{"text":""}]}\n\n');
+    expect(cut('{"choices":[{"text":""}],"usage":{"prompt_tokens":1}}')).toBe('data: {"choices":[{"text":""}]}\n\n');
+    expect(cut('{"a":1,"usage":{"prompt_tokens":1},"choices":[{"text":""}]}')).toBe(
+      'data: {"a":1,"choices":[{"text":""}]}\n\n',
+    );
   });
 
   test("removes usage from a chunk with megabytes of white space and quotes in linear time", () => {
@@ -89,6 +91,72 @@ describe("stream usage filter", () => {
 
   test("drops an event with only usage that no empty line ends", () => {
     expect(filtered(final, [Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n')])).toBe("");
+  });
+
+  const ended = 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
+  const counts = '"usage":{"prompt_tokens":1,"completion_tokens":2}';
+
+  test.each([
+    ["an error", '"error":{"message":"Out of memory"}'],
+    ["a member that the chunks before do not have", '"citations":["a"]'],
+  ])("sends a chunk with usage and %s without its usage", (_, member) => {
+    const added = (usage: string): string => `data: {"id":"c","choices":[]${usage},${member}}\n\n`;
+    for (const mode of [final, both]) {
+      expect(filtered(mode, [Buffer.from(ended + added(`,${counts}`))])).toBe(ended + added(""));
+    }
+  });
+
+  test("keeps timings that cannot be moved to the chunk before", () => {
+    const stream = (usage: string): string => `${ended}: ping\n\ndata: {"choices":[]${usage},"timings":{"n":1}}\n\n`;
+    expect(filtered(final, [Buffer.from(stream(`,${counts}`))])).toBe(stream(""));
+  });
+
+  test("drops a chunk with only usage whose other members the chunk before has too, or that are empty", () => {
+    const watsonx = ended.replace('"id"', '"model_id":"a","id"');
+    const added = `data: {"id":"c","model_id":"b","choices":[],${counts},"error":null,"service_tier":"default","w":[]}\n\n`;
+    expect(filtered(final, [Buffer.from(watsonx + added)])).toBe(watsonx);
+  });
+
+  test("drops what came of a chunk with only usage when the stream ends inside it", () => {
+    const usageChunks = [
+      `data: {"id":"c","choices":[],${counts}}`,
+      `data: {"id":"c","choices":[{"index":0,"delta":{}}],${counts}}`,
+    ];
+    for (const before of [ended, `${ended}: ping\n\n`]) {
+      for (const added of usageChunks) {
+        for (let length = 0; length < added.length; length++) {
+          expect(filtered(both, [Buffer.from(before + added.slice(0, length))])).toBe(before);
+        }
+      }
+    }
+  });
+
+  test("keeps the beginning of any other event at the end of a stream", () => {
+    const running = ended.replace('"stop"', "null");
+    for (const stream of [
+      `${ended}data: [DO`,
+      `${ended}data: {"error":{`,
+      `${running}data: {"choices":[`,
+      `${ended}data: [DONE]\n\ndata: {"a`,
+    ]) {
+      expect(filtered(both, [Buffer.from(stream)])).toBe(stream);
+    }
+  });
+
+  test("takes an empty choice for one with usage only after every choice has ended", () => {
+    const chunk = (index: number, delta: string, finish: string, usage: string): string =>
+      `data: {"choices":[{"index":${index},"delta":${delta},"finish_reason":${finish}}]${usage}}\n\n`;
+    const stream = (usage: string): string =>
+      chunk(0, '{"content":"a"}', "null", usage) +
+      chunk(1, '{"content":"b"}', "null", usage) +
+      chunk(0, "{}", '"stop"', usage) +
+      chunk(1, '{"content":""}', "null", usage) +
+      chunk(1, '{"content":"c"}', "null", usage) +
+      chunk(1, "{}", '"stop"', usage);
+    const added = chunk(0, '{"content":"","role":"assistant"}', "null", `,${counts}`);
+    expect(filtered(both, [Buffer.from(stream(`,${counts}`) + added)])).toBe(stream(""));
+    expect(filtered(continuousOnly, [Buffer.from(stream(`,${counts}`) + added)])).toBe(stream("") + added);
+    expect(filtered(final, [Buffer.from(stream("") + added)])).toBe(stream(""));
   });
 
   test("does not change events that are not completion chunks", () => {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { noUsage, type Usage } from "../../../src/domain.ts";
-import { readEventUsage, readUsage, type StreamUsage } from "../../../src/proxy/usage/token-counts.ts";
+import {
+  noStreamUsage,
+  readEventUsage,
+  readUsage,
+  type StreamUsage,
+  usageOfStream,
+} from "../../../src/proxy/usage/token-counts.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };
 
@@ -20,6 +26,23 @@ const readings: [name: string, value: unknown, usage: Usage][] = [
     { usage: { prompt_tokens: 0, input_tokens: 5, completion_tokens: 2, output_tokens: 0 } },
     { inputTokens: 5, outputTokens: 2 },
   ],
+  ["reranking", { usage: { total_tokens: 5 } }, { inputTokens: 5, outputTokens: 4 }],
+  [
+    "a choice",
+    { choices: [{ usage: { prompt_tokens: 5, completion_tokens: 2 } }] },
+    { inputTokens: 5, outputTokens: 2 },
+  ],
+  ["x_groq", { x_groq: { usage: { prompt_tokens: 5, completion_tokens: 2 } } }, { inputTokens: 5, outputTokens: 2 }],
+  [
+    "a choice beside x_groq",
+    { x_groq: { usage: { prompt_tokens: 9 } }, choices: [{ usage: { prompt_tokens: 5, completion_tokens: 2 } }] },
+    { inputTokens: 5, outputTokens: 2 },
+  ],
+  [
+    "the top level beside x_groq and a choice",
+    { usage: { prompt_tokens: 5 }, x_groq: { usage: { prompt_tokens: 9, completion_tokens: 9 } } },
+    { inputTokens: 5, outputTokens: 4 },
+  ],
 ];
 
 const nothings: [name: string, value: unknown][] = [
@@ -34,10 +57,12 @@ const nothings: [name: string, value: unknown][] = [
   ["counts that are negative", { usage: { prompt_tokens: -1, completion_tokens: -2 } }],
   ["counts that are fractions", { usage: { prompt_tokens: 1.5, completion_tokens: 0.1 } }],
   ["counts that are strings", { usage: { prompt_tokens: "5", completion_tokens: "2" } }],
+  ["counts above 1,000,000,000", { usage: { prompt_tokens: 1_000_000_001, total_tokens: 2 ** 40 } }],
   ["counts beyond safe integers", { usage: { prompt_tokens: 2 ** 53, completion_tokens: Infinity } }],
   ["counts that are true", { usage: { prompt_tokens: true, completion_tokens: {} } }],
   ["the response of count_tokens", { input_tokens: 5 }],
-  ["usage at other places", { choices: [{ usage: { prompt_tokens: 5 } }], x_groq: { usage: { prompt_tokens: 5 } } }],
+  ["usage at other places", { choices: { usage: { prompt_tokens: 5 } }, data: [{ usage: { prompt_tokens: 5 } }] }],
+  ["a total beside zeros", { usage: { prompt_tokens: 0, total_tokens: 5 } }],
   ["usage nested too deep", { message: { message: { usage: { input_tokens: 5 } } } }],
 ];
 
@@ -51,19 +76,14 @@ describe("usage", () => {
     expect(readUsage(value, noUsage)).toEqual({ inputTokens: 0, outputTokens: 0 });
   });
 
-  test("accepts the largest safe integer", () => {
-    expect(readUsage({ usage: { prompt_tokens: Number.MAX_SAFE_INTEGER } }, seen).inputTokens).toBe(2 ** 53 - 1);
+  test("accepts counts up to 1,000,000,000", () => {
+    expect(readUsage({ usage: { prompt_tokens: 1_000_000_000 } }, seen).inputTokens).toBe(1_000_000_000);
   });
 });
 
 describe("usage in a stream", () => {
   const usageAfter = (...events: object[]): Usage => {
-    const start = { ...noUsage, outputIsOpening: false };
-    const { inputTokens, outputTokens } = events.reduce<StreamUsage>(
-      (usage, event) => readEventUsage(event, usage),
-      start,
-    );
-    return { inputTokens, outputTokens };
+    return usageOfStream(events.reduce<StreamUsage>((usage, event) => readEventUsage(event, usage), noStreamUsage));
   };
   const opening = { message: { usage: { input_tokens: 20, output_tokens: 1 } } };
 
@@ -75,6 +95,14 @@ describe("usage in a stream", () => {
     const zeros = { usage: { input_tokens: 0, output_tokens: 0 } };
     expect(usageAfter(opening, zeros)).toEqual({ inputTokens: 20, outputTokens: 1 });
     expect(usageAfter(opening, { usage: { output_tokens: 9 } }, zeros)).toEqual({ inputTokens: 20, outputTokens: 9 });
+  });
+
+  test("is read from other places only if no event has it at the usual one", () => {
+    const groq = { x_groq: { usage: { prompt_tokens: 8, completion_tokens: 8 } } };
+    const chat = { usage: { prompt_tokens: 5, completion_tokens: 2 } };
+    expect(usageAfter(groq, {})).toEqual({ inputTokens: 8, outputTokens: 8 });
+    expect(usageAfter(groq, chat)).toEqual({ inputTokens: 5, outputTokens: 2 });
+    expect(usageAfter(chat, groq)).toEqual({ inputTokens: 5, outputTokens: 2 });
   });
 
   test("keeps an output if zeros follow", () => {

@@ -105,4 +105,50 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     expect(row).toEqual({ deadlocks: "0" });
     for (const store of stores) await store.close();
   });
+
+  test("with a counter that is full counts the usage of all other keys, and logs what it refuses", async () => {
+    const url = await createDatabase();
+    const store = await openPostgresStore({ url, clock });
+    await createKeys(store, ["a", "b", "c"]);
+    await (await sharedPostgres()).run("update keys set input_tokens = 9223372036854775807 where id = 2", url);
+    const { log, entries } = memoryLog();
+    const ledger = createLedger({ store: store.usage, clock, log });
+    for (let round = 0; round < 3; round++) {
+      const recorded = [1, 2, 3].map((keyId) =>
+        ledger.record({ keyId, closedAt: clock(), inputTokens: 3, outputTokens: 2 }),
+      );
+      await Promise.all(recorded);
+    }
+    expect((await store.keys.list()).map(({ requestCount }) => requestCount)).toEqual([3, 0, 3]);
+    expect(ledger.refusedRequests()).toBe(3);
+    expect(entries).toMatchObject([
+      { level: "error", reason: "bigint out of range (22003)", keyId: 2, inputTokens: 3 },
+    ]);
+    expect(await ledger.close()).toBe(false);
+    expect(entries.slice(1)).toMatchObject([{ level: "error", keyId: 2, requestCount: 3, inputTokens: 9 }]);
+    await store.close();
+  });
+
+  test.each([
+    [
+      "has a table of ours from another program",
+      "create table keys (id int)",
+      "the database belongs to another program",
+    ],
+    ["has lost a table", "drop table usage_day", "the table usage_day is missing; restore a backup"],
+    ["is read-only", "alter database NAME set default_transaction_read_only = on", "read-only transaction (25006)"],
+  ])("that %s is refused", async (_, statement, reason) => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    if (!statement.startsWith("create")) await (await openPostgresStore({ url, clock })).close();
+    await postgres.run(statement.replace("NAME", new URL(url).pathname.slice(1)), url);
+    await expect(openPostgresStore({ url, clock })).rejects.toThrow(reason);
+  });
+
+  test("is shared with tables of another program that have other names", async () => {
+    const url = await createDatabase();
+    await (await sharedPostgres()).run("create table notes (text text)", url);
+    await (await openPostgresStore({ url, clock })).close();
+    await (await openPostgresStore({ url, clock })).close();
+  });
 });

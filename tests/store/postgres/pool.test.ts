@@ -69,7 +69,8 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL pool", () => {
       });
     await Promise.all([addInOrder(1, 2), addInOrder(2, 1)]);
     expect([...(await run(pool, "select n from t"))]).toEqual([{ n: 2 }, { n: 2 }]);
-    expect(holding).toBe(3);
+    // A loaded server may roll back more than one.
+    expect(holding).toBeGreaterThan(2);
   });
 
   test("has the server cancel a statement that takes too long", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { readMigrations } from "../../../src/store/migrations.ts";
 import { openWriter } from "../../../src/store/sqlite/engine.ts";
@@ -33,6 +34,20 @@ describe("opening a SQLite database", () => {
     expect(ids).toHaveLength(4);
     expect(await stores[0]?.store.keys.list()).toHaveLength(4);
     for (const { store } of stores) await store.close();
+  });
+
+  test("uses a write-ahead log and synchronous=NORMAL, as the README describes", async () => {
+    using folder = createTempFolder();
+    const engine = openWriter(folder.file("tollgate.db"));
+    const [synchronous] = await engine.rows<{ synchronous: number }>(sql`pragma synchronous`);
+    expect(synchronous).toEqual({ synchronous: 1 });
+    expect((await engine.rows<{ journal_mode: number }>(sql`pragma journal_mode`))[0]).toEqual({
+      journal_mode: "wal" as never,
+    });
+    engine.close();
+    expect(readFileSync(`${import.meta.dir}/../../../README.md`, "utf8")).toContain(
+      "WAL mode with `synchronous=NORMAL`",
+    );
   });
 
   test("creates a file that only its owner may read, and closing leaves everything in it", async () => {

@@ -1,0 +1,19 @@
+import { canonical } from "../rewrite/endpoint.ts";
+
+/** Which tokens of a response count. The request itself always does. */
+export type CountingRule = "all" | "once per response id" | "none";
+
+/**
+ * Tokens are counted where they are spent: in responses to POST. Backends report those of a stored response again whenever
+ * it is retrieved or cancelled, and those of a batch in files and in the batch itself.
+ * @param path the URL's pathname
+ */
+export function countingRuleOf(method: string, path: string): CountingRule {
+  if (isBelow(path, "/v1/responses")) return method === "POST" || method === "GET" ? "once per response id" : "none";
+  return method === "POST" && !isBelow(path, "/v1/files") && !isBelow(path, "/v1/batches") ? "all" : "none";
+}
+
+function isBelow(path: string, folder: string): boolean {
+  const plain = canonical(path);
+  return plain === folder || plain.startsWith(`${folder}/`);
+}

@@ -1,0 +1,109 @@
+import { tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
+
+/** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
+type Followed = Shape | ArrayShape | "count" | "id";
+type Shape = ReadonlyMap<string, Followed>;
+interface ArrayShape {
+  element: Shape;
+}
+
+export const countNames = [...tokenCountNames.inputTokens, ...tokenCountNames.outputTokens, totalName];
+const usageShape: Shape = new Map(countNames.map((name) => [name, "count"]));
+const holderShape: Shape = new Map([["usage", usageShape]]);
+const identifiedShape: Shape = new Map<string, Followed>([
+  ["id", "id"],
+  ["usage", usageShape],
+]);
+const documentShape: Shape = new Map<string, Followed>([
+  ...identifiedShape,
+  ...usageHolders.map((holder) => [holder, identifiedShape] as const),
+  ["x_groq", holderShape],
+  ["choices", { element: holderShape }],
+]);
+
+/** The part of a document that is followed. Starts before the document itself, as if that were a member. */
+export interface FollowedDocument {
+  /** The next value belongs to the member of this name. */
+  beginMember(name: string): void;
+  /** The next value is an element of the array that is open. */
+  beginElement(): void;
+  /** The next value is an object. @returns false if it is not followed */
+  openObject(): boolean;
+  /** The same for an array. */
+  openArray(): boolean;
+  close(): void;
+  /** Whether an object or array is open that is followed. */
+  isOpen(): boolean;
+  isInArray(): boolean;
+  isAtCount(): boolean;
+  isAtId(): boolean;
+  /** The value of the current member, if that is followed. */
+  setValue(value: unknown): void;
+  value(): unknown;
+}
+
+interface FollowedObject {
+  shape: Shape;
+  members: Record<string, unknown>;
+  /** Set for an array: its only member is its latest element. */
+  elements: unknown[] | undefined;
+}
+
+/** The name of an array's elements as its members. */
+const elementName = "0";
+
+export function createFollowedDocument(): FollowedDocument {
+  const root: FollowedObject = { shape: new Map([["document", documentShape]]), members: {}, elements: undefined };
+  /** The objects around `parent`, the outermost first. Empty only while `parent` is `root`. */
+  const outer: FollowedObject[] = [];
+  let parent = root;
+  let name = "document";
+
+  function set(value: unknown): void {
+    if (parent.elements === undefined) parent.members[name] = value;
+    else parent.elements[0] = value;
+  }
+
+  return {
+    beginMember(next) {
+      name = next;
+    },
+    beginElement() {
+      name = elementName;
+    },
+    openObject() {
+      const shape = parent.shape.get(name);
+      if (!(shape instanceof Map)) return false;
+      const object: FollowedObject = { shape, members: {}, elements: undefined };
+      set(object.members);
+      outer.push(parent);
+      parent = object;
+      return true;
+    },
+    openArray() {
+      const shape = parent.shape.get(name);
+      if (typeof shape !== "object" || !("element" in shape)) return false;
+      const elements: unknown[] = [];
+      set(elements);
+      outer.push(parent);
+      parent = { shape: new Map([[elementName, shape.element]]), members: {}, elements };
+      return true;
+    },
+    close() {
+      parent = outer.pop() ?? root;
+    },
+    isOpen: () => parent !== root,
+    isInArray: () => parent.elements !== undefined,
+    isAtCount: () => parent.shape.get(name) === "count",
+    isAtId: () => parent.shape.get(name) === "id",
+    setValue(value) {
+      // If a name comes twice, the last one counts, whatever its value.
+      if (parent.shape.has(name)) set(value);
+    },
+    value() {
+      // The counts that would show that it is not alone may still be missing.
+      if (parent.shape === usageShape) parent.members[totalName] = undefined;
+      return root.members.document;
+    },
+  };
+}

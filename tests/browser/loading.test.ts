@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page, Route } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { waitUntilDrawn } from "./support/seeded-console.ts";
+import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+
+const refuse = { status: 500, json: { error: "Internal error" } };
+const daysOf = (route: Route): string | null => new URL(route.request().url()).searchParams.get("days");
+
+describe.skipIf(!hasBrowser)("while data loads", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    ({ console } = await startUsageConsole());
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const panel = (page: Page, name: string): Locator => page.getByRole("region", { name });
+  const hint = async (page: Page, name: string): Promise<string> =>
+    (await panel(page, name).locator(".hint").textContent()) ?? "";
+  const csvButton = (page: Page, name: string): Locator => panel(page, name).getByRole("button", { name: "CSV" });
+  /** The range in the heading, without the state of loading. */
+  const rangeOf = (text: string): string => text.split(" · ").slice(0, 2).join(" · ");
+
+  test("another range changes no label, figure or CSV before the chart", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/usage/history*", async (route) => {
+      if (daysOf(route) === "30") await held.promise;
+      await route.continue();
+    });
+    const texts = async (): Promise<(string | null)[]> => [
+      rangeOf(await hint(page, "Output tokens")),
+      await panel(page, "Output tokens").locator(".chart-total").textContent(),
+      await chartOf(page).locator(".visually-hidden").first().textContent(),
+      await panel(page, "Output tokens").locator(".legend tbody").textContent(),
+    ];
+    const before = await texts();
+    await page.getByRole("radio", { name: "30 d" }).first().check();
+    await page.waitForURL("**/usage?range=30d");
+    await waitUntilDrawn(page);
+    expect(await texts()).toEqual(before);
+    expect(await hint(page, "Output tokens")).toEndWith("loading 30 d…");
+    expect(await csvButton(page, "Output tokens").isDisabled()).toBe(true);
+    held.resolve();
+    await page.locator(".chart:not(.loading)").waitFor();
+    expect(await texts()).not.toEqual(before);
+    expect(await csvButton(page, "Output tokens").isEnabled()).toBe(true);
+  });
+
+  test("another number of days changes neither the daily table nor its CSV", async () => {
+    await using visit = await console.visit("/usage?days=7");
+    const { page } = visit;
+    const rows = panel(page, "Daily usage").locator("tfoot th");
+    await rows.waitFor();
+    const before = await rows.textContent();
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/usage/daily?days=90", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await panel(page, "Daily usage").getByRole("radio", { name: "90 d" }).check();
+    await panel(page, "Daily usage").getByText("7 days, loading 90…").waitFor();
+    expect(await rows.textContent()).toBe(before);
+    expect(await csvButton(page, "Daily usage").isDisabled()).toBe(true);
+    held.resolve();
+    await panel(page, "Daily usage").getByText("91 rows").waitFor();
+    expect(await csvButton(page, "Daily usage").isEnabled()).toBe(true);
+  });
+
+  test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.route(/\/api\/(usage|gpu-stats|overview)/, () => {});
+    await page.goto(console.program.adminUrl + path);
+    await page.locator(".chart-skeleton").first().waitFor();
+    expect(await page.locator(".y-tick, .x-tick").count()).toBe(0);
+    const text = (await page.locator("main").textContent()) ?? "";
+    expect(text).not.toMatch(/\b0 (requests|rows|in|out|output tokens)\b|No requests|No output tokens|No power/);
+  });
+
+  test("a range that could not be loaded leaves the last good data, marked with its time", async () => {
+    await using visit = await console.visit("/usage", { expectedErrors: /status of 500/ });
+    const { page } = visit;
+    await waitForBars(page);
+    const before = rangeOf(await hint(page, "Output tokens"));
+    await page.route("**/api/usage/{history,daily}*", (route) =>
+      daysOf(route) === "30" || daysOf(route) === "90" ? route.fulfill(refuse) : route.continue(),
+    );
+    await page.getByRole("radio", { name: "30 d" }).first().check();
+    await page
+      .getByRole("alert")
+      .getByText(/Output tokens could not be loaded: Internal error\. Showing data/)
+      .waitFor();
+    expect(await hint(page, "Output tokens")).toMatch(/ · loaded \d\d:\d\d KST$/);
+    expect(rangeOf(await hint(page, "Output tokens"))).toBe(before);
+    expect(await chartOf(page).locator("path.fill").count()).toBe(9);
+    expect(await csvButton(page, "Output tokens").isDisabled()).toBe(true);
+    await panel(page, "Daily usage").getByRole("radio", { name: "90 d" }).check();
+    await panel(page, "Daily usage")
+      .getByText(/30 days, loaded \d\d:\d\d KST/)
+      .waitFor();
+    await panel(page, "Daily usage").getByText("31 rows").waitFor();
+    await page.getByRole("radio", { name: "24 h" }).check();
+    await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
+  });
+
+  test.each(["/", "/keys", "/usage", "/gpus"])("%s names what failed and why, and shows no zeros", async (path) => {
+    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
+    const { page } = visit;
+    await page.route(/\/api\/(keys|usage|gpu-stats|overview)/, (route) => route.fulfill(refuse));
+    await page.goto(console.program.adminUrl + path);
+    await page.getByRole("alert").getByText("could not be loaded: Internal error.").waitFor();
+    await page.getByText("Could not be loaded", { exact: true }).first().waitFor();
+    expect(await page.locator(".skeleton, .chart-skeleton, .y-tick").count()).toBe(0);
+    expect(await page.locator(".figure .value").allTextContents()).not.toContain("0");
+  });
+
+  test("a response of a proxy in between is reported in our words", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.route("**/api/usage/history*", (route) =>
+      route.fulfill({ status: 200, contentType: "text/html", body: "<h1>Maintenance</h1>" }),
+    );
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await page
+      .getByRole("alert")
+      .getByText("Output tokens could not be loaded: The response is not from Tollgate.")
+      .waitFor();
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+
+describe.skipIf(!hasBrowser)("the secret of a new key", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  async function createKey(page: Page, name: string): Promise<Locator> {
+    await page.keyboard.press("n");
+    await page.getByRole("dialog").getByLabel("Name").fill(name);
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: `Key for “${name}”` });
+    await dialog.waitFor();
+    return dialog;
+  }
+  /** Reloads, and returns whether the browser asked; if it did, the page stays. */
+  async function reloadAsks(page: Page): Promise<boolean> {
+    const asked = page.waitForEvent("dialog").then(async (dialog) => {
+      expect(dialog.type()).toBe("beforeunload");
+      await dialog.dismiss();
+      return true;
+    });
+    const loaded = page.waitForEvent("load").then(() => false);
+    await page.evaluate(() => void setTimeout(() => location.reload()));
+    const first = await Promise.race([asked, loaded]);
+    for (const other of [asked, loaded]) other.catch(() => {});
+    return first;
+  }
+
+  test("outlives Back, until it was saved", async () => {
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    await page.getByRole("link", { name: "API keys" }).first().click();
+    await page.waitForURL("**/keys");
+    const dialog = await createKey(page, "back");
+    await page.goBack();
+    await page.getByRole("heading", { name: "Overview", includeHidden: true }).waitFor({ state: "attached" });
+    expect(await dialog.isVisible()).toBe(true);
+    await dialog.getByRole("button", { name: "I have saved it" }).click();
+    await dialog.waitFor({ state: "detached" });
+  });
+
+  test("outlives a logout in another tab", async () => {
+    await using visit = await console.visit("/keys", { expectedErrors: /status of 401/ });
+    const { page, context } = visit;
+    const dialog = await createKey(page, "logged out");
+    const secret = await dialog.getByRole("code").first().textContent();
+    const other = await context.newPage();
+    await other.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
+    await other.route("**/api/logout", (route) => route.fulfill({ json: { ok: true } }));
+    await other.goto(`${console.program.adminUrl}/keys`);
+    await other.getByRole("button", { name: "Log out admin" }).click();
+    await page.waitForURL("**/login*");
+    expect(await dialog.getByRole("code").first().textContent()).toBe(secret);
+    await dialog.getByRole("button", { name: "Copy the key" }).click();
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Log in" }).waitFor();
+  });
+
+  test("is not lost by a reload without a question, until it was copied", async () => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    const dialog = await createKey(page, "reloaded");
+    expect(await reloadAsks(page)).toBe(true);
+    expect(await dialog.isVisible()).toBe(true);
+    await dialog.getByRole("button", { name: "Copy the key" }).click();
+    await dialog.getByText("Copied").waitFor();
+    expect(await reloadAsks(page)).toBe(false);
+    await page.getByRole("link", { name: "reloaded" }).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("leaves no trace in the address, and Back closes a form without a secret", async () => {
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    await page.keyboard.press("n");
+    await page.getByRole("dialog", { name: "New API key" }).waitFor();
+    await page.waitForURL((url) => url.pathname === "/keys" && url.search === "");
+    await page.goBack();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+  });
+});

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { chartOf, csvOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+
+describe.skipIf(!hasBrowser)("time zones", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    ({ console } = await startUsageConsole());
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  test("ranges, tooltips and today name Seoul's zone, whatever the browser's", async () => {
+    await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
+    const { page } = visit;
+    await waitForBars(page);
+    const hint = page.getByRole("region", { name: "Output tokens" }).locator(".hint");
+    expect(await hint.textContent()).toMatch(/\d\d:\d\d KST · /);
+    await chartOf(page).focus();
+    await page.keyboard.press("End");
+    expect(await chartOf(page).locator(".tooltip-time").textContent()).toMatch(/ KST$/);
+    await page.getByText("Requests today (KST)").waitFor();
+    await page.getByText("Days in Seoul time (KST, UTC+9)").waitFor();
+  });
+
+  test("the chosen zone applies everywhere, outlives a reload, and follows in other tabs", async () => {
+    await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
+    const { page, context } = visit;
+    await waitForBars(page);
+    const hint = page.getByRole("region", { name: "Output tokens" }).locator(".hint");
+    const zone = page.getByLabel("Time zone");
+    await zone.selectOption("utc");
+    expect(await hint.textContent()).toMatch(/\d\d:\d\d UTC · /);
+    await zone.selectOption("local");
+    expect(await hint.textContent()).toMatch(/\d\d:\d\d (EST|EDT|GMT-[45]) · /);
+    const local = (await hint.textContent()) ?? "";
+    await page.reload();
+    await waitForBars(page);
+    expect(await hint.textContent()).toContain(local.match(/(EST|EDT|GMT-[45])/)?.[0] ?? "no zone");
+    // Days are Seoul's in any zone.
+    await page.getByText("Requests today (KST)").waitFor();
+    const [, first = []] = await csvOf(page, "Output tokens");
+    expect(first[0]).toEndWith("+09:00");
+
+    const other = await context.newPage();
+    await other.goto(`${console.program.adminUrl}/keys`);
+    await other.getByLabel("Time zone").selectOption("utc");
+    await hint.getByText("UTC").waitFor();
+    expect(await zone.inputValue()).toBe("utc");
+  });
+});

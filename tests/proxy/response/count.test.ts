@@ -1,0 +1,79 @@
+import { expect, test } from "bun:test";
+import type { UsageEvent } from "../../../src/domain.ts";
+import { createCount } from "../../../src/proxy/response/count.ts";
+
+const json = { contentType: "application/json", contentEncoding: null };
+
+function startCount(method: string, path: string, status = 200) {
+  const events: UsageEvent[] = [];
+  const record = async (event: UsageEvent) => {
+    events.push(event);
+    return { inputTokens: event.inputTokens, outputTokens: 1 };
+  };
+  const upstream = { response: new Response(null, { status }) };
+  const count = createCount({ upstream, keyId: 7, method, path }, { record, wall: () => 5000 });
+  return { count, events };
+}
+
+const bodyOf = (id: string) => Buffer.from(JSON.stringify({ id, usage: { input_tokens: 20, output_tokens: 3 } }));
+
+const tokensOf = (events: readonly UsageEvent[]) =>
+  events.map(({ requestCount, inputTokens, outputTokens, responseId }) => [
+    requestCount,
+    inputTokens,
+    outputTokens,
+    responseId,
+  ]);
+
+test("usage that comes after the commit is recorded as a difference, and without a request", async () => {
+  const { count, events } = startCount("POST", "/v1/chat/completions");
+  await count.commit({ inputTokens: 20, outputTokens: 3 });
+  expect(count.isCommitted()).toBe(true);
+  await count.commit({ inputTokens: 20, outputTokens: 5 });
+  await count.commit({ inputTokens: 20, outputTokens: 5 });
+  expect(tokensOf(events)).toEqual([
+    [1, 20, 3, undefined],
+    [0, 0, 2, undefined],
+  ]);
+  expect(events[0]).toMatchObject({ keyId: 7, closedAt: 5000 });
+});
+
+test("usage that comes after the commit of a response with an id is recorded in full", async () => {
+  const { count, events } = startCount("POST", "/v1/responses");
+  await count.commit(await count.readWhole(bodyOf("resp_1"), json));
+  await count.commit({ inputTokens: 20, outputTokens: 5 });
+  expect(tokensOf(events)).toEqual([
+    [1, 20, 3, "resp_1"],
+    [0, 20, 5, "resp_1"],
+  ]);
+  expect(count.added()).toEqual({ inputTokens: 40, outputTokens: 2 });
+});
+
+test("an id that comes after the commit is too late: the rest of the same usage must not count again", async () => {
+  const { count, events } = startCount("POST", "/v1/responses");
+  await count.commit({ inputTokens: 20, outputTokens: 3 });
+  await count.commit(await count.readWhole(bodyOf("resp_1"), json));
+  expect(tokensOf(events)).toEqual([[1, 20, 3, undefined]]);
+});
+
+test.each([
+  ["POST", "/v1/chat/completions", [1, 20, 3, undefined]],
+  ["GET", "/v1/chat/completions/chat_1", [1, 0, 0, undefined]],
+  ["GET", "/v1/responses/resp_1", [1, 20, 3, "resp_1"]],
+])("%s %s", async (method, path, tokens) => {
+  const { count, events } = startCount(method, path);
+  await count.commit(await count.readWhole(bodyOf("resp_1"), json));
+  expect(tokensOf(events)).toEqual([tokens] as never);
+});
+
+test("a stored response without an id counts no tokens when it is retrieved", async () => {
+  const { count, events } = startCount("GET", "/v1/responses/resp_1");
+  await count.commit(await count.readWhole(bodyOf(""), json));
+  expect(tokensOf(events)).toEqual([[1, 0, 0, undefined]]);
+});
+
+test("a status other than 2xx records nothing", async () => {
+  const { count, events } = startCount("POST", "/v1/responses", 404);
+  await count.commit({ inputTokens: 20, outputTokens: 3 });
+  expect([events, count.isCommitted(), count.added()]).toEqual([[], false, undefined]);
+});

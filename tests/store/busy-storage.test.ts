@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { type Store, StorageError } from "../../src/store/store.ts";
+import { onEachEngine } from "./each-engine.ts";
+import { openTestStore as openSqliteStore, usageIncrement } from "./test-store.ts";
+
+const increments = [usageIncrement({ keyId: 1, minute: 29_000_000 })];
+
+/** Sends calls of a login flood, and counts those that have resolved. */
+function flood({ sessions }: Pick<Store, "sessions">, calls: number) {
+  const outcomes = { done: 0, refused: [] as unknown[] };
+  const all = Array.from({ length: calls }, (_, n) =>
+    sessions.countLoginAttempt([{ scope: `address ${n % 10}`, attempts: 10 }], Date.now()).then(
+      () => void outcomes.done++,
+      (error: unknown) => void outcomes.refused.push(error),
+    ),
+  );
+  return { outcomes, ended: Promise.all(all) };
+}
+
+onEachEngine(({ openTestStore }) => {
+  test("a count is written before the calls that were waiting when it came", async () => {
+    await using opened = await openTestStore();
+    const { outcomes, ended } = flood(opened.store, 100);
+    await opened.store.usage.add(increments);
+    expect(outcomes.done).toBeLessThan(50);
+    await ended;
+    expect(outcomes).toEqual({ done: 100, refused: [] });
+  });
+
+  test("calls beyond the limit of those that wait are refused, counts and the check for /readyz are not", async () => {
+    await using opened = await openTestStore();
+    const { outcomes, ended } = flood(opened.store, 2000);
+    const check = opened.store.checkWritable();
+    const adding = Array.from({ length: 1000 }, () => opened.store.usage.add(increments));
+    await Promise.all(adding);
+    await check;
+    await ended;
+    expect(outcomes.done).toBeGreaterThanOrEqual(100);
+    expect(outcomes.refused.length).toBeGreaterThan(1000);
+    expect(outcomes.done + outcomes.refused.length).toBe(2000);
+    expect(outcomes.refused.every((error) => error instanceof StorageError)).toBeTrue();
+    expect(String(outcomes.refused[0])).toContain("too many calls wait for the database");
+    expect(await opened.store.usage.sumOfMinutes(0, 100_000_000)).toMatchObject({ requestCount: 1000 });
+    const { outcomes: later, ended: laterEnded } = flood(opened.store, 100);
+    await laterEnded;
+    expect(later).toEqual({ done: 100, refused: [] });
+  }, 60_000);
+});
+
+test("a report that is being read waits for counts too, and counts do not wait for it", async () => {
+  await using opened = await openSqliteStore();
+  await opened.store.usage.add(
+    Array.from({ length: 20_000 }, (_, n) =>
+      usageIncrement({ keyId: 1 + (n % 50), minute: 29_000_000 + Math.floor(n / 50) }),
+    ),
+  );
+  let slices = 0;
+  const reading = Promise.all(
+    Array.from({ length: 20 }, async () => {
+      for await (const _ of opened.store.usage.history({ since: 0, bucketMinutes: 1 })) slices++;
+    }),
+  );
+  for (let n = 0; n < 10; n++) {
+    const before = slices;
+    await opened.store.usage.add(increments);
+    expect(slices - before).toBeLessThan(5);
+  }
+  await reading;
+}, 60_000);

@@ -1,0 +1,92 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
+import { createTempFolder, type TempFolder } from "../../support/temp-folder.ts";
+import { pollUntil } from "../../support/poll-until.ts";
+import { createKeys, memoryLog, openTestStore } from "../test-store.ts";
+
+const open = ({ path }: TempFolder) => openSqliteStore({ dataDir: path, clock: Date.now, log: memoryLog().log });
+
+/** A database with a key, closed. */
+async function createDatabase(folder: TempFolder): Promise<string> {
+  const store = await open(folder);
+  await createKeys(store, ["a"]);
+  await store.close();
+  return folder.file("tollgate.db");
+}
+
+function run(file: string, ...statements: string[]): void {
+  using client = new Database(file);
+  for (const statement of statements) client.run(statement);
+}
+
+const createTables = "CREATE TABLE notes (text TEXT)";
+const createMigrations = "CREATE TABLE __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT, created_at INTEGER)";
+
+test.each<[string, (file: string) => void, string]>([
+  ["was deleted", (file) => rmSync(file), "tollgate.db was deleted; restore a backup, or delete tollgate.db-created"],
+  [
+    "was emptied",
+    (file) => truncateSync(file),
+    "tollgate.db is empty; restore a backup, or delete tollgate.db-created",
+  ],
+  ["was replaced by that of another program", (file) => (rmSync(file), run(file, createTables)), "another program"],
+  [
+    "was replaced by that of another program with the same tool for migrations",
+    (file) => (rmSync(file), run(file, createMigrations, "INSERT INTO __drizzle_migrations VALUES (1, 'x', 5)")),
+    "the database belongs to another program",
+  ],
+  ["has lost a table", (file) => run(file, "DROP TABLE usage_day"), "the table usage_day is missing; restore a backup"],
+  [
+    "refuses to be written",
+    (file) => run(file, "CREATE TRIGGER t BEFORE INSERT ON settings BEGIN SELECT raise(ABORT, 'read-only today'); END"),
+    "read-only today",
+  ],
+])("a database that %s is refused, and nothing is created in its place", async (_, damage, reason) => {
+  using folder = createTempFolder();
+  const file = await createDatabase(folder);
+  damage(file);
+  const before = Bun.file(file).size;
+  await expect(open(folder)).rejects.toThrow(reason);
+  expect(Bun.file(file).size).toBe(before);
+});
+
+test("a folder starts anew once the database and the file that remembers it are deleted", async () => {
+  using folder = createTempFolder();
+  rmSync(await createDatabase(folder));
+  rmSync(folder.file("tollgate.db-created"));
+  const store = await open(folder);
+  expect(await store.keys.list()).toEqual([]);
+  await store.close();
+});
+
+test("an empty file is a database to be created, unless there was one", async () => {
+  using folder = createTempFolder();
+  writeFileSync(folder.file("tollgate.db"), "");
+  await createDatabase(folder);
+});
+
+test("a database of an older version, which has left no such file, is opened and remembered", async () => {
+  using folder = createTempFolder();
+  const file = await createDatabase(folder);
+  rmSync(folder.file("tollgate.db-created"));
+  await (await open(folder)).close();
+  rmSync(file);
+  await expect(open(folder)).rejects.toThrow("was deleted");
+});
+
+test("a file that is moved while the store is open is logged once, and when it is back", async () => {
+  await using opened = await openTestStore();
+  const { file, entries, store } = opened;
+  renameSync(file, `${file}.moved`);
+  await pollUntil(() => entries.length > 0);
+  await expect(store.checkWritable()).rejects.toThrow("the database file was moved, deleted or replaced");
+  renameSync(`${file}.moved`, file);
+  await pollUntil(() => entries.length > 1);
+  await store.checkWritable();
+  expect(entries).toMatchObject([
+    { level: "error", message: "Database file is gone; counts are lost unless it comes back" },
+    { level: "info", message: "Database file is back" },
+  ]);
+});
