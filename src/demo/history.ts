@@ -76,15 +76,19 @@ function powerSamples(keys: readonly KeyTraffic[], now: number): History["power"
   });
 }
 
+/** The store refuses calls if too many wait. */
+const batchSize = 100;
+
 /** @param gpuKeyId the key of the GPU host */
 export async function writeHistory(
   store: Pick<Store, "usage" | "gpu">,
   { counts, power }: History,
   gpuKeyId: number,
 ): Promise<void> {
-  await Promise.all([
-    store.usage.add(counts),
-    // In order of time, without waiting in between, because the store runs the writes in sequence.
-    ...power.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })),
-  ]);
+  await store.usage.add(counts);
+  for (let first = 0; first < power.length; first += batchSize) {
+    const batch = power.slice(first, first + batchSize);
+    // Without waiting in between, because the store runs the writes in sequence.
+    await Promise.all(batch.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })));
+  }
 }
