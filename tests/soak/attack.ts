@@ -62,9 +62,8 @@ async function post(path: string, headers: Record<string, string>, body: string)
 
 async function sendHalf(): Promise<void> {
   const client = await connectRaw(url);
-  client.send(
-    `POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"u`,
-  );
+  const head = ["POST /api/login HTTP/1.1", "Host: x", `X-Forwarded-For: ${address()}`, "Content-Length: 5000"];
+  client.send(`${head.join("\r\n")}\r\nContent-Type: application/json\r\n\r\n{"u`);
   await Bun.sleep(1000);
   client.close();
 }

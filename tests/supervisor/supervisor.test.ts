@@ -29,6 +29,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   let own: () => number[];
   let ending: AbortController;
   let ended: Promise<number>;
+  let expectedStatus: number;
 
   const supervise = async (environment: Environment = {}, maxMissed = 60): Promise<void> => {
     const env = {
@@ -54,13 +55,13 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
 
   beforeEach(() => {
     folder = createTempFolder();
-    [lines, port, ending] = [[], findFreePort(), new AbortController()];
+    [lines, port, ending, expectedStatus] = [[], findFreePort(), new AbortController(), 0];
     const before = new Set(children());
     own = () => children().filter((pid) => !before.has(pid));
   });
   afterEach(async () => {
     ending.abort();
-    expect(await ended).toBe(0);
+    expect(await ended).toBe(expectedStatus);
     folder.remove();
   });
 
@@ -91,7 +92,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
   });
 
-  test("ends in time though one process is stopped and does not hear of it", async () => {
+  test("ends in time, with status 1, though one process is stopped and does not hear of it", async () => {
     // Never unresponsive: only the end of the grace may kill it.
     await supervise({ SHUTDOWN_GRACE: "0.2" }, 1_000_000);
     const [stopped = 0, healthy = 0] = own();
@@ -100,8 +101,10 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     ending.abort();
     await pollUntil(() => !own().includes(healthy));
     expect(own()).toContain(stopped);
-    expect(await ended).toBe(0);
-    expect(performance.now() - started).toBeWithin(5000, 15_000);
+    // Its counts may be lost.
+    expectedStatus = 1;
+    expect(await ended).toBe(1);
+    expect(performance.now() - started).toBeWithin(15_000, 25_000);
     expect(own()).toEqual([]);
   });
 
