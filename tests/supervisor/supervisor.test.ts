@@ -31,7 +31,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   let ended: Promise<number>;
   let expectedStatus: number;
 
-  const supervise = async (environment: Environment = {}, maxMissed = 60): Promise<void> => {
+  const start = (environment: Environment = {}, maxMissed = 60): void => {
     const env = {
       PORT: String(port),
       DATA_DIR: folder.path,
@@ -50,6 +50,9 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       signal: ending.signal,
       heartbeatLimits: { intervalMs: 50, maxMissed },
     });
+  };
+  const supervise = async (environment?: Environment, maxMissed?: number): Promise<void> => {
+    start(environment, maxMissed);
     await pollUntil(() => listenersOn(port) === count);
   };
 
@@ -106,6 +109,15 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     expect(await ended).toBe(1);
     expect(performance.now() - started).toBeWithin(15_000, 25_000);
     expect(own()).toEqual([]);
+  });
+
+  test("stops its first process if it is stopped while that one starts, and starts no other", async () => {
+    start();
+    ending.abort();
+    await pollUntil(() => own().length === 1);
+    expect(await ended).toBe(0);
+    expect(own()).toEqual([]);
+    expect(lines.map(({ message }) => message)).toEqual(["Listening", "All worker processes exited"]);
   });
 
   test("gives all processes one admin port if the kernel chooses it", async () => {
