@@ -43,6 +43,15 @@ describe("tollgate backup", () => {
     await restored.stop();
   });
 
+  test("refuses to copy a data folder if the data is in PostgreSQL", async () => {
+    using folder = createTempFolder();
+    const environment = { DATA_DIR: program.dataDir, DATABASE_URL: "postgres://h/d", SECRET_KEY: "0123456789abcdef" };
+    const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], environment);
+    expect(status).toBe(1);
+    expect(stderr).toBe("tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL\n");
+    expect(existsSync(folder.file("copy.db"))).toBeFalse();
+  });
+
   test("resolves the file name in the working folder", async () => {
     using folder = createTempFolder();
     expect((await backUp("here.db", { cwd: folder.path })).status).toBe(0);

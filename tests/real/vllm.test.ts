@@ -12,8 +12,9 @@ async function start(): Promise<StartedBackend> {
   await model[Symbol.asyncDispose]();
   const server = ["python", "-m", "vllm.entrypoints.openai.api_server"] as const;
   const options = ["--model", folder.path, "--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager"];
+  const tools = ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"];
   const address = ["--host", "127.0.0.1", "--port", String(port)];
-  const backend = startBackend("vllm", [...server, ...options, ...address]);
+  const backend = startBackend("vllm", [...server, ...options, ...tools, ...address]);
   const url = `http://127.0.0.1:${port}`;
   await untilReady(backend, async () => (await fetch(`${url}/health`)).ok);
   return { ...backend, url };

@@ -111,3 +111,26 @@ test("counts a process once when a scrape coincides with its exit", async () => 
   }
   for (const text of await Promise.all(scrapes)) expect(stored(text)).toBe(4321);
 });
+
+test("does not query a process after its final metrics", async () => {
+  const { aggregate, started } = start([1, 2]);
+  const [leaving] = started as [TestProcess];
+  aggregate.setFinalMetrics(leaving, structuredClone(await leaving.metricsNow.snapshot()));
+  // Nothing that it would report now is counted, and nobody waits for it.
+  leaving.count(100);
+  expect(stored(await aggregate.metricsText())).toBe(3);
+  expect(await aggregate.inFlight()).toBe(2);
+});
+
+test("ignores metrics that arrive after their process has exited", async () => {
+  const { aggregate } = start([1]);
+  const exiting = startProcess();
+  const late = Promise.withResolvers<void>();
+  const source: StatsSource = { ...exiting, metrics: () => late.promise.then(exiting.metrics) };
+  aggregate.add(source);
+  const scrape = aggregate.metricsText();
+  await aggregate.remove(source);
+  late.resolve();
+  await scrape;
+  expect(processes(await aggregate.metricsText())).toBe(1);
+});
