@@ -14,6 +14,8 @@ export interface Child extends StatsSource {
   leaving: Promise<number | undefined>;
   /** The exit status; 128 plus the signal's number if a signal ended the process. */
   exited: Promise<number>;
+  /** Whether the process has accepted requests. */
+  hasListened: () => boolean;
   /** Requests a drain. */
   stop(): void;
   kill(): void;
@@ -32,10 +34,12 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
+  let hasListened = false;
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
   const methods: ParentMethods = {
     listening(at) {
+      hasListened = true;
       aggregate.add(child);
       listening.resolve(at);
       heartbeat = startHeartbeat(heartbeatLimits, {
@@ -75,6 +79,7 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
     listening: listening.promise,
     leaving: Promise.race([draining.promise, exited]),
     exited,
+    hasListened: () => hasListened,
     stop() {
       stopping = true;
       rpc.call("stop").catch(() => {});

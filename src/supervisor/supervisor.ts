@@ -25,7 +25,7 @@ export interface SuperviseOptions {
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
 /** Time after the grace period to write counts and clean up, before a process is killed. */
 const cleanupMs = 15_000;
-/** The exit statuses of a process that may have lost counts: its own, and that of SIGKILL. */
+/** The exit statuses of a process that may have lost counts if it accepted requests: its own, and that of SIGKILL. */
 const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
 
 /**
@@ -61,9 +61,9 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
   await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
-  const statuses = await children.allExited();
+  const haveLostCounts = await children.haveLostCounts();
   log.info("All worker processes exited");
-  return statuses.some((status) => lossStatuses.has(status)) ? 1 : 0;
+  return haveLostCounts ? 1 : 0;
 }
 
 function claimPorts({ host, port, adminHost, adminPort = 0 }: Config, claims: DisposableStack): void {
@@ -84,8 +84,8 @@ interface Children extends Disposable {
   start(env: Environment): Child;
   /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
   stop(limitMs: number): void;
-  /** @returns the exit statuses of those that ran when the stop was requested */
-  allExited(): Promise<number[]>;
+  /** Waits until those that ran when the stop was requested have exited. @returns whether one may have lost counts */
+  haveLostCounts(): Promise<boolean>;
 }
 
 /**
@@ -112,7 +112,12 @@ function createChildren(startOne: (env: Environment) => Child): Children {
       for (const child of running) child.stop();
       limit = setTimeout(killAll, limitMs);
     },
-    allExited: () => Promise.all(stopped.map((child) => child.exited)),
+    async haveLostCounts() {
+      const lost = await Promise.all(
+        stopped.map(async (child) => lossStatuses.has(await child.exited) && child.hasListened()),
+      );
+      return lost.includes(true);
+    },
     [Symbol.dispose]() {
       clearTimeout(limit);
       killAll();
