@@ -51,7 +51,7 @@ describe("a hostile body of 64 MiB needs little memory besides its own", () => {
     const script = new URL("../../support/measure-rewrite.ts", import.meta.url).pathname;
     const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
     const measure = JSON.parse(stdout.toString()) as RewriteMeasure;
-    expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(2);
+    expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(3);
     expect(measure.slices).toBeGreaterThan(10);
   });
 });
