@@ -6,8 +6,13 @@ import { errorResponse } from "./proxy/errors.ts";
 import { isHost, isPathWithoutV1, loggedPath } from "./proxy/request/target.ts";
 import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
 
+export interface AdminAppDeps extends AdminDeps {
+  /** Browsers shall use nothing else. */
+  isHttps: boolean;
+}
+
 export interface AppDeps {
-  admin: AdminDeps;
+  admin: AdminAppDeps;
   proxy: Proxy;
 }
 
@@ -47,24 +52,41 @@ export function createProxyApp(proxy: Proxy): Fetcher {
 }
 
 /** The admin API and the console, for a port of their own. Without the 404s, the console would serve its page under `/v1`. */
-export function createSeparateAdminApp(deps: AdminDeps): Fetcher {
+export function createSeparateAdminApp(deps: AdminAppDeps): Fetcher {
   const notFound = (): Response => errorResponse("not_found");
   const hidden = { detail: { hide: true } };
   const app = new Elysia(options).all("/v1", notFound, hidden).all("/v1/*", notFound, hidden).use(createAdminApp(deps));
   return refuseMalformedHost(app, deps);
 }
 
+type GuardDeps = Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps">;
+
 /** The proxy does this itself, in its own error format. */
-function refuseMalformedHost(app: Fetcher, { log, clientAddress }: Pick<AdminDeps, "log" | "clientAddress">): Fetcher {
+function refuseMalformedHost(app: Fetcher, { log, clientAddress, isHttps }: GuardDeps): Fetcher {
+  const pass = isHttps ? withHsts(app).fetch : app.fetch;
   return {
     fetch(request) {
       // An address such as `[:]` or `1.2.3.256` has the form of a host, but no URL parser takes it.
-      if (isHost(request.headers.get("host")) && URL.canParse(request.url)) return app.fetch(request);
+      if (isHost(request.headers.get("host")) && URL.canParse(request.url)) return pass(request);
       log.info("Request refused: Host header missing or malformed", {
         address: clientAddress(request),
         path: loggedPath(request),
       });
       return malformedHostResponse();
+    },
+  };
+}
+
+/** A year (RFC 6797). Not for subdomains: they may be other services. */
+const hsts = "max-age=31536000";
+
+/** Only on the admin side: a response under `/v1` has the backend's headers, and clients there have no login form. */
+function withHsts(app: Fetcher): Fetcher {
+  return {
+    async fetch(request) {
+      const response = await app.fetch(request);
+      response.headers.set("strict-transport-security", hsts);
+      return response;
     },
   };
 }

@@ -1,95 +1,29 @@
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import {
+  choice,
+  chosenSecret,
+  hostPattern,
+  integer,
+  invalid,
+  list,
+  port,
+  readOrigins,
+  readUpstreamUrl,
+  seconds,
+  socketPattern,
+  text,
+  type Variable,
+  visibleAscii,
+} from "./setting-kinds.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One environment variable: how its text is parsed, its schema, and the description of valid values. */
-interface Variable<S extends TSchema> {
-  schema: S;
-  read: (text: string) => unknown;
-  allowed: string;
-  /** The value of a secret is never shown, not even an invalid one. */
-  secret?: boolean;
-}
-
-const invalid = Symbol("invalid");
-
-const integer = (options: { minimum: number; maximum: number; default: number }) => ({
-  schema: Type.Integer(options),
-  read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : invalid),
-  allowed: `a whole number from ${options.minimum} to ${options.maximum}`,
-});
-
-/** 0: the kernel chooses a free port. */
-const port = integer({ minimum: 0, maximum: 65_535, default: 8080 });
-
-/** JavaScript timers overflow above 2^31 ms, which is 2 147 483 seconds. */
-const maxSeconds = 2_000_000;
-
-const seconds = (options: { default: number; exclusiveMinimum?: number }) => ({
-  schema: Type.Number({ minimum: 0, maximum: maxSeconds, ...options }),
-  read: (text: string) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : invalid),
-  allowed: `seconds${options.exclusiveMinimum === undefined ? "" : " above 0"}, up to ${maxSeconds}, decimals allowed`,
-});
-
-const choice = <const T extends string>(values: readonly T[], otherwise: NoInfer<T>) => ({
-  schema: Type.Unsafe<T>(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { default: otherwise },
-    ),
-  ),
-  read: (text: string) => text.toLowerCase(),
-  allowed: `one of ${values.join(", ")}`,
-});
-
-const text = <S extends TSchema>(schema: S, allowed: string) => ({ schema, read: (value: string) => value, allowed });
-
-const list = (value: string) =>
-  value
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-
-function readUpstreamUrl(value: string): unknown {
-  const url = URL.parse(value);
-  if (url === null || !["http:", "https:"].includes(url.protocol)) return invalid;
-  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return invalid;
-  return url.origin + url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "").replace(/\/+$/, "");
-}
-
-function readOrigins(value: string): unknown {
-  if (value.trim() === "*") return "*";
-  const origins = list(value);
-  return origins.length > 0 && origins.every(isOrigin) ? origins : invalid;
-}
-
-/** Browser extensions and browser-based apps have their own schemes, for which `URL` gives no origin. */
-function isOrigin(given: string): boolean {
-  const url = URL.parse(given);
-  return url !== null && url.host !== "" && given === `${url.protocol}//${url.host}`;
-}
-
-const visibleAscii = "^[\\x21-\\x7e]+$";
-const hostPattern = "^[^\\s/]+$";
-
-/** A secret that a person may have chosen. */
-const chosenSecret = (options: { minLength: number; minDifferent: number }, allowed: string) => ({
-  schema: Type.Optional(Type.String()),
-  read: (value: string) => {
-    const characters = Array.from(value);
-    const isEnough = characters.length >= options.minLength && new Set(characters).size >= options.minDifferent;
-    return isEnough ? value : invalid;
-  },
-  allowed,
-  secret: true,
-});
-
 const variables = {
   PROXY_UPSTREAM_URL: {
-    schema: Type.String({ default: "http://127.0.0.1:8000" }),
+    schema: Type.String({ default: "http://127.0.0.1:8000", pattern: `^https?://|${socketPattern}` }),
     read: readUpstreamUrl,
-    allowed: "an http:// or https:// address without user, query or fragment",
+    allowed: "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket",
   },
   PROXY_UPSTREAM_API_KEY: {
     ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
@@ -117,11 +51,17 @@ const variables = {
   MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
   MAX_BODY_BYTES: integer({ minimum: 1024, maximum: 1024 ** 3, default: 64 * 1024 ** 2 }),
   MAX_HELD_BYTES: integer({ minimum: 4096, maximum: 2 ** 40, default: 1024 ** 3 }),
-  HOST: text(Type.String({ default: "127.0.0.1", pattern: hostPattern }), "an address or name to listen on"),
+  HOST: text(
+    Type.String({ default: "127.0.0.1", pattern: `${hostPattern}|${socketPattern}` }),
+    "an address or name to listen on, or unix:/ and the path of a socket",
+  ),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
   ADMIN_HOST: text(Type.Optional(Type.String({ pattern: hostPattern })), "an address or name to listen on"),
+  TLS_CERT: text(Type.Optional(Type.String()), "a file"),
+  TLS_KEY: text(Type.Optional(Type.String()), "a file"),
   DATA_DIR: text(Type.String({ default: "./data" }), "a folder"),
+  USAGE_MINUTES_DAYS: integer({ minimum: 1, maximum: 3660, default: 30 }),
   DATABASE_URL: {
     ...text(Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })), "a postgres:// address"),
     secret: true,
@@ -201,6 +141,7 @@ function contradictions(settings: Settings): string[] {
   if (settings.ADMIN_HOST !== undefined && settings.ADMIN_PORT === undefined) {
     problems.push("ADMIN_HOST: has no effect without ADMIN_PORT; set both or neither");
   }
+  problems.push(...listenContradictions(settings));
   if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
     problems.push(
       "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
@@ -212,18 +153,50 @@ function contradictions(settings: Settings): string[] {
   return problems;
 }
 
+function listenContradictions(settings: Settings): string[] {
+  const problems: string[] = [];
+  if ((settings.TLS_CERT === undefined) !== (settings.TLS_KEY === undefined)) {
+    const missing = settings.TLS_CERT === undefined ? "TLS_CERT" : "TLS_KEY";
+    problems.push(`${missing}: must be set together with ${missing === "TLS_KEY" ? "TLS_CERT" : "TLS_KEY"}`);
+  }
+  if (!settings.HOST.startsWith("unix:")) return problems;
+  if (settings.PROCESSES !== 1) {
+    problems.push("PROCESSES: several processes cannot share a UNIX socket; use 1, or an address as HOST");
+  }
+  if (settings.TLS_CERT !== undefined && settings.ADMIN_PORT === undefined) {
+    problems.push("TLS_CERT: has no effect on a UNIX socket; leave it unset, or set ADMIN_PORT");
+  }
+  return problems;
+}
+
 /** An admin side with a port of its own is reachable from other machines only if the operator says so. */
 const defaultAdminHost = ({ HOST, ADMIN_PORT }: Settings): string =>
   ADMIN_PORT === undefined || isLoopback(HOST) ? HOST : "127.0.0.1";
 
+const tlsFiles = ({ TLS_CERT, TLS_KEY }: Settings): { certFile: string; keyFile: string } | undefined =>
+  TLS_CERT === undefined || TLS_KEY === undefined ? undefined : { certFile: TLS_CERT, keyFile: TLS_KEY };
+
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
+
+interface UpstreamAddress {
+  /** For the log. */
+  name: string;
+  /** Origin and path prefix; no trailing slash and no `/v1`. */
+  baseUrl: string;
+  /** The path of a UNIX socket; undefined: the origin says where to connect. */
+  socket: string | undefined;
+}
+
+const upstreamAddress = (name: string): UpstreamAddress =>
+  name.startsWith("unix:")
+    ? { name, baseUrl: "http://localhost", socket: name.slice("unix:".length) }
+    : { name, baseUrl: name, socket: undefined };
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Config is the type of its result
 function configFrom(settings: Settings, terminal: boolean) {
   return {
     upstream: {
-      /** Origin and path prefix; no trailing slash and no `/v1`. */
-      baseUrl: settings.PROXY_UPSTREAM_URL,
+      ...upstreamAddress(settings.PROXY_UPSTREAM_URL),
       apiKey: settings.PROXY_UPSTREAM_API_KEY,
       streamReadTimeoutMs: settings.PROXY_STREAM_READ_TIMEOUT * 1000,
       nonStreamReadTimeoutMs: settings.PROXY_NONSTREAM_READ_TIMEOUT * 1000,
@@ -249,8 +222,11 @@ function configFrom(settings: Settings, terminal: boolean) {
     adminPort: settings.ADMIN_PORT,
     /** The same as `host` if both sides share a port. */
     adminHost: settings.ADMIN_HOST ?? defaultAdminHost(settings),
+    /** Serves HTTPS on both sides; undefined: HTTP. */
+    tls: tlsFiles(settings),
     dataDir: settings.DATA_DIR,
     databaseUrl: settings.DATABASE_URL,
+    retention: { usageMinutesDays: settings.USAGE_MINUTES_DAYS },
     processes: settings.PROCESSES,
     admin: {
       username: settings.ADMIN_USERNAME,

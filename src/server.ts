@@ -1,20 +1,19 @@
-import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
+import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { clientAddress } from "./admin/client-address.ts";
 import { bootstrapAdmin } from "./admin/bootstrap.ts";
-import type { AdminDeps } from "./admin/routes.ts";
 import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config } from "./config.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
-import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
+import { type Certificate, readCertificate, watchCertificate } from "./runtime/certificate.ts";
+import { type Connections, createConnections, type Listener, listen, prepareToListen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
-import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
+import { createDescriptorLog } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
-import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
 import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
@@ -22,6 +21,7 @@ import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
+import { samplesOf } from "./samples.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
@@ -59,8 +59,11 @@ const monotonic: MonotonicClock = () => performance.now();
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
+  const { dataDir, databaseUrl, retention } = config;
+  await prepareToListen(config.host);
+  const certificate = config.tls === undefined ? undefined : readCertificate(config.tls);
   await startFetchThread();
-  const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
+  const store = await openStore({ dataDir, databaseUrl, retention, clock, log });
   const inFlight = createInFlight();
   const metrics = createMetrics({
     ...build,
@@ -68,6 +71,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
     inFlight: inFlight.count,
+    samples: samplesOf(config, store),
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
@@ -84,13 +88,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       stats,
       draining,
       stopping,
+      certificate,
     });
+    const stopWatching = followCertificate(config, log, listeners);
     // Of several processes none announces the address that their parent announces for them all.
     const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
-      backend: config.upstream.baseUrl,
+      backend: config.upstream.name,
       version: build.version,
     });
     return {
@@ -100,6 +106,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         const graceEnds = monotonic() + config.shutdownGraceMs;
         log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
         draining.abort();
+        stopWatching();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
         const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
@@ -117,23 +124,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** How long the backend may take to accept a connection before a warning is logged. */
-const firstProbeMs = 10_000;
-
-/** Logs what would otherwise show only with the first requests or under load. */
-export async function warnAtStart(config: Config, log: Log, signal: AbortSignal): Promise<void> {
-  warnOfLowDescriptorLimit(log);
-  const { baseUrl } = config.upstream;
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
-  try {
-    // A connection is enough, and disturbs no backend; TLS fails only with a request.
-    await (baseUrl.startsWith("https:") ? probeUpstream(config.upstream, ended) : connectTo(addressOf(baseUrl))(ended));
-  } catch (error) {
-    if (signal.aborted) return;
-    log.warn("Backend not reachable; requests fail until it is", { backend: baseUrl, cause: causeOf(error) });
-  }
-}
-
 interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
@@ -145,6 +135,7 @@ interface ServerParts extends ServerOptions {
   draining: AbortController;
   /** Ends what still runs when the grace is over. */
   stopping: AbortController;
+  certificate: Certificate | undefined;
 }
 
 interface Listeners {
@@ -156,7 +147,7 @@ interface Listeners {
 async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxyOf(config, parts, connections);
-  const shared = { shared: parts.shareStats !== undefined, internalError };
+  const shared = { shared: parts.shareStats !== undefined, internalError, certificate: parts.certificate };
   const atProxyPort = { ...shared, host: config.host, port: config.port, connections };
   if (config.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
@@ -175,11 +166,24 @@ async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> 
   }
 }
 
+/** Serves a renewed certificate without a restart. @returns stops doing so */
+function followCertificate({ tls }: Config, log: Log, listeners: Listeners): () => void {
+  if (tls === undefined) return () => {};
+  return watchCertificate(tls, {
+    onChange(certificate) {
+      for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
+      log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });
+    },
+    onProblem: ({ message }) =>
+      log.warn("Certificate files changed, and the earlier ones stay in use", { reason: message }),
+  });
+}
+
 const internalError = (): Response => errorResponse("internal");
 
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
-  const { baseUrl } = config.upstream;
-  const address = addressOf(baseUrl);
+  const { baseUrl, socket } = config.upstream;
+  const address = addressOf(baseUrl, socket);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config,
@@ -192,10 +196,11 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     log: parts.log,
     forward: createForward({
       baseUrl,
+      socket,
       fetch,
       connectTimeout: createConnectTimeout({
         connect: connectTo(address),
-        countConnecting: () => countConnecting(address.port),
+        countConnecting: async () => ("port" in address ? await countConnecting(address.port) : undefined),
         limitMs: connectTimeoutMs,
         monotonic,
       }),
@@ -219,7 +224,7 @@ async function adminDepsOf(
   config: Config,
   { store, ledger, clock, log, print, metrics, stats }: ServerParts,
   connections: Connections,
-): Promise<AdminDeps> {
+): Promise<AdminAppDeps> {
   const { username, password, secretKey } = config.admin;
   const { signingKey } = await bootstrapAdmin({
     store,
@@ -238,9 +243,10 @@ async function adminDepsOf(
     metricsContentType,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
+    isHttps: config.tls !== undefined,
     inFlight: stats.inFlight,
     // A backend that refuses the request is up.
-    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
+    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)).status < 500 }),
     countsState: ledger.state,
   };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { readConfig, variableNames } from "../src/config.ts";
@@ -45,6 +45,8 @@ const withoutDefault = [
   "PROXY_CORS_ORIGINS",
   "ADMIN_PORT",
   "ADMIN_HOST",
+  "TLS_CERT",
+  "TLS_KEY",
   "DATABASE_URL",
   "ADMIN_PASSWORD",
   "SECRET_KEY",
@@ -104,6 +106,16 @@ describe("the README's command lines", () => {
       runs("sudo DATA_DIR=/var/lib/tollgate tollgate backup /var/backups/tollgate.db", {
         "/var/backups": "FOLDER",
       }),
+    "sudo DATA_DIR=/var/lib/tollgate tollgate restore /var/backups/tollgate.db": async () => {
+      using folder = createTempFolder();
+      await runProgram(["backup", folder.file("tollgate.db")], { DATA_DIR: program.dataDir });
+      const line = "sudo DATA_DIR=/var/lib/tollgate tollgate restore /var/backups/tollgate.db";
+      await runs(line, { "/var/backups": folder.path }, { DATA_DIR: folder.file("data") });
+    },
+    "sudo DATA_DIR=/var/lib/tollgate tollgate check": async () => {
+      using backend = startSimulator();
+      await runs("sudo DATA_DIR=/var/lib/tollgate tollgate check", {}, { PROXY_UPSTREAM_URL: backend.url });
+    },
     "sudo DATA_DIR=/var/lib/tollgate tollgate reset-password": () =>
       runs("sudo DATA_DIR=/var/lib/tollgate tollgate reset-password", {}),
     [moveTo]: async () => {
@@ -126,7 +138,7 @@ describe("the README's command lines", () => {
 });
 
 describe("the README's deployment", () => {
-  const [environment = "", unit = "", several = ""] = readmeBlocks("ini");
+  const [environment = "", unit = "", backupService = "", backupTimer = "", several = ""] = readmeBlocks("ini");
 
   test("has settings that the program accepts", () => {
     const settings = assignments(environment);
@@ -157,6 +169,27 @@ describe("the README's deployment", () => {
       expect(Number(level)).toBeWithin(0.1, 2);
     },
   );
+
+  test("has a backup unit whose command runs, from a timer that is enabled with the others", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    const [, command = ""] = /^ExecStart=\/usr\/local\/bin\/tollgate (.+)$/m.exec(backupService) ?? [];
+    mkdirSync(folder.file("backups"));
+    const args = command.replace("/var/backups/tollgate", folder.file("backups")).split(" ");
+    expect(await runProgram(args, { DATA_DIR: folder.path })).toMatchObject({ status: 0, stderr: "" });
+    expect(readdirSync(folder.file("backups"))).toHaveLength(1);
+    expect(assignments(backupService)).toEqual(assignments(unit));
+    expect(backupTimer).toContain("WantedBy=timers.target");
+  });
+
+  test.skipIf(analyze === null)("has a backup unit and timer that systemd understands", async () => {
+    using folder = createTempFolder();
+    const files = [folder.file("tollgate-backup.service"), folder.file("tollgate-backup.timer")];
+    await Bun.write(files[0] ?? "", backupService.replace(/ExecStart=.*/, "ExecStart=/bin/true"));
+    await Bun.write(files[1] ?? "", backupTimer);
+    const verified = Bun.spawnSync([analyze ?? "", "verify", "--recursive-errors=no", "--no-pager", ...files]);
+    expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
+  });
 
   test("has a unit that lets the JIT compiler work", () => {
     expect(unit).not.toContain("MemoryDenyWriteExecute");

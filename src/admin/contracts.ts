@@ -43,6 +43,16 @@ export const getMetrics = {
   detail: { summary: "Metrics in the Prometheus text format", security: [{ session: [] }, { metricsToken: [] }] },
 };
 
+export const getAlerts = {
+  response: { 200: schemas.alertsText, ...errors(401) },
+  detail: { summary: "Alert rules for Prometheus", security: [{ session: [] }, { metricsToken: [] }] },
+};
+
+export const getDashboard = {
+  response: { 200: schemas.dashboard, ...errors(401) },
+  detail: { summary: "A dashboard for Grafana", security: [{ session: [] }, { metricsToken: [] }] },
+};
+
 export const addGpuSamples = {
   parse: byHandler,
   body: schemas.gpuSamplesRequest,

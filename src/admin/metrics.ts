@@ -1,4 +1,5 @@
 import { findBearer } from "../credentials.ts";
+import { alertsYaml } from "../watching/alerts.ts";
 import { authenticationRequired } from "./errors.ts";
 import { equalSecrets } from "./secrets.ts";
 import type { Sessions } from "./session.ts";
@@ -30,3 +31,6 @@ export const getMetrics =
   ({ metricsText, metricsContentType }: MetricsText) =>
   async (): Promise<Response> =>
     new Response(await metricsText(), { headers: { "content-type": metricsContentType } });
+
+export const getAlerts = (): Response =>
+  new Response(alertsYaml(), { headers: { "content-type": "text/plain; charset=utf-8" } });

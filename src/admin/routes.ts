@@ -10,7 +10,8 @@ import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "
 import { createHealth, getHealth, getReadiness } from "./health.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
-import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
+import { grafanaDashboard } from "../watching/dashboard.ts";
+import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
 import { notFoundRoutes } from "./not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
 import { getOverview } from "./overview.ts";
@@ -63,7 +64,9 @@ export function adminRoutes(deps: AdminDeps) {
 
   const withMetricsTokenOrSession = new Elysia()
     .onBeforeHandle(requireMetricsTokenOrSession(context))
-    .get("/metrics", getMetrics(context), contracts.getMetrics);
+    .get("/metrics", getMetrics(context), contracts.getMetrics)
+    .get("/alerts.yaml", getAlerts, contracts.getAlerts)
+    .get("/grafana.json", grafanaDashboard, contracts.getDashboard);
 
   const withApiKey = new Elysia()
     .derive(requireApiKey(context))

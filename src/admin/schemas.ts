@@ -166,3 +166,5 @@ export const readinessBody = t.Object({
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 export const metricsText = t.String({ description: "Prometheus text format" });
+export const alertsText = t.String({ description: "A rule file in YAML" });
+export const dashboard = t.Record(t.String(), t.Unknown(), { description: "A dashboard to import" });

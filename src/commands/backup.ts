@@ -1,4 +1,6 @@
+import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { addBackup } from "../store/sqlite/backup-folder.ts";
 import { backupDatabase } from "../store/sqlite/backup.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -7,47 +9,78 @@ import { existingDatabase, settingsOf } from "./settings.ts";
 export const summary = "copy the database into a file, also while a server uses it";
 
 export const help = `tollgate backup FILE
+tollgate backup --keep N DIR
 
-Writes a consistent copy of the database to FILE, also while a server uses it. FILE must not exist.
+Writes a consistent copy of the database, also while a server uses it. FILE must not exist.
 The database is the one in DATA_DIR (default: ./data). If DATABASE_URL is set, use pg_dump instead.
 
-The copy contains all API keys in plain text; its mode is 0600. To restore it, stop the server, put
-the copy into the data folder as tollgate.db, delete tollgate.db-wal and tollgate.db-shm there, and
-start the server. The file secret_key in the data folder is not part of the copy: without it, users
-have to log in to the console again, but nothing else is lost.
+  --keep N   write tollgate-DATETTIMEZ.db into the existing folder DIR, and when it is complete, delete
+             all but the newest N (1 to 10000) of the files with such a name; for a timer
+
+The copy contains all API keys in plain text; its mode is 0600. The file secret_key in the data folder
+is not part of the copy: without it, users have to log in to the console again, but nothing else is
+lost. \`tollgate restore\` puts a copy back.
 
 Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const target = targetOf(args);
+  const { target, keep } = parse(args);
   const config = settingsOf(io);
   if (config.databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
   }
-  const database = existingDatabase(config);
-  try {
-    await backupDatabase({ file: database, target, clock: Date.now, signal: io.signal });
-  } catch (error) {
-    if (io.signal.aborted) throw new CommandError("backup was interrupted; the incomplete copy is deleted");
-    throw error instanceof StorageError ? new CommandError(`${JSON.stringify(target)}: ${error.message}`) : error;
-  }
-  io.stdout.write(`Copied ${database} to ${target}\n`);
+  const file = existingDatabase(config);
+  const written = await backUp({ file, target, keep }, io);
+  io.stdout.write(`Copied ${file} to ${written}\n`);
   return 0;
 }
 
-function targetOf(args: string[]): string {
-  const [target, ...more] = positionalsOf(args);
-  if (target === undefined || target === "" || more.length > 0) {
-    throw new CommandError("backup takes one file name; see tollgate backup --help", 2);
-  }
-  return target;
+interface Request {
+  file: string;
+  /** A folder if `keep` is a number. */
+  target: string;
+  keep: number | undefined;
 }
 
-function positionalsOf(args: string[]): string[] {
+async function backUp({ file, target, keep }: Request, { signal }: CommandIo): Promise<string> {
+  const options = { file, clock: Date.now, signal };
   try {
-    return parseArgs({ args, options: {}, strict: true, allowPositionals: true }).positionals;
+    if (keep !== undefined) return await addBackup({ ...options, folder: existingFolder(target), keep });
+    await backupDatabase({ ...options, target });
+    return target;
+  } catch (error) {
+    if (signal.aborted) throw new CommandError("backup was interrupted; the incomplete copy is deleted");
+    throw error instanceof StorageError ? new CommandError(`${JSON.stringify(target)}: ${error.message}`) : error;
+  }
+}
+
+function existingFolder(folder: string): string {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return folder;
+  throw new CommandError(`${JSON.stringify(folder)}: there is no such folder`);
+}
+
+function parse(args: string[]): Pick<Request, "target" | "keep"> {
+  const { values, positionals } = parseOptions(args);
+  const [target, ...more] = positionals;
+  if (target === undefined || target === "" || more.length > 0) {
+    throw new CommandError("backup takes one file name, or --keep N and one folder; see tollgate backup --help", 2);
+  }
+  return { target, keep: values.keep === undefined ? undefined : keepOf(values.keep) };
+}
+
+function keepOf(given: string): number {
+  const keep = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+  if (keep >= 1 && keep <= 10_000) return keep;
+  throw new CommandError("backup takes a whole number from 1 to 10000 after --keep; see tollgate backup --help", 2);
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function parseOptions(args: string[]) {
+  const options = { keep: { type: "string" } } as const;
+  try {
+    return parseArgs({ args, options, strict: true, allowPositionals: true });
   } catch {
-    throw new CommandError("backup takes no options; see tollgate backup --help", 2);
+    throw new CommandError("backup takes only the option --keep; see tollgate backup --help", 2);
   }
 }

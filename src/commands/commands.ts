@@ -10,6 +10,8 @@ const commands: Readonly<Record<string, Load>> = {
   "push-gpu": () => import("./push-gpu.ts"),
   "reset-password": () => import("./reset-password.ts"),
   backup: () => import("./backup.ts"),
+  restore: () => import("./restore.ts"),
+  check: () => import("./check.ts"),
   "move-to": () => import("./move-to.ts"),
 };
 

@@ -5,15 +5,17 @@ import { AdminSetupError } from "../admin/bootstrap.ts";
 import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
+import { CertificateError } from "../runtime/certificate.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer, warnAtStart } from "../server.ts";
+import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
+import { warnAtStart } from "./warn-at-start.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
@@ -116,6 +118,9 @@ function logOptions(config: Config, io: CommandIo): LogOptions {
 
 /** @returns any other error as it is */
 async function toCommandError(error: unknown, config: Config): Promise<unknown> {
+  if (error instanceof CertificateError) {
+    return new CommandError(`${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message}`, 2);
+  }
   if (error instanceof ListenError) return listenCommandError(error, config);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
     return new CommandError(`${storageName(config)}: ${error.message}`);
@@ -126,9 +131,10 @@ async function toCommandError(error: unknown, config: Config): Promise<unknown> 
 /** Bun reports a name that does not resolve as a port in use (1.4.5). */
 async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
   const variable = error.host === config.host ? "HOST" : "ADMIN_HOST";
-  const problem = (await resolves(error.host))
-    ? error.message
-    : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
+  const problem =
+    error.host.startsWith("unix:") || (await resolves(error.host))
+      ? error.message
+      : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
   return new CommandError(problem, 1, { cause: error });
 }
 

@@ -1,12 +1,18 @@
+import type { Certificate } from "./certificate.ts";
 import { createFloodGuard } from "./flood-guard.ts";
+import { withHttpUrl } from "./https-url.ts";
+import { createSocketRemover, openToAll, releaseSocket, socketPathOf } from "./unix-socket.ts";
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
 export interface ListenOptions {
+  /** An address, a name, or `unix:` and the path of a socket, which `prepareToListen` has to free first. */
   host: string;
   port: number;
   /** Lets several processes share the port. */
   shared: boolean;
+  /** Serves HTTPS; not on a UNIX socket. */
+  certificate?: KeyPair | undefined;
   connections: Connections;
   /** Native routes, matched before `fetch`. */
   routes?: Record<string, (request: Bun.BunRequest) => Response | Promise<Response>>;
@@ -15,8 +21,13 @@ export interface ListenOptions {
   internalError: () => Response;
 }
 
+export type KeyPair = Pick<Certificate, "cert" | "key">;
+
 export interface Listener {
+  /** `http://host:port`, `https://host:port` or `unix:/path`. */
   url: string;
+  /** For connections from now on; those that are open, and their responses, are left alone. @throws ListenError */
+  replaceCertificate(certificate: KeyPair): void;
   /** Refuses new connections, and resolves once the running responses have ended. */
   drain(): Promise<void>;
   /** Closes all connections at once, running responses too. */
@@ -66,40 +77,108 @@ export class ListenError extends Error {
 /** Closes connections that are silent between requests or in the middle of a request head. */
 const defaultIdleSeconds = 75;
 
-/** @throws ListenError */
-export function listen(options: ListenOptions): Listener {
-  const server = serve(options);
-  options.connections.attach(server);
-  return { url: server.url.origin, drain: () => server.stop(), cut: () => server.stop(true) };
+/** Makes the path of a UNIX socket free again after a crash. @throws ListenError */
+export async function prepareToListen(host: string): Promise<void> {
+  const path = socketPathOf(host);
+  const problem = path === undefined ? undefined : await releaseSocket(path);
+  if (problem !== undefined) throw new ListenError(problem, host);
 }
 
-function serve({
-  host,
-  port,
-  shared,
-  connections,
+/** @throws ListenError */
+export function listen(options: ListenOptions): Listener {
+  const { host, connections } = options;
+  const path = socketPathOf(host);
+  const guarded = guardHandlers(options);
+  let certificate = path === undefined ? options.certificate : undefined;
+  let server = serve(guarded, certificate);
+  connections.attach(server);
+  const removeSocket = path === undefined ? () => {} : createSocketRemover(path);
+  /** Of certificates that were replaced, while they still respond. */
+  const earlier = new Map<Bun.Server<undefined>, Promise<void>>();
+
+  return {
+    url: path === undefined ? server.url.origin : host,
+    // Bun's own `reload` ignores the certificate (1.4.5). Remove the second server when it does not.
+    replaceCertificate(next) {
+      if (certificate === undefined) return;
+      const previous = server;
+      const atSamePort = { ...guarded, port: previous.port ?? options.port };
+      earlier.set(
+        previous,
+        previous.stop().finally(() => earlier.delete(previous)),
+      );
+      try {
+        server = serve(atSamePort, next);
+        certificate = next;
+      } catch (error) {
+        server = serve(atSamePort, certificate);
+        throw error;
+      } finally {
+        connections.attach(server);
+      }
+    },
+    async drain() {
+      const stopped = server.stop();
+      removeSocket();
+      await Promise.all([stopped, ...earlier.values()]);
+    },
+    async cut() {
+      removeSocket();
+      await Promise.all([server, ...earlier.keys()].map((one) => one.stop(true)));
+    },
+  };
+}
+
+/** One guard for all connections of a listener. */
+function guardHandlers({
   routes = {},
   fetch,
-  internalError,
-}: ListenOptions): Bun.Server<undefined> {
+  ...options
+}: ListenOptions): ListenOptions & Required<Pick<ListenOptions, "routes">> {
   const guard = createFloodGuard();
+  const wrap = <R extends Request>(handler: (request: R) => Response | Promise<Response>) =>
+    guard(options.certificate === undefined ? handler : withHttpUrl(handler));
+  return {
+    ...options,
+    routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, wrap(handler)])),
+    fetch: wrap(fetch),
+  };
+}
+
+function serve(options: ReturnType<typeof guardHandlers>, certificate: KeyPair | undefined): Bun.Server<undefined> {
+  const { host, port, connections, routes, fetch, internalError } = options;
+  const path = socketPathOf(host);
   try {
-    return Bun.serve({
-      hostname: host,
-      port,
-      reusePort: shared,
+    const server = Bun.serve({
+      ...addressOptions(options),
+      ...(certificate === undefined ? {} : { tls: { cert: certificate.cert, key: certificate.key } }),
       idleTimeout: connections.idleSeconds,
       // Bodies that are streamed have no limit; those that are held have one of their own.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // Bun's error page would show strangers the program's source.
       development: false,
       error: internalError,
-      routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, guard(handler)])),
-      fetch: guard(fetch),
+      routes,
+      fetch,
     });
+    if (path !== undefined) openToAll(path);
+    return server;
   } catch (error) {
     throw listenError(error, host, port);
   }
+}
+
+interface AddressOptions {
+  hostname: string;
+  port: number;
+  reusePort: boolean;
+}
+
+function addressOptions({ host, port, shared }: Pick<ListenOptions, "host" | "port" | "shared">): AddressOptions {
+  const path = socketPathOf(host);
+  if (path === undefined) return { hostname: host, port, reusePort: shared };
+  // Bun's types allow no idle timeout beside `unix`, but it works (1.4.5). Remove the assertion when they do.
+  return { unix: path } as Partial<AddressOptions> as AddressOptions;
 }
 
 export function listenError(error: unknown, host: string, port: number): ListenError {
@@ -108,6 +187,7 @@ export function listenError(error: unknown, host: string, port: number): ListenE
 
 function listenProblem(error: unknown, host: string, port: number): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (socketPathOf(host) !== undefined) return `cannot listen on ${host} (${String(code)})`;
   if (code === "EADDRINUSE") return `port ${port} on ${host} is in use by another program`;
   if (code === "EACCES") return `port ${port} on ${host} needs more rights than this user has`;
   return `cannot listen on ${host} port ${port}`;

@@ -102,7 +102,22 @@ export interface Store {
   readonly settings: SettingsStore;
   /** Writes a row. @throws StorageError if the database cannot be written */
   checkWritable(): Promise<void>;
+  size(): Promise<StoreSize>;
   close(): Promise<void>;
+}
+
+/** How long rows are kept. */
+export interface Retention {
+  /** Minute counts. Hours and days are kept without limit. */
+  usageMinutesDays: number;
+}
+
+export const defaultRetention: Retention = { usageMinutesDays: 30 };
+
+export interface StoreSize {
+  bytes: number;
+  /** Of SQLite's write-ahead log. */
+  logBytes?: number;
 }
 
 export interface KeyStore {
@@ -180,6 +195,17 @@ export interface SettingsStore {
   set(name: string, value: string): Promise<void>;
   /** @returns the stored value, which may be one that another process has set */
   setIfAbsent(name: string, value: string): Promise<string>;
+}
+
+/** What can be seen of a database without opening it for a server. */
+export interface DatabaseState {
+  bytes: number;
+  /** How many migrations the next start applies. */
+  pendingMigrations: number;
+  /** Of all keys, epoch milliseconds. */
+  lastUsedAt: number | undefined;
+  /** The clock of the database server, epoch milliseconds; undefined if the database is a file. */
+  serverTime?: number;
 }
 
 export interface StorageErrorOptions extends ErrorOptions {

@@ -6,24 +6,24 @@ import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
-import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
+import type { Retention, UsageIncrement, UsageStore, UsageSum } from "./store.ts";
 import { addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
-/** The longest window is 30 days; its first bucket may begin up to a day earlier. */
-const minuteRetentionMinutes = 32 * minutesPerDay;
+/** Beyond the days that are kept: the first bucket of a window may begin up to a day earlier. */
+const spareDays = 2;
 /** Limits what one flush deletes; only one flush a minute prunes. After a long pause the following ones delete the rest. */
 const maxPrunedMinutes = 5;
 const flushRetentionMs = minutesPerDay * msPerMinute;
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
-export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
+export function createUsageStore(engine: Engine, clock: WallClock, retention: Retention): UsageStore {
   const { transaction, pipeline } = engine;
   const recordFlush = prepareRecordFlush(engine);
   const addStatements = prepareAdding(engine);
   const countedResponses = prepareCountedResponses(engine);
-  const pruneStatements = preparePruning(engine);
+  const pruneStatements = preparePruning(engine, retention);
   let prunedMinute = 0;
   const pruneOncePerMinute = (now: number): Statement[] => {
     if (minuteOf(now) === prunedMinute) return [];
@@ -124,7 +124,11 @@ const sumWithInserted = (table: CounterTable) => ({
   outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
 });
 
-function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): (now: number) => Statement[] {
+function preparePruning(
+  { db, tables: { usageMinute, usageFlushes } }: Engine,
+  { usageMinutesDays }: Retention,
+): (now: number) => Statement[] {
+  const keptMinutes = (usageMinutesDays + spareDays) * minutesPerDay;
   const before = sql.placeholder("before");
   const pruneMinutes = db
     .delete(usageMinute)
@@ -137,7 +141,7 @@ function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): 
     .prepare();
   const pruneFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
   return (now) => [
-    () => pruneMinutes.execute({ before: minuteOf(now) - minuteRetentionMinutes }),
+    () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes }),
     () => pruneFlushes.execute({ before: now - flushRetentionMs }),
   ];
 }

@@ -53,7 +53,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   log.info("Listening", {
     proxy: `${at.url}/v1`,
     console: at.adminUrl,
-    backend: config.upstream.baseUrl,
+    backend: config.upstream.name,
     processes: count,
     version: build.version,
   });

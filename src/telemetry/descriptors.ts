@@ -16,12 +16,13 @@ export function countOpenDescriptors(): number | undefined {
 }
 
 /** Every stream takes two: below this, a busy server runs out. */
-const recommendedLimit = 4_096;
+export const recommendedDescriptors = 4_096;
 
 export function warnOfLowDescriptorLimit(log: Log): void {
   const limit = findDescriptorLimit();
-  if (limit === undefined || limit >= recommendedLimit) return;
-  log.warn("Low limit of file descriptors; raise LimitNOFILE or ulimit -n", { limit, recommended: recommendedLimit });
+  if (limit === undefined || limit >= recommendedDescriptors) return;
+  const recommended = recommendedDescriptors;
+  log.warn("Low limit of file descriptors; raise LimitNOFILE or ulimit -n", { limit, recommended });
 }
 
 /** One line in this time while the shortage lasts. */

@@ -10,6 +10,7 @@ import {
 import type { RequestObserver } from "../domain.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
+import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";
 import { addGauge, createCounter } from "./series.ts";
 
 /** Usage that is not committed yet. */
@@ -31,6 +32,7 @@ export interface MetricsOptions {
   refusedRequests: () => number;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
+  samples: Samples;
 }
 
 /** The metrics of one process, as plain data that can be sent to another process. */
@@ -77,29 +79,45 @@ export function createMetrics(options: MetricsOptions): Metrics {
     help: "Processes that share the port",
     registers: [registry],
   }).set(1);
-  const gpuSamples = createCounter(registry, {
-    name: "tollgate_gpu_samples_total",
-    help: "GPU samples received, by result; samples out of bounds are skipped",
-    labelNames: ["result"],
-  });
-  const [stored, skipped] = [gpuSamples({ result: "stored" }), gpuSamples({ result: "skipped" })];
   addGauge(
     registry,
     { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
     options.inFlight,
   );
   addLedgerGauges(registry, options);
+  addSampledMetrics(registry, options.samples);
   const closeProcess = addProcessMetrics(registry);
   return {
     ...createRequestMetrics(registry, options.perKey),
     ...createCommitObserver(registry),
-    gpuSamplesReceived(storedCount, skippedCount) {
-      stored.count += storedCount;
-      skipped.count += skippedCount;
-    },
+    gpuSamplesReceived: createGpuObserver(registry),
     text: () => registry.metrics(),
     snapshot: () => registry.getMetricsAsJSON(),
     close: closeProcess,
+  };
+}
+
+function createGpuObserver(registry: Registry): Metrics["gpuSamplesReceived"] {
+  const samples = createCounter(registry, {
+    name: "tollgate_gpu_samples_total",
+    help: "GPU samples received, by result; samples out of bounds are skipped",
+    labelNames: ["result"],
+  });
+  const [stored, skipped] = [samples({ result: "stored" }), samples({ result: "skipped" })];
+  let lastPushSeconds: number | undefined;
+  addGauge(
+    registry,
+    {
+      name: "tollgate_gpu_last_push_timestamp_seconds",
+      help: "Time of the last push of GPU samples since the Unix epoch, in seconds",
+      aggregator: "max",
+    },
+    () => lastPushSeconds,
+  );
+  return (storedCount, skippedCount) => {
+    stored.count += storedCount;
+    skipped.count += skippedCount;
+    lastPushSeconds = Date.now() / 1000;
   };
 }
 

@@ -65,6 +65,7 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createRequestCounter(registry),
     createDurationHistograms(registry),
     createTokenCounter(registry),
+    createMissingUsageCounter(registry),
     createUpstreamErrorCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
   ];
@@ -135,6 +136,28 @@ function createTokenCounter(registry: Registry): Observe {
     if (usage === undefined) return;
     input.count += usage.inputTokens;
     output.count += usage.outputTokens;
+  };
+}
+
+/** Endpoints whose responses to POST have usage, if the backend reports any. */
+const countedEndpoints: ReadonlySet<string> = new Set([
+  "/v1/chat/completions",
+  "/v1/completions",
+  "/v1/messages",
+  "/v1/responses",
+  "/v1/embeddings",
+]);
+
+function createMissingUsageCounter(registry: Registry): Observe {
+  const responses = createCounter(registry, {
+    name: "tollgate_responses_without_usage_total",
+    help: "Complete responses in which the backend reported no tokens; they count as requests without tokens",
+    labelNames: ["endpoint"],
+  });
+  const series = memoize((endpoint: string) => responses({ endpoint }));
+  return ({ method, path, status, outcome, usage }) => {
+    if (usage !== undefined || outcome !== "completed" || method !== "POST" || status > 299) return;
+    if (countedEndpoints.has(path)) series(path).count += 1;
   };
 }
 

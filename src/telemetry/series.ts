@@ -7,9 +7,17 @@ export interface GaugeOptions {
   aggregator?: Aggregator;
 }
 
-/** Adds a gauge that is read at each scrape. */
-export function addGauge(registry: Registry, options: GaugeOptions, read: () => number): void {
-  const gauge: Gauge = new Gauge({ ...options, registers: [registry], collect: () => gauge.set(read()) });
+/** Adds a gauge that is read at each scrape; it has no series while its value is unknown. */
+export function addGauge(registry: Registry, options: GaugeOptions, read: () => number | undefined): void {
+  const gauge: Gauge = new Gauge({
+    ...options,
+    registers: [registry],
+    collect() {
+      const value = read();
+      if (value === undefined) gauge.remove();
+      else gauge.set(value);
+    },
+  });
 }
 
 /**

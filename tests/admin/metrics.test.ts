@@ -7,23 +7,26 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-test("GET /metrics requires a session or the metrics token", async () => {
-  const { cookie } = await admin.login();
-  const key = await admin.createKey("scraper");
-  const status = async (headers: Record<string, string>) => (await admin.send("GET", "/metrics", { headers })).status;
-  expect(await status({ cookie })).toBe(200);
-  expect(await status({ authorization: "Bearer scrape-me" })).toBe(200);
-  for (const headers of [
-    {},
-    { authorization: "Bearer scrape-m" },
-    { authorization: "Bearer " },
-    { authorization: "Basic scrape-me" },
-    { authorization: `Bearer ${key.key}` },
-    { cookie: "session=a.b" },
-  ] as Array<Record<string, string>>) {
-    expect(await status(headers)).toBe(401);
-  }
-});
+test.each(["/metrics", "/alerts.yaml", "/grafana.json"])(
+  "GET %s requires a session or the metrics token",
+  async (path) => {
+    const { cookie } = await admin.login();
+    const key = await admin.createKey(`scraper of ${path}`);
+    const status = async (headers: Record<string, string>) => (await admin.send("GET", path, { headers })).status;
+    expect(await status({ cookie })).toBe(200);
+    expect(await status({ authorization: "Bearer scrape-me" })).toBe(200);
+    for (const headers of [
+      {},
+      { authorization: "Bearer scrape-m" },
+      { authorization: "Bearer " },
+      { authorization: "Basic scrape-me" },
+      { authorization: `Bearer ${key.key}` },
+      { cookie: "session=a.b" },
+    ] as Array<Record<string, string>>) {
+      expect(await status(headers)).toBe(401);
+    }
+  },
+);
 
 test("GET /metrics responds with the registry's text and content type", async () => {
   const response = await admin.send("GET", "/metrics", { headers: { authorization: "Bearer scrape-me" } });
@@ -39,4 +42,16 @@ test("GET /metrics requires a session if no metrics token is set", async () => {
     expect(response.status).toBe(401);
   }
   await closed.stop();
+});
+
+test("GET /alerts.yaml responds with rules for Prometheus", async () => {
+  const response = await admin.send("GET", "/alerts.yaml", { headers: { authorization: "Bearer scrape-me" } });
+  expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(Bun.YAML.parse(response.text)).toMatchObject({ groups: [{ name: "tollgate" }] });
+});
+
+test("GET /grafana.json responds with a dashboard", async () => {
+  const response = await admin.send("GET", "/grafana.json", { headers: { authorization: "Bearer scrape-me" } });
+  expect(response.headers.get("content-type")).toStartWith("application/json");
+  expect(JSON.parse(response.text)).toMatchObject({ uid: "tollgate", title: "Tollgate" });
 });

@@ -41,7 +41,9 @@ const sessionRoutes: SessionRoute[] = [
 test("every route but the open ones requires a session or key, and the CSRF token if it changes something", async () => {
   const open = new Set(["GET /healthz", "GET /readyz", "POST /api/login", "GET /api/me"]);
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
-  expect(guarded).toHaveLength(sessionRoutes.length + ["GET /metrics", "POST /api/gpu-stats"].length);
+  expect(guarded).toHaveLength(
+    sessionRoutes.length + ["GET /metrics", "GET /alerts.yaml", "GET /grafana.json", "POST /api/gpu-stats"].length,
+  );
   for (const { method, path } of guarded) {
     const url = path.replace(":id", "1");
     expect([method, path, (await admin.send(method, url)).status]).toEqual([method, path, 401]);

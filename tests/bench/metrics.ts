@@ -1,6 +1,7 @@
 /** The cost of counting one finished request: `bun tests/bench/metrics.ts`. */
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { RequestRecord } from "../../src/domain.ts";
+import { steadySamples } from "../support/steady-samples.ts";
 
 const requests = 500_000;
 
@@ -32,6 +33,7 @@ for (const perKey of [false, true]) {
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
     refusedRequests: () => 0,
     inFlight: () => 0,
+    samples: steadySamples,
   });
   const countAll = () => {
     for (let request = 0; request < requests; request += 1) {

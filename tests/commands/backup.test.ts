@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { logIn } from "../support/admin-client.ts";
 import { type Program, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -93,9 +93,89 @@ describe("tollgate backup", () => {
     expect(readdirSync(folder.path)).toEqual(["tollgate.db"]);
   });
 
-  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("rejects the arguments %p", async (args) => {
-    const { status, stdout, stderr } = await runProgram(["backup", ...args], { DATA_DIR: program.dataDir });
-    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-    expect(stderr).toMatch(/^tollgate: backup takes [^\n]*\n$/);
+  describe("--keep", () => {
+    const keep = (count: string, folder: string) =>
+      runProgram(["backup", "--keep", count, folder], { DATA_DIR: program.dataDir });
+
+    test("writes a copy named after the time, and deletes all but the newest", async () => {
+      using folder = createTempFolder();
+      const older = ["tollgate-20260101T000000Z.db", "tollgate-20260102T000000Z.db", "tollgate-20260103T000000Z.db"];
+      for (const name of older) await Bun.write(folder.file(name), "an older backup");
+      const { status, stdout, stderr } = await keep("2", folder.path);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      const [kept, written = "", ...more] = readdirSync(folder.path).toSorted();
+      expect({ kept, more }).toEqual({ kept: "tollgate-20260103T000000Z.db", more: [] });
+      expect(written).toMatch(/^tollgate-\d{8}T\d{6}Z\.db$/);
+      expect(stdout).toBe(`Copied ${program.dataDir}/tollgate.db to ${folder.file(written)}\n`);
+      using copy = new Database(folder.file(written), { readonly: true });
+      expect(copy.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+    });
+
+    test("keeps the new copy, also if the clock was ahead before", async () => {
+      using folder = createTempFolder();
+      await Bun.write(folder.file("tollgate-20990101T000000Z.db"), "a backup of the future");
+      expect((await keep("1", folder.path)).status).toBe(0);
+      expect(readdirSync(folder.path)).toEqual([expect.not.stringContaining("2099")]);
+    });
+
+    test("deletes no other files", async () => {
+      using folder = createTempFolder();
+      const others = ["tollgate.db", "tollgate-2026.db", "x-tollgate-20260101T000000Z.db", "notes.txt"];
+      for (const name of others) await Bun.write(folder.file(name), "precious");
+      expect((await keep("1", folder.path)).status).toBe(0);
+      expect(readdirSync(folder.path)).toHaveLength(others.length + 1);
+      for (const name of others) expect(await Bun.file(folder.file(name)).text()).toBe("precious");
+    });
+
+    test("counts no copy that was killed, and deletes it after a day", async () => {
+      using folder = createTempFolder();
+      const killed = ["tollgate-20260101T000000Z.db", "tollgate-20260101T000000Z.db.partial"];
+      for (const name of killed) await Bun.write(folder.file(name), "");
+      await Bun.write(folder.file("tollgate-20250101T000000Z.db"), "an older backup");
+      expect((await keep("2", folder.path)).status).toBe(0);
+      expect(readdirSync(folder.path)).toHaveLength(4);
+      for (const name of killed) utimesSync(folder.file(name), 0, 0);
+      await Bun.sleep(1000 - (Date.now() % 1000));
+      expect((await keep("3", folder.path)).status).toBe(0);
+      const left = readdirSync(folder.path).toSorted();
+      expect(left).toHaveLength(3);
+      expect(left[0]).toBe("tollgate-20250101T000000Z.db");
+    });
+
+    test("deletes none if the copy fails", async () => {
+      using folder = createTempFolder();
+      using empty = createTempFolder();
+      const names = ["tollgate-20260101T000000Z.db", "tollgate-20260102T000000Z.db"];
+      for (const name of names) await Bun.write(folder.file(name), "an older backup");
+      await Bun.write(empty.file("tollgate.db"), "not a database, and longer than a header of SQLite is".repeat(100));
+      const { status } = await runProgram(["backup", "--keep", "1", folder.path], { DATA_DIR: empty.path });
+      expect(status).toBe(1);
+      expect(readdirSync(folder.path).toSorted()).toEqual(names);
+    });
+
+    test("reports that there is no such folder", async () => {
+      using folder = createTempFolder();
+      const { status, stderr } = await keep("1", folder.file("none"));
+      expect({ status, stderr }).toEqual({
+        status: 1,
+        stderr: `tollgate: "${folder.file("none")}": there is no such folder\n`,
+      });
+    });
+
+    test.each(["0", "-1", "1.5", "10001", "all", ""])("rejects %p", async (count) => {
+      using folder = createTempFolder();
+      const { status, stderr } = await runProgram(["backup", `--keep=${count}`, folder.path]);
+      expect(status).toBe(2);
+      expect(stderr).toMatch(/^tollgate: backup takes a whole number from 1 to 10000 after --keep; [^\n]*\n$/);
+    });
   });
+
+  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]], [["--keep"]], [["--keep", "3"]]])(
+    "rejects the arguments %p",
+    async (args) => {
+      const { status, stdout, stderr } = await runProgram(["backup", ...args], { DATA_DIR: program.dataDir });
+      expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+      expect(stderr).toMatch(/^tollgate: backup takes [^\n]*\n$/);
+    },
+  );
 });

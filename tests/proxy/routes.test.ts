@@ -24,7 +24,9 @@ interface Harness {
 
 const proxyConfig: ProxyDeps["config"] = {
   upstream: {
+    name: "http://up.example",
     baseUrl: "http://up.example",
+    socket: undefined,
     apiKey: undefined,
     streamReadTimeoutMs: 111,
     nonStreamReadTimeoutMs: 222,

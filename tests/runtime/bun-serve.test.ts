@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { X509Certificate } from "node:crypto";
 import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { readCertificate } from "../../src/runtime/certificate.ts";
+import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { exchange } from "./raw-http.ts";
 import { stillNeeded } from "./still-needed.ts";
 
@@ -123,4 +127,21 @@ describe.concurrent("idle timeouts:", () => {
 stillNeeded("Bun still adds a length to the response to a HEAD", "src/proxy/response/respond.ts", async () => {
   const head = "HEAD / HTTP/1.1\r\nHost: h\r\nX-Respond: without body\r\nConnection: close\r\n\r\n";
   expect((await exchange(port, head)).toLowerCase()).toContain("content-length: 0");
+});
+
+stillNeeded("Bun's reload still ignores the certificate", "src/runtime/listen.ts", async () => {
+  if (whyNoOpenssl !== undefined) return;
+  using authority = await createAuthority();
+  const [one, other] = [authority.sign("one"), authority.sign("other")].map(readCertificate);
+  const handler = { fetch: () => new Response("") };
+  const secure = Bun.serve({ port: 0, hostname: "127.0.0.1", tls: { cert: one?.cert, key: one?.key }, ...handler });
+  secure.reload({ tls: { cert: other?.cert, key: other?.key }, ...handler });
+  const served = await new Promise<Buffer>((resolve, reject) => {
+    const socket = connectTls({ port: secure.port, host: "127.0.0.1", ca: authority.ca }, () => {
+      resolve(socket.getPeerCertificate().raw);
+      socket.destroy();
+    }).once("error", reject);
+  });
+  expect(new X509Certificate(served).subject).toBe("CN=one");
+  await secure.stop(true);
 });

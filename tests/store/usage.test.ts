@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
+import { createSqlStore } from "../../src/store/sql-store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "./test-store.ts";
 
@@ -130,6 +131,22 @@ onEachEngine(({ openTestEngine }) => {
     for (let flush = 0; flush < 10; flush++) await usage.add([usageIncrement({ keyId: 1, minute: ++now })]);
     expect(await keptMinutes()).toEqual([]);
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
+  });
+
+  test("minutes are kept for as many days as the setting says", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine();
+    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { usageMinutesDays: 1 });
+    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
+    const countMinutes = async () =>
+      (await opened.engine.rows<{ n: number }>(sql`select count(*) as n from usage_minute`)).map(({ n }) => n);
+    now = midnight + 3 * 1440 - 1;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await countMinutes()).toEqual([2]);
+    now = midnight + 3 * 1440 + 1;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await countMinutes()).toEqual([2]);
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
   });
 
   test("sums of the largest numbers are exact", async () => {

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { type Aggregate, createAggregate, type StatsSource } from "../../src/supervisor/aggregate.ts";
+import { steadySamples } from "../support/steady-samples.ts";
 
 const opened: Metrics[] = [];
 afterEach(() => {
@@ -23,6 +24,7 @@ function startProcess(): TestProcess {
     waiting: () => waiting,
     refusedRequests: () => 5,
     inFlight: () => 2,
+    samples: steadySamples,
   });
   opened.push(metrics);
   let killed = false;

@@ -94,10 +94,11 @@ export async function startProgram(
     folder.remove();
     return status;
   });
+  const scheme = environment["TLS_CERT"] === undefined ? "http" : "https";
   const program: Program = {
     pid: child.pid,
-    url: `http://127.0.0.1:${port}`,
-    adminUrl: `http://127.0.0.1:${environment["ADMIN_PORT"] ?? port}`,
+    url: `${scheme}://127.0.0.1:${port}`,
+    adminUrl: `${scheme}://127.0.0.1:${environment["ADMIN_PORT"] ?? port}`,
     dataDir,
     stdout,
     stderr,
@@ -110,7 +111,9 @@ export async function startProgram(
     cpuMs: () => processorMs(child.pid),
   };
   try {
-    await pollUntil(async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program)));
+    await pollUntil(
+      async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program, environment)),
+    );
   } catch (error) {
     kill();
     throw error;
@@ -121,8 +124,10 @@ export async function startProgram(
   return program;
 }
 
-async function isUp({ adminUrl }: Program): Promise<boolean> {
-  return (await fetch(`${adminUrl}/healthz`)).ok;
+async function isUp({ adminUrl }: Program, { HOST = "", ADMIN_PORT }: ProgramEnvironment): Promise<boolean> {
+  const unix = HOST.startsWith("unix:") && ADMIN_PORT === undefined ? { unix: HOST.slice("unix:".length) } : {};
+  // Only tests of TLS compare certificates.
+  return (await fetch(`${adminUrl}/healthz`, { tls: { rejectUnauthorized: false }, ...unix })).ok;
 }
 
 function collect(stream: ReadableStream<Uint8Array>): () => string {

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import {
   aggregatedCounters,
   aggregatedMetricsText,
@@ -9,6 +9,7 @@ import {
 import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { steadySamples } from "../support/steady-samples.ts";
 
 const opened: Metrics[] = [];
 
@@ -16,7 +17,11 @@ afterEach(() => {
   for (const metrics of opened.splice(0)) metrics.close();
 });
 
-function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } } = {}): Metrics {
+function open({
+  perKey = false,
+  waiting = { requests: 0, keys: 0, sinceMs: 0 },
+  samples = steadySamples,
+} = {}): Metrics {
   const inFlight = createInFlight();
   const options = {
     version: "1.2.3",
@@ -25,6 +30,7 @@ function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } }
     waiting: () => waiting,
     refusedRequests: () => 5,
     inFlight: inFlight.count,
+    samples,
   };
   const metrics = createMetrics(options);
   opened.push(metrics);
@@ -279,4 +285,83 @@ test("the text and its content type follow the exposition format", async () => {
   expect(metricsContentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   const line = /^(#( HELP| TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z_]+="[^"\\\n]*",?)+\})? [-+.\deInf]+|)$/;
   expect((await metrics.text()).split("\n").filter((each) => !line.test(each))).toEqual([]);
+});
+
+test("counts complete responses without usage, on the endpoints that have some", async () => {
+  const metrics = open();
+  const without = (fields: Partial<RequestRecord> = {}) => record({ usage: undefined, ...fields });
+  finish(
+    metrics,
+    record(),
+    without(),
+    without({ path: "/v1/messages" }),
+    without({ outcome: "client_left" }),
+    without({ outcome: "upstream_failed", status: 502 }),
+    without({ method: "GET" }),
+    without({ path: "/v1/files" }),
+    without({ status: 400 }),
+  );
+  expect(seriesOf(await metrics.text(), "tollgate_responses_without_usage_total")).toEqual([
+    'tollgate_responses_without_usage_total{endpoint="/v1/chat/completions"} 1',
+    'tollgate_responses_without_usage_total{endpoint="/v1/messages"} 1',
+  ]);
+});
+
+test("reports the time of the last GPU push, and nothing before the first", async () => {
+  const metrics = open();
+  const name = "tollgate_gpu_last_push_timestamp_seconds";
+  expect(valueOf(await metrics.text(), name)).toBeUndefined();
+  metrics.gpuSamplesReceived(1, 0);
+  expect(Math.abs((valueOf(await metrics.text(), name) ?? 0) - Date.now() / 1000)).toBeLessThan(5);
+});
+
+describe("what takes time to find out", () => {
+  const scrapeTwice = async (metrics: Metrics): Promise<string> => {
+    await metrics.text();
+    return await metrics.text();
+  };
+
+  test("is reported as of the scrape before", async () => {
+    const metrics = open();
+    expect(valueOf(await metrics.text(), "tollgate_upstream_up")).toBeUndefined();
+    const text = await metrics.text();
+    const values = [
+      "tollgate_upstream_up",
+      "tollgate_database_bytes",
+      "tollgate_database_log_bytes",
+      "tollgate_disk_free_bytes",
+      "tollgate_disk_size_bytes",
+    ].map((name) => valueOf(text, name));
+    expect(values).toEqual([1, 4096, 512, 1e9, 1e10]);
+  });
+
+  test("has no series if it cannot be found out", async () => {
+    const fails = () => Promise.reject(new Error("away"));
+    const metrics = open({ samples: { upstreamUp: async () => false, database: fails, disk: fails } });
+    const text = await scrapeTwice(metrics);
+    expect(valueOf(text, "tollgate_upstream_up")).toBe(0);
+    expect(valueOf(text, "tollgate_database_bytes")).toBeUndefined();
+    expect(valueOf(text, "tollgate_disk_free_bytes")).toBeUndefined();
+  });
+
+  test("delays no scrape, and is asked for once at a time", async () => {
+    let asked = 0;
+    const hangs = () => {
+      asked++;
+      return new Promise<never>(() => {});
+    };
+    const metrics = open({ samples: { ...steadySamples, upstreamUp: hangs } });
+    await scrapeTwice(metrics);
+    expect(asked).toBe(1);
+  });
+
+  test("is the worst of several processes, and not a sum", async () => {
+    const up = open();
+    const down = open({ samples: { ...steadySamples, upstreamUp: async () => false } });
+    await Promise.all([up.text(), down.text()]);
+    const text = await aggregatedMetricsText([await up.snapshot(), await down.snapshot()]);
+    expect(valueOf(text, "tollgate_upstream_up")).toBe(0);
+    expect(valueOf(text, "tollgate_disk_free_bytes")).toBe(1e9);
+    expect(valueOf(text, "tollgate_database_bytes")).toBe(4096);
+  });
 });

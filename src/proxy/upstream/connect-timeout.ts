@@ -108,12 +108,11 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   };
 }
 
-export interface Address {
-  host: string;
-  port: number;
-}
+export type Address = { host: string; port: number } | { path: string };
 
-export function addressOf(upstreamUrl: string): Address {
+/** @param socket the path of a UNIX socket, if the upstream listens on one */
+export function addressOf(upstreamUrl: string, socket?: string): Address {
+  if (socket !== undefined) return { path: socket };
   const { hostname, port, protocol } = new URL(upstreamUrl);
   // Brackets belong to the URL, not to the IPv6 address.
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (protocol === "https:" ? 443 : 80) };

@@ -10,6 +10,8 @@ export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<
 export interface ForwardDeps {
   /** Origin and path prefix; no trailing slash. */
   baseUrl: string;
+  /** The path of a UNIX socket, if the upstream listens on one. */
+  socket?: string | undefined;
   fetch: UpstreamFetch;
   connectTimeout: ConnectTimeout;
   startReadTimeout: StartReadTimeout;
@@ -51,6 +53,7 @@ export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
+  const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const pool = createConnectionPool(deps.monotonic);
   const running = new Set<(reason: AbortReason) => void>();
   deps.stopping.addEventListener("abort", () => {
@@ -84,7 +87,7 @@ export function createForward(deps: ForwardDeps): Forward {
       const keepalive = mayUsePool(request, pool);
       const putBack = keepalive ? pool.take() : undefined;
       const body = upload?.body ?? request.body;
-      const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal));
+      const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal, route));
       hasResponded = true;
       deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw failed("not_http");
@@ -145,7 +148,15 @@ function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): bo
   return repeatedByBun.has(method) || !mayBeClosing(pool.nextIdleMs());
 }
 
-function fetchInit(request: UpstreamRequest, keepalive: boolean, signal: AbortSignal): BunFetchRequestInit {
+/** HTTP_PROXY and the like are meant for the operator's other programs. */
+const direct = { proxy: false } as const;
+
+function fetchInit(
+  request: UpstreamRequest,
+  keepalive: boolean,
+  signal: AbortSignal,
+  route: Pick<BunFetchRequestInit, "proxy" | "unix">,
+): BunFetchRequestInit {
   return {
     method: request.method,
     headers: request.headers,
@@ -157,8 +168,7 @@ function fetchInit(request: UpstreamRequest, keepalive: boolean, signal: AbortSi
     decompress: false,
     // Bun's own limit is about five minutes; we have the read and connect timeouts.
     timeout: false,
-    // HTTP_PROXY and the like are meant for the operator's other programs.
-    proxy: false,
+    ...route,
     keepalive,
   };
 }

@@ -35,7 +35,8 @@ export async function migratePostgres(pool: PostgresPool, migrations: readonly M
 
 type Client = PostgresPool["client"];
 
-async function requireVersion(client: Client): Promise<void> {
+/** @throws StorageError if the server is too old */
+export async function requireVersion(client: Client): Promise<void> {
   const [row] = (await client.unsafe("show server_version_num")) as { server_version_num: string }[];
   if (Math.floor(Number(row?.server_version_num) / 10_000) < minVersion) {
     throw new StorageError(`the server is too old; PostgreSQL ${minVersion} or later is required`);
@@ -49,7 +50,8 @@ async function listTables(client: Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-async function listApplied(client: Client): Promise<number[]> {
+/** When each applied migration was generated; none in a new database. */
+export async function listApplied(client: Client): Promise<number[]> {
   const [table] = (await client.unsafe("select to_regclass('tollgate_migrations')::text as name")) as {
     name: string | null;
   }[];

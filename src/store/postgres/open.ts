@@ -4,7 +4,7 @@ import { prepareFindActiveKey } from "../keys.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
-import { type Store, StorageError } from "../store.ts";
+import { defaultRetention, type Retention, type Store, type StoreSize, StorageError } from "../store.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
@@ -25,6 +25,7 @@ const maxCalls = 100;
 
 export interface PostgresStoreOptions {
   url: string;
+  retention?: Retention;
   clock: WallClock;
 }
 
@@ -34,11 +35,11 @@ export interface PostgresStoreOptions {
  * version or another program
  */
 export async function openPostgresStore(
-  { url, clock }: PostgresStoreOptions,
+  { url, retention = defaultRetention, clock }: PostgresStoreOptions,
   migrations: readonly Migration[] = readMigrations("postgres-migrations"),
 ): Promise<Store> {
   await prepareDatabase(url, migrations);
-  return createPostgresStore(url, clock);
+  return createPostgresStore(url, retention, clock);
 }
 
 async function prepareDatabase(url: string, migrations: readonly Migration[]): Promise<void> {
@@ -65,7 +66,7 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
 }
 
 /** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */
-function createPostgresStore(url: string, clock: WallClock): Store {
+function createPostgresStore(url: string, retention: Retention, clock: WallClock): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
@@ -73,8 +74,8 @@ function createPostgresStore(url: string, clock: WallClock): Store {
   const lookupEngine = createPostgresEngine(lookups);
   const findActive = prepareFindActiveKey(lookupEngine);
   const findSession = prepareFindSession(lookupEngine);
-  const flushStore = createSqlStore(createPostgresEngine(flushes), clock);
-  const store = createSqlStore(createPostgresEngine(others), clock);
+  const flushStore = createSqlStore(createPostgresEngine(flushes), clock, retention);
+  const store = createSqlStore(createPostgresEngine(others), clock, retention);
 
   return {
     keys: {
@@ -111,11 +112,18 @@ function createPostgresStore(url: string, clock: WallClock): Store {
         lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
     },
     settings: withTimeouts(limited, store.settings),
+    size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
       await Promise.all([lookups, flushes, others].map((pool) => pool.close()));
     },
   };
+}
+
+async function sizeOf({ client }: PostgresPool): Promise<StoreSize> {
+  const rows = await client.unsafe("select pg_database_size(current_database()) as bytes");
+  const [row] = rows as { bytes: string }[];
+  return { bytes: Number(row?.bytes) };
 }
 
 /** For work that may be done twice. */

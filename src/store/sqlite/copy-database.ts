@@ -1,17 +1,19 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { isIncremental } from "./release-space.ts";
 
 const busyTimeoutMs = 2000;
 
 /**
  * Copies a live database while other connections write to it. Runs in a Worker, because it blocks until the copy is on
  * disk.
- * @param target exists and is empty; removed if the copy fails
+ * @param target removed if the copy fails
+ * @param isInUse false for a copy of a backup, which need not be writable
  */
-export function copyDatabase(file: string, target: string): void {
+export function copyDatabase(file: string, target: string, { isInUse }: { isInUse: boolean }): void {
   const partial = partialOf(target);
   try {
-    copyInto(file, partial);
+    copyInto(file, partial, isInUse);
     renameSync(partial, target);
   } catch (error) {
     removeUnfinishedCopy(target);
@@ -27,12 +29,16 @@ export function removeUnfinishedCopy(target: string): void {
 
 const partialOf = (target: string): string => `${target}.partial`;
 
-function copyInto(file: string, partial: string): void {
+function copyInto(file: string, partial: string, isInUse: boolean): void {
   // A backup that was killed may have left one.
   closeSync(openSync(partial, "w", 0o600));
-  const client = new Database(file, { readwrite: true, create: false, strict: true });
+  // A connection that may write removes the log when it closes last; a backup may be in a folder that is read-only.
+  const access = isInUse ? { readwrite: true, create: false } : { readonly: true };
+  const client = new Database(file, { ...access, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    // So that the copy gives freed space back once it is restored, also if the database does not (see release-space.ts).
+    if (isInUse && !isIncremental(client)) client.run("PRAGMA auto_vacuum = INCREMENTAL");
     client.run("VACUUM INTO ?", [partial]);
   } finally {
     client.close();

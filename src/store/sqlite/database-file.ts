@@ -13,6 +13,14 @@ const markerOf = (file: string): string => `${file}-created`;
  */
 export function ensureDatabaseFile(file: string): void {
   createFolder(dirname(file));
+  if (requireNotLost(file) === undefined) unlessExists(() => closeSync(openSync(file, "wx", 0o600)));
+}
+
+/**
+ * @returns the size of the file; undefined if there is none, and there was none before
+ * @throws StorageError if there was a database before, and it is gone
+ */
+export function requireNotLost(file: string): number | undefined {
   // In this order: while another process creates the database, the file has its content before the marker exists.
   const wasCreated = existsSync(markerOf(file));
   const bytes = statSync(file, { throwIfNoEntry: false })?.size;
@@ -22,7 +30,7 @@ export function ensureDatabaseFile(file: string): void {
       `${basename(file)} ${problem}; restore a backup, or delete ${basename(markerOf(file))} to start with no data`,
     );
   }
-  if (bytes === undefined) unlessExists(() => closeSync(openSync(file, "wx", 0o600)));
+  return bytes;
 }
 
 /** To be called when the database has its tables. */
@@ -31,7 +39,8 @@ export function markCreated(file: string): void {
   unlessExists(() => writeFileSync(markerOf(file), text, { flag: "wx", mode: 0o600 }));
 }
 
-function createFolder(folder: string): void {
+/** Only for its owner, if it is new. */
+export function createFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {

@@ -1,9 +1,11 @@
 import { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Engine } from "../engine.ts";
 import { ensureDatabaseFile, markCreated } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
+import { createSpaceReleaser } from "./release-space.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import * as schema from "../schema.ts";
 import { requireTableNames } from "../tables.ts";
@@ -14,12 +16,22 @@ const readerBusyMs = 100;
 /** Another process may be applying migrations. */
 const openingBusyMs = 10_000;
 
+export interface SqliteEngine extends Engine {
+  /** Gives some free pages back to the disk. Not to be called within a transaction. @returns whether there are more */
+  releaseSpace: () => boolean;
+}
+
 /** Opens the only connection of this process that writes. Creates the database if necessary and applies pending migrations. */
-export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")): Engine {
+export function openWriter(
+  file: string,
+  migrations: readonly Migration[] = readMigrations("migrations"),
+): SqliteEngine {
   ensureDatabaseFile(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
+    // An existing database would be written to, and not take it on.
+    if (statSync(file).size === 0) client.run("PRAGMA auto_vacuum = INCREMENTAL");
     migrate(client, migrations);
     requireTables(client);
     markCreated(file);
@@ -104,7 +116,7 @@ function checkpoint(client: Database): void {
   }
 }
 
-function createSqliteEngine(client: Database, readOnly: boolean): Engine {
+function createSqliteEngine(client: Database, readOnly: boolean): SqliteEngine {
   const db = drizzle(client, { casing: "snake_case" });
   return {
     db,
@@ -130,6 +142,7 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
         throw error;
       }
     },
+    releaseSpace: createSpaceReleaser(client),
     close: () => {
       if (!readOnly) checkpoint(client);
       client.close();

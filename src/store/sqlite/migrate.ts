@@ -15,7 +15,8 @@ export function migrate(client: Database, migrations: readonly Migration[]): voi
   client.run("PRAGMA foreign_keys = ON");
 }
 
-function listApplied(client: Database): number[] {
+/** When each applied migration was generated; none in a new database. */
+export function listApplied(client: Database): number[] {
   const table = client.query("SELECT name FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
   if (table === null) return [];
   return client

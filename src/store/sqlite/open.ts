@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -8,7 +9,7 @@ import { prepareFindActiveKey } from "../keys.ts";
 import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
-import { type Store, StorageError } from "../store.ts";
+import { defaultRetention, type Retention, type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { openReader } from "./engine.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
@@ -20,6 +21,7 @@ const watchIntervalMs = 2000;
 export interface SqliteStoreOptions {
   /** Created if it does not exist. */
   dataDir: string;
+  retention?: Retention;
   clock: WallClock;
   log: Log;
 }
@@ -30,15 +32,21 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
  * Opens the SQLite database of a data folder and applies pending migrations.
  * @throws StorageError if it cannot be opened and written, was lost, or belongs to a newer version or another program
  */
-export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore({
+  dataDir,
+  retention = defaultRetention,
+  clock,
+  log,
+}: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   // The Worker opens first: it creates the tables that the statements of the reader need.
-  const worker = await startRestartingWorker({ file, clock, log });
+  const worker = await startRestartingWorker({ file, retention, clock, log });
   try {
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
     const findProblem = () => findFileProblem(file, ino);
-    return createSqliteStore({ worker, reader: openReader(file), findProblem, watch: watchFile(findProblem, log) });
+    const watch = watchFile(findProblem, log);
+    return createSqliteStore({ file, worker, reader: openReader(file), findProblem, watch });
   } catch (error) {
     worker.stop();
     throw toStorageError(error);
@@ -59,6 +67,7 @@ function watchFile(findProblem: SqliteParts["findProblem"], log: Log): Timer {
 }
 
 interface SqliteParts {
+  file: string;
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
   /** Finds keys and sessions in the calling thread. */
@@ -68,7 +77,7 @@ interface SqliteParts {
   watch: Timer;
 }
 
-function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts): Store {
+function createSqliteStore({ file, worker, reader, findProblem, watch }: SqliteParts): Store {
   const remote = remoteMethods(worker);
   return {
     keys: {
@@ -94,6 +103,7 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
       if (problem !== undefined) throw new StorageError(problem);
       await withTimeout(worker.call("checkWritable"));
     },
+    size: async () => ({ bytes: await bytesOf(file), logBytes: await bytesOf(`${file}-wal`) }),
     async close() {
       clearInterval(watch);
       reader.close();
@@ -102,6 +112,8 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
     },
   };
 }
+
+const bytesOf = async (file: string): Promise<number> => (await stat(file)).size;
 
 /** Methods of one part of the store as calls to the Worker, which has the same store over its own engine. */
 const remoteMethods =

@@ -1,6 +1,6 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { StorageError } from "../store.ts";
+import { type Retention, StorageError } from "../store.ts";
 import { isLimited, maxWaitingCalls } from "./call-queue.ts";
 import type { WorkerCall, WorkerReply } from "./worker.ts";
 
@@ -83,10 +83,11 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
  */
 export async function startRestartingWorker(options: {
   file: string;
+  retention: Retention;
   clock: WallClock;
   log: Log;
 }): Promise<StorageWorker> {
-  const { file, clock, log } = options;
+  const { file, retention, clock, log } = options;
   let restartMs = firstRestartMs;
   let restartTimer: Timer | undefined;
   let stopped = false;
@@ -98,7 +99,7 @@ export async function startRestartingWorker(options: {
       if (open) scheduleRestart();
     });
     try {
-      await worker.call("open", file);
+      await worker.call("open", file, retention);
       open = true;
       return worker;
     } catch (error) {

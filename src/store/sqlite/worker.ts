@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
-import { StorageError } from "../store.ts";
+import { type Retention, StorageError } from "../store.ts";
 import { createCallQueue, isCount } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter } from "./engine.ts";
+import { openWriter, type SqliteEngine } from "./engine.ts";
+import { inspectDatabase } from "./inspect-database.ts";
+import { releaseSpaceWhenIdle } from "./release-space.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -13,7 +14,7 @@ import { openWriter } from "./engine.ts";
  */
 export interface WorkerCall {
   id: number;
-  /** `open`, `close`, `backup`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
+  /** `open`, `close`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
   method: string;
   /** A JSON array. */
   args: string;
@@ -39,21 +40,26 @@ declare const self: Worker;
 /** The storage Worker: the only thread of this process that writes. It also runs the queries that take long. */
 function serve(): void {
   let now = 0;
-  let engine: Engine | undefined;
+  /** Whether a call is being handled; a transaction may be open then. */
+  let running = false;
+  let engine: SqliteEngine | undefined;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
 
   const methods: Record<string, Method> = {
-    open: (file) => {
+    open: (file, retention) => {
       engine = openWriter(String(file));
-      const store = createSqlStore(engine, () => now);
+      releaseSpaceWhenIdle(engine, () => running);
+      const store = createSqlStore(engine, () => now, retention as Retention);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
       }
     },
     close: () => engine?.close(),
-    backup: (file, target) => copyDatabase(String(file), String(target)),
+    backup: (file, target) => copyDatabase(String(file), String(target), { isInUse: true }),
+    copyBackup: (file, target) => copyDatabase(String(file), String(target), { isInUse: false }),
+    inspect: (file, thoroughness) => inspectDatabase(String(file), thoroughness === "full" ? "full" : "quick"),
     openReport: (method, ...args) => {
       const slices = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
       const id = randomUUID();
@@ -84,7 +90,6 @@ function serve(): void {
   };
 
   const queue = createCallQueue<WorkerCall>();
-  let running = false;
 
   /** One call at a time: no other statement may run between those of a transaction. */
   async function runCalls(): Promise<void> {

@@ -6,7 +6,7 @@ import { type AdminClient, logIn } from "../../support/admin-client.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../../support/program.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
-const chromiumPath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+export const chromiumPath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
 /** Without Chromium these tests are skipped. CI sets TOLLGATE_NEEDS_BROWSER, so that they fail instead. */
 export const hasBrowser = existsSync(chromiumPath) || process.env["TOLLGATE_NEEDS_BROWSER"] !== undefined;
@@ -16,7 +16,7 @@ export const password = "correct horse battery staple";
 /** A host name that Chromium resolves to this machine and does not treat as localhost. */
 export const lanName = "tollgate.test";
 
-const launchFlags = [
+export const launchFlags = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",

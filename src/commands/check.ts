@@ -1,0 +1,69 @@
+import { parseArgs } from "node:util";
+import type { Config } from "../config.ts";
+import { checkBackend, checkClock, checkDatabase, checkDescriptors, checkDisk, type Finding } from "./checks.ts";
+import { CommandError, type CommandIo } from "./command.ts";
+import { findMisspeltSettings } from "./misspelt-settings.ts";
+import { requestHealth } from "./request-health.ts";
+import { settingsOf } from "./settings.ts";
+
+export const summary = "check the settings, the database, the host and the backend";
+
+export const help = `tollgate check [--quick]
+
+Checks what a server needs, with the settings of \`tollgate serve\`, and prints one line for each:
+
+  configuration   every setting is allowed, and none looks misspelt
+  database        intact, writable, and not of a newer version; reads the whole file
+  disk            free space in DATA_DIR
+  descriptors     how many files and connections may be open
+  backend         responds
+  clock           not behind the newest request in the database, nor 60 s off from the backend
+
+It changes nothing, and also works while a server runs.
+
+  --quick   only request /healthz of the server that runs with these settings, for a health check
+
+Exit status: 0 if no line says failed; 1 if one does; 2 for wrong usage or a wrong setting.
+`;
+
+export async function run(args: string[], io: CommandIo): Promise<number> {
+  const { quick } = readFlags(args);
+  const config = settingsOf(io);
+  return quick ? await checkQuickly(config, io) : await checkAll(config, io);
+}
+
+function readFlags(args: string[]): { quick: boolean } {
+  try {
+    return parseArgs({ args, options: { quick: { type: "boolean", default: false } } }).values;
+  } catch {
+    throw new CommandError("check takes only the option --quick; see tollgate check --help", 2);
+  }
+}
+
+async function checkQuickly(config: Config, io: CommandIo): Promise<number> {
+  const problem = await requestHealth(config, io.signal);
+  if (problem !== undefined) throw new CommandError(`check: ${problem}`);
+  io.stdout.write("ok\n");
+  return 0;
+}
+
+async function checkAll(config: Config, io: CommandIo): Promise<number> {
+  const findings: Finding[] = [];
+  const report = <F extends Finding>(name: string, finding: F): F => {
+    findings.push(finding);
+    io.stdout.write(`${finding.state.padEnd(7)}  ${name.padEnd(13)}  ${finding.text}\n`);
+    return finding;
+  };
+  report("configuration", checkConfiguration(io));
+  const { seen: database } = report("database", await checkDatabase(config));
+  report("disk", await checkDisk(config));
+  report("descriptors", checkDescriptors());
+  const { seen: backend } = report("backend", await checkBackend(config, io.signal));
+  report("clock", checkClock({ now: Date.now(), database, backend }));
+  return findings.some(({ state }) => state === "failed") ? 1 : 0;
+}
+
+function checkConfiguration({ env }: CommandIo): Finding {
+  const misspelt = findMisspeltSettings(env).map(({ given, meant }) => `${given} is unknown; is it ${meant}?`);
+  return misspelt.length === 0 ? { state: "ok", text: "" } : { state: "warning", text: misspelt.join("; ") };
+}

@@ -1,0 +1,111 @@
+import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Config } from "../config.ts";
+import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
+import { databaseFile } from "../store/sqlite/open.ts";
+import { inspectStore } from "../store/open.ts";
+import { type DatabaseState, StorageError } from "../store/store.ts";
+import { measureDisk } from "../telemetry/disk.ts";
+import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
+
+export interface Finding {
+  state: "ok" | "warning" | "failed";
+  text: string;
+}
+
+const ok = (text: string): Finding => ({ state: "ok", text });
+const warning = (text: string): Finding => ({ state: "warning", text });
+const failed = (text: string): Finding => ({ state: "failed", text });
+
+export interface Seen<T> extends Finding {
+  /** For the checks that compare; undefined if there is none. */
+  seen?: T | undefined;
+}
+
+export async function checkDatabase(config: Config): Promise<Seen<DatabaseState>> {
+  const name = config.databaseUrl === undefined ? databaseFile(config.dataDir) : "PostgreSQL";
+  try {
+    const seen = await inspectStore(config);
+    if (seen === undefined) return ok(`${name}: empty; the first start creates its tables`);
+    const size = `${name}, ${sizeOf(seen.bytes)}`;
+    return seen.pendingMigrations === 0
+      ? { ...ok(size), seen }
+      : { ...warning(`${size}; written by an older version, and the next start migrates it`), seen };
+  } catch (error) {
+    if (error instanceof StorageError) return failed(`${name}: ${error.message}`);
+    throw error;
+  }
+}
+
+const minFreeBytes = 100 * 1024 ** 2;
+const scarceBytes = 1024 ** 3;
+
+export async function checkDisk({ dataDir }: Config): Promise<Finding> {
+  const folder = existingParent(resolve(dataDir));
+  const { freeBytes } = await measureDisk(folder);
+  const text = `${sizeOf(freeBytes)} free in ${folder}`;
+  return freeBytes < minFreeBytes ? failed(text) : freeBytes < scarceBytes ? warning(text) : ok(text);
+}
+
+const existingParent = (folder: string): string =>
+  existsSync(folder) || dirname(folder) === folder ? folder : existingParent(dirname(folder));
+
+export function checkDescriptors(): Finding {
+  const limit = findDescriptorLimit();
+  if (limit === undefined) return ok("limit unknown on this system");
+  const text = `limit ${limit}`;
+  return limit < recommendedDescriptors ? warning(`${text}; raise LimitNOFILE or ulimit -n`) : ok(text);
+}
+
+const probeTimeoutMs = 10_000;
+
+export async function checkBackend({ upstream }: Config, signal: AbortSignal): Promise<Seen<UpstreamProbe>> {
+  const { name } = upstream;
+  try {
+    const seen = await probeUpstream(upstream, AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)]));
+    const text = `${name} responds ${seen.status} to /v1/models`;
+    if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see PROXY_UPSTREAM_API_KEY`), seen };
+    return { ...(seen.status >= 500 ? failed(text) : ok(text)), seen };
+  } catch (error) {
+    return failed(`${name} is not reachable (${causeOf(error)})`);
+  }
+}
+
+const maxSkewMs = 60_000;
+/** Earlier than any build of this command. */
+const earliestTime = Date.UTC(2026, 10, 1);
+
+export interface ClockWitnesses {
+  now: number;
+  database: DatabaseState | undefined;
+  backend: UpstreamProbe | undefined;
+}
+
+/** A wrong clock puts usage into wrong days, and ends sessions early. */
+export function checkClock({ now, database, backend }: ClockWitnesses): Finding {
+  const text = new Date(now).toISOString();
+  if (now < earliestTime) return failed(`${text} is before this version was made`);
+  const newest = database?.lastUsedAt ?? 0;
+  if (newest > now + maxSkewMs) return failed(`${text} is ${secondsOf(newest - now)} behind the newest request`);
+  const others = { PostgreSQL: database?.serverTime, "the backend": timeOf(backend?.date) };
+  for (const [name, time] of Object.entries(others)) {
+    if (time === undefined || Math.abs(now - time) <= maxSkewMs) continue;
+    return warning(`${text} is ${secondsOf(now - time)} ${now < time ? "behind" : "ahead of"} the clock of ${name}`);
+  }
+  return ok(text);
+}
+
+function timeOf(date: string | null | undefined): number | undefined {
+  const time = Date.parse(date ?? "");
+  return Number.isNaN(time) ? undefined : time;
+}
+
+const secondsOf = (ms: number): string => `${Math.round(Math.abs(ms) / 1000)} s`;
+
+const units = ["KiB", "MiB", "GiB", "TiB"];
+
+function sizeOf(bytes: number): string {
+  const power = Math.min(units.length, Math.max(1, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  return `${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
+}

@@ -1,0 +1,57 @@
+import { parseArgs } from "node:util";
+import { timestampOf } from "../store/sqlite/backup-folder.ts";
+import { databaseFile } from "../store/sqlite/open.ts";
+import { restoreDatabase } from "../store/sqlite/restore.ts";
+import { StorageError } from "../store/store.ts";
+import { CommandError, type CommandIo } from "./command.ts";
+import { settingsOf } from "./settings.ts";
+
+export const summary = "replace the database by a backup";
+
+export const help = `tollgate restore FILE
+
+Replaces the database in DATA_DIR (default: ./data) by a copy of FILE, which \`tollgate backup\` wrote.
+Stop the server first: the command refuses while one runs. FILE is read completely before anything
+changes, and refused if it is damaged, or if a newer version or another program wrote it.
+
+The old database is kept in the same folder as tollgate.db.before-DATETTIMEZ, together with its log.
+Delete it when you no longer need it. The next start migrates a backup of an older version.
+
+Exit status: 0 if the database is replaced; 1 if it failed, and the database is unchanged; 2 for wrong
+usage.
+`;
+
+export async function run(args: string[], io: CommandIo): Promise<number> {
+  const source = sourceOf(args);
+  const { databaseUrl, dataDir } = settingsOf(io);
+  if (databaseUrl !== undefined) {
+    throw new CommandError("DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL");
+  }
+  const file = databaseFile(dataDir);
+  const keptFile = `${file}.before-${timestampOf(Date.now())}`;
+  try {
+    const wasReplaced = await restoreDatabase({ source, file, keptFile, clock: Date.now, signal: io.signal });
+    io.stdout.write(`Restored ${file} from ${source}\n`);
+    if (wasReplaced) io.stdout.write(`The old database is ${keptFile}\n`);
+    return 0;
+  } catch (error) {
+    if (io.signal.aborted) throw new CommandError("restore was interrupted; the database is unchanged");
+    throw error instanceof StorageError ? new CommandError(`restore: ${error.message}`) : error;
+  }
+}
+
+function sourceOf(args: string[]): string {
+  const [source, ...more] = positionalsOf(args);
+  if (source === undefined || source === "" || more.length > 0) {
+    throw new CommandError("restore takes one file name; see tollgate restore --help", 2);
+  }
+  return source;
+}
+
+function positionalsOf(args: string[]): string[] {
+  try {
+    return parseArgs({ args, options: {}, strict: true, allowPositionals: true }).positionals;
+  } catch {
+    throw new CommandError("restore takes no options; see tollgate restore --help", 2);
+  }
+}

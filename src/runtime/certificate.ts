@@ -1,0 +1,100 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+
+export interface CertificateFiles {
+  /** The certificate, followed by those of intermediate authorities, in PEM. */
+  certFile: string;
+  /** In PEM, without a passphrase. */
+  keyFile: string;
+}
+
+export interface Certificate {
+  cert: string;
+  key: string;
+  validFrom: Date;
+  validTo: Date;
+}
+
+/** The message is one line for the operator. */
+export class CertificateError extends Error {
+  override name = "CertificateError";
+
+  constructor(
+    message: string,
+    readonly part: "cert" | "key",
+  ) {
+    super(message);
+  }
+}
+
+/** @throws CertificateError if a server could not use the files */
+export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+  const cert = readPart(certFile, "cert");
+  const key = readPart(keyFile, "key");
+  const certificate = parse(certFile, "cert", () => new X509Certificate(cert));
+  const privateKey: KeyObject = parse(keyFile, "key", () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new CertificateError(`${JSON.stringify(keyFile)} is not the key of the certificate`, "key");
+  }
+  return { cert, key, validFrom: new Date(certificate.validFrom), validTo: new Date(certificate.validTo) };
+}
+
+function readPart(file: string, part: CertificateError["part"]): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CertificateError(`${JSON.stringify(file)} cannot be read (${code})`, part);
+  }
+}
+
+/** The original message is not passed on: it could contain a part of the key. */
+function parse<T>(file: string, part: CertificateError["part"], read: () => T): T {
+  try {
+    return read();
+  } catch {
+    const expected = part === "cert" ? "a certificate in PEM" : "a private key in PEM without a passphrase";
+    throw new CertificateError(`${JSON.stringify(file)} does not contain ${expected}`, part);
+  }
+}
+
+export interface CertificateObserver {
+  onChange(certificate: Certificate): void;
+  /** The files changed, and cannot be used as they are now. */
+  onProblem(error: CertificateError): void;
+}
+
+const watchIntervalMs = 2000;
+
+/**
+ * Reports each change of the files. Polls, since those who renew certificates replace files, folders or links to them.
+ * @returns stops watching
+ */
+export function watchCertificate(files: CertificateFiles, observer: CertificateObserver): () => void {
+  let latest = fingerprint(files);
+  const check = (): void => {
+    const found = fingerprint(files);
+    if (found === latest) return;
+    latest = found;
+    try {
+      observer.onChange(readCertificate(files));
+    } catch (error) {
+      if (!(error instanceof CertificateError)) throw error;
+      // Often the second file is yet to be written: that is the next change.
+      observer.onProblem(error);
+    }
+  };
+  const timer = setInterval(check, watchIntervalMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+function fingerprint({ certFile, keyFile }: CertificateFiles): string {
+  const parts = [certFile, keyFile].map((file) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found === undefined
+      ? "missing"
+      : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`;
+  });
+  return parts.join(" ");
+}

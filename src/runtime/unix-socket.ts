@@ -1,0 +1,47 @@
+import { chmodSync, lstatSync, rmSync } from "node:fs";
+import { createConnection } from "node:net";
+
+const prefix = "unix:";
+
+/** The path in `unix:/path`; undefined if it is another kind of address. */
+export const socketPathOf = (address: string): string | undefined =>
+  address.startsWith(prefix) ? address.slice(prefix.length) : undefined;
+
+/**
+ * Removes the socket of a program that has gone. Bun would remove any (1.4.5), so that the program that listens on it
+ * would be cut off without a word.
+ * @returns why the path cannot be used, if it cannot
+ */
+export async function releaseSocket(path: string): Promise<string | undefined> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  if (!found.isSocket()) return `${path} exists and is not a socket`;
+  if (await isServed(path)) return `${path} is in use by another program`;
+  rmSync(path, { force: true });
+  return undefined;
+}
+
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ path }, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    // Any other failure, such as a full queue, means that somebody listens.
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code !== "ECONNREFUSED"));
+  });
+}
+
+/**
+ * Lets every user connect, as PostgreSQL does: the mode of the folder decides who reaches the socket, and API keys and
+ * sessions decide what they can do. The mode that the umask gives would often shut out the web server.
+ */
+export const openToAll = (path: string): void => chmodSync(path, 0o666);
+
+/** Removes the socket, unless another program has replaced it. */
+export function createSocketRemover(path: string): () => void {
+  const { ino } = lstatSync(path);
+  return () => {
+    if (lstatSync(path, { throwIfNoEntry: false })?.ino === ino) rmSync(path, { force: true });
+  };
+}

@@ -1,0 +1,47 @@
+import { readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { WallClock } from "../../time/clock.ts";
+import { type Backup, backupDatabase } from "./backup.ts";
+
+/** `20261121T094500Z`: UTC, so that names sort by time and no hour comes twice. */
+export const timestampOf = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, "");
+
+const namePattern = /^tollgate-\d{8}T\d{6}Z\.db$/;
+/** Left by a backup that was killed. Younger ones may still be written. */
+const unfinishedPattern = /^tollgate-\d{8}T\d{6}Z\.db(\.partial)?$/;
+const unfinishedAfterMs = 24 * 60 * 60 * 1000;
+
+export interface BackupSeries extends Omit<Backup, "target"> {
+  /** Exists. */
+  folder: string;
+  /** How many backups the folder keeps. */
+  keep: number;
+}
+
+/**
+ * Makes a backup that is named after the time, and then deletes the oldest of those that this function made.
+ * @returns the new file
+ * @throws StorageError if the backup failed; none is deleted then
+ */
+export async function addBackup({ folder, keep, ...backup }: BackupSeries): Promise<string> {
+  const name = `tollgate-${timestampOf(backup.clock())}.db`;
+  await backupDatabase({ ...backup, target: join(folder, name) });
+  deleteUnfinished(folder, backup.clock);
+  const older = listFinished(folder).filter((other) => other !== name);
+  for (const one of older.toSorted().slice(0, Math.max(0, older.length - (keep - 1)))) rmSync(join(folder, one));
+  return join(folder, name);
+}
+
+const listFinished = (folder: string): string[] =>
+  readdirSync(folder).filter((name) => namePattern.test(name) && bytesOf(join(folder, name)) > 0);
+
+function deleteUnfinished(folder: string, clock: WallClock): void {
+  for (const name of readdirSync(folder).filter((one) => unfinishedPattern.test(one))) {
+    const file = join(folder, name);
+    const isUnfinished = name.endsWith(".partial") || bytesOf(file) === 0;
+    const writtenAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+    if (isUnfinished && writtenAt < clock() - unfinishedAfterMs) rmSync(file, { force: true });
+  }
+}
+
+const bytesOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

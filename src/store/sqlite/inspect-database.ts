@@ -1,0 +1,64 @@
+import { Database } from "bun:sqlite";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
+import { readMigrations } from "../migrations.ts" with { type: "macro" };
+import { type DatabaseState, StorageError } from "../store.ts";
+import { toStorageError } from "../storage-error.ts";
+import { requireNotLost } from "./database-file.ts";
+import { listApplied } from "./migrate.ts";
+
+const busyTimeoutMs = 2000;
+
+/** `quick` does not compare indexes with their tables. Either reads the whole file. */
+export type Thoroughness = "quick" | "full";
+
+/**
+ * Reads a database without changing it, also while a server uses it. Blocks until the whole file is read.
+ * @throws StorageError if it is damaged, or if a newer version of this program wrote it, or another program
+ */
+export function inspectDatabase(
+  file: string,
+  thoroughness: Thoroughness,
+  migrations: readonly Migration[] = readMigrations("migrations"),
+): DatabaseState {
+  const client = new Database(file, { readonly: true, strict: true });
+  try {
+    client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    const applied = listApplied(client);
+    const pendingMigrations = listPending(applied, migrations).length;
+    if (applied.length === 0) throw foreignDatabase();
+    requireIntact(client, thoroughness);
+    return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: lastUsedAtIn(client) };
+  } finally {
+    client.close();
+  }
+}
+
+function requireIntact(client: Database, thoroughness: Thoroughness): void {
+  const pragma = thoroughness === "full" ? "integrity_check" : "quick_check";
+  const [problem] = Object.values(client.query<Record<string, string>, []>(`PRAGMA ${pragma}(1)`).get() ?? {});
+  if (problem !== "ok") throw new StorageError(`the database is damaged; restore a backup (${problem})`);
+}
+
+function lastUsedAtIn(client: Database): number | undefined {
+  return client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get()?.at ?? undefined;
+}
+
+/**
+ * Inspects the database of a data folder, and whether this user can write there.
+ * @returns undefined if the first start has yet to create it
+ * @throws StorageError if no server could start with it
+ */
+export function inspectDataFolder(file: string): DatabaseState | undefined {
+  try {
+    const bytes = requireNotLost(file) ?? 0;
+    if (!existsSync(dirname(file))) return undefined;
+    accessSync(dirname(file), constants.W_OK);
+    if (bytes === 0) return undefined;
+    accessSync(file, constants.R_OK | constants.W_OK);
+    return inspectDatabase(file, "quick");
+  } catch (error) {
+    throw toStorageError(error);
+  }
+}

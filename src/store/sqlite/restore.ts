@@ -1,0 +1,133 @@
+import { Database } from "bun:sqlite";
+import { chownSync, closeSync, fsyncSync, lstatSync, openSync, renameSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { WallClock } from "../../time/clock.ts";
+import { toStorageError } from "../storage-error.ts";
+import { StorageError } from "../store.ts";
+import { removeUnfinishedCopy } from "./copy-database.ts";
+import { createFolder } from "./database-file.ts";
+import { startWorker } from "./worker-client.ts";
+
+export interface Restore {
+  /** The backup. */
+  source: string;
+  /** The database. */
+  file: string;
+  /** The old database's new name. */
+  keptFile: string;
+  clock: WallClock;
+  /** Ends the restore while the database is still unchanged. */
+  signal: AbortSignal;
+}
+
+/**
+ * Replaces the database of a stopped server by a copy of a backup.
+ * @returns whether there was an old database, which is now `keptFile`
+ * @throws StorageError if a server runs, or if the backup is damaged, of a newer version, or of another program; the
+ * database is unchanged then
+ */
+export async function restoreDatabase(restore: Restore): Promise<boolean> {
+  const { source, file, keptFile } = restore;
+  requireBackup(source, file);
+  createFolder(dirname(file));
+  const restored = `${file}.restored`;
+  const unlock = lockDatabase(file);
+  try {
+    await copyChecked(restore, restored);
+    giveToOwner(restored, file);
+  } catch (error) {
+    removeUnfinishedCopy(restored);
+    throw toStorageError(error);
+  } finally {
+    unlock();
+  }
+  // From here on nothing waits, so that no signal ends the program between two steps.
+  return replace(file, restored, keptFile);
+}
+
+function requireBackup(source: string, file: string): void {
+  const found = statSync(source, { throwIfNoEntry: false });
+  if (found === undefined) throw problemOf(source, "there is no such file");
+  if (!found.isFile()) throw problemOf(source, "it is not a file");
+  const database = statSync(file, { throwIfNoEntry: false });
+  if (database?.ino === found.ino && database.dev === found.dev) {
+    throw problemOf(source, "it is the database itself; name a backup");
+  }
+}
+
+const problemOf = (source: string, problem: string): StorageError =>
+  new StorageError(`${JSON.stringify(source)}: ${problem}`);
+
+/** Checked and copied in a Worker, so that a signal can end it. */
+async function copyChecked({ source, clock, signal }: Restore, target: string): Promise<void> {
+  const worker = startWorker(clock);
+  const stop = (): void => worker.stop();
+  signal.addEventListener("abort", stop);
+  try {
+    await worker.call("inspect", source, "full");
+    await worker.call("copyBackup", source, target);
+    signal.throwIfAborted();
+  } catch (error) {
+    throw problemOf(source, toStorageError(error).message);
+  } finally {
+    signal.removeEventListener("abort", stop);
+    worker.stop();
+  }
+}
+
+/**
+ * Takes the database for this process only. Every server holds a shared lock on it while it runs.
+ * @returns releases it; the database is then one file, without a log
+ * @throws StorageError if a server runs
+ */
+function lockDatabase(file: string): () => void {
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return () => {};
+  const client = new Database(file, { readwrite: true, create: false, strict: true });
+  try {
+    client.run("PRAGMA busy_timeout = 1000");
+    // In WAL mode, only this makes the lock exclude readers (SQLite 3.54).
+    client.run("PRAGMA locking_mode = EXCLUSIVE");
+    client.run("BEGIN EXCLUSIVE");
+    return () => {
+      client.run("ROLLBACK");
+      client.close();
+    };
+  } catch (error) {
+    client.close();
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (code.startsWith("SQLITE_BUSY"))
+      throw new StorageError("a server uses the database; stop it first", { cause: error });
+    // A damaged database is one reason to restore a backup.
+    if (code.startsWith("SQLITE_NOTADB") || code.startsWith("SQLITE_CORRUPT")) return () => {};
+    throw toStorageError(error);
+  }
+}
+
+/** A restore by root must leave a file that the server's user can open. */
+function giveToOwner(restored: string, file: string): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(file, { throwIfNoEntry: false }) ?? statSync(dirname(file));
+  chownSync(restored, uid, gid);
+}
+
+/**
+ * The database goes first and its log follows: should this end between two steps, no server starts without the log that
+ * belongs to a database, nor with another's.
+ */
+function replace(file: string, restored: string, keptFile: string): boolean {
+  const moved = ["", "-wal", "-shm"].map((suffix) => moveIfThere(file + suffix, keptFile + suffix));
+  renameSync(restored, file);
+  const folder = openSync(dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+  return moved[0] === true;
+}
+
+function moveIfThere(from: string, to: string): boolean {
+  if (lstatSync(from, { throwIfNoEntry: false }) === undefined) return false;
+  renameSync(from, to);
+  return true;
+}

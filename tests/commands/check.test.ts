@@ -1,0 +1,223 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { checkClock } from "../../src/commands/checks.ts";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+const names = ["configuration", "database", "disk", "descriptors", "backend", "clock"];
+
+/** State and text by name. */
+const linesOf = (stdout: string) =>
+  Object.fromEntries(
+    stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => {
+        const [, state = "", name = "", text = ""] = /^(\S+) +(\S+) *(.*)$/.exec(line) ?? [];
+        return [name, { state, text }];
+      }),
+  );
+
+const atPostgres = (url: string) => ({ DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
+
+describe("tollgate check", () => {
+  test("finds nothing wrong with a running server, and changes nothing", async () => {
+    using backend = startSimulator();
+    const environment = { PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password" };
+    const program = await startProgram(environment);
+    await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const files = readdirSync(program.dataDir).toSorted();
+    const { status, stdout, stderr } = await runProgram(["check"], { ...environment, DATA_DIR: program.dataDir });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const lines = linesOf(stdout);
+    expect(Object.keys(lines)).toEqual(names);
+    for (const name of ["configuration", "database", "disk", "backend", "clock"]) {
+      expect({ name, state: lines[name]?.state }).toEqual({ name, state: "ok" });
+    }
+    expect(lines["database"]?.text).toStartWith(`${program.dataDir}/tollgate.db, `);
+    expect(lines["backend"]?.text).toBe(`${backend.url} responds 200 to /v1/models`);
+    expect(readdirSync(program.dataDir).toSorted()).toEqual(files);
+    await program.stop();
+  });
+
+  test("passes before the first start, and creates nothing", async () => {
+    using backend = startSimulator();
+    using folder = createTempFolder();
+    const settings = { PROXY_UPSTREAM_URL: backend.url, DATA_DIR: folder.file("data") };
+    const { status, stdout } = await runProgram(["check"], settings);
+    expect(status).toBe(0);
+    expect(linesOf(stdout)["database"]).toEqual({
+      state: "ok",
+      text: `${folder.file("data/tollgate.db")}: empty; the first start creates its tables`,
+    });
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
+  test("reports a backend that cannot be reached, with every other line", async () => {
+    const port = findFreePort();
+    const { status, stdout } = await runProgram(["check"], { PROXY_UPSTREAM_URL: `http://127.0.0.1:${port}` });
+    expect(status).toBe(1);
+    const lines = linesOf(stdout);
+    expect(Object.keys(lines)).toEqual(names);
+    expect(lines["backend"]).toEqual({
+      state: "failed",
+      text: `http://127.0.0.1:${port} is not reachable (ECONNREFUSED)`,
+    });
+  });
+
+  test.each([
+    [401, "warning", 0],
+    [404, "ok", 0],
+    [503, "failed", 1],
+  ])("takes a backend that responds %p for %p", async (code, state, expected) => {
+    using backend = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: code }) });
+    const { status, stdout } = await runProgram(["check"], { PROXY_UPSTREAM_URL: backend.url.origin });
+    expect({ status, state: linesOf(stdout)["backend"]?.state }).toEqual({ status: expected, state });
+    await backend.stop(true);
+  });
+
+  test("reports a damaged, a lost and a newer database", async () => {
+    using backend = startSimulator();
+    using folder = createTempFolder();
+    const program = await startProgram({ DATA_DIR: folder.path });
+    await program.stop();
+    const check = async () => {
+      const { status, stdout } = await runProgram(["check"], {
+        DATA_DIR: folder.path,
+        PROXY_UPSTREAM_URL: backend.url,
+      });
+      return { status, ...linesOf(stdout)["database"] };
+    };
+    const file = folder.file("tollgate.db");
+    const bytes = await Bun.file(file).bytes();
+    await Bun.write(
+      file,
+      bytes.map((byte, at) => (at > 8192 ? byte ^ 0x5a : byte)),
+    );
+    expect(await check()).toMatchObject({ status: 1, state: "failed", text: expect.stringContaining("damaged") });
+    await Bun.write(file, "");
+    expect(await check()).toMatchObject({ status: 1, state: "failed", text: expect.stringContaining("is empty") });
+    await Bun.write(file, bytes);
+    using database = new Database(file);
+    database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('x', 99999999999999)");
+    expect(await check()).toMatchObject({ status: 1, state: "failed", text: expect.stringContaining("newer version") });
+  });
+
+  test("reports a setting that looks misspelt", async () => {
+    const { stdout } = await runProgram(["check"], { MAX_BODY_BYTE: "1" });
+    expect(linesOf(stdout)["configuration"]).toEqual({
+      state: "warning",
+      text: "MAX_BODY_BYTE is unknown; is it MAX_BODY_BYTES?",
+    });
+  });
+
+  test("exits with status 2 for a wrong setting", async () => {
+    const { status, stdout, stderr } = await runProgram(["check"], { PORT: "x" });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toStartWith('tollgate: PORT: "x" is not allowed');
+  });
+
+  test.skipIf(whyNoPostgres !== undefined)("inspects PostgreSQL before and after the first start", async () => {
+    using backend = startSimulator();
+    const url = await (await sharedPostgres()).createDatabase();
+    const settings = { ...atPostgres(url), PROXY_UPSTREAM_URL: backend.url };
+    const check = async () => {
+      const { status, stdout } = await runProgram(["check"], settings);
+      return { status, ...linesOf(stdout) };
+    };
+    expect(await check()).toMatchObject({
+      status: 0,
+      database: { state: "ok", text: "PostgreSQL: empty; the first start creates its tables" },
+    });
+    await (await startProgram(settings)).stop();
+    expect(await check()).toMatchObject({
+      status: 0,
+      database: { state: "ok", text: expect.stringMatching(/^PostgreSQL, [\d.]+ MiB$/) },
+      clock: { state: "ok" },
+    });
+    await (await sharedPostgres()).run("insert into tollgate_migrations values (99999999999999, 'x')", url);
+    expect(await check()).toMatchObject({
+      status: 1,
+      database: { state: "failed", text: expect.stringContaining("newer version") },
+    });
+  });
+
+  test("does not show the password of a PostgreSQL that cannot be reached", async () => {
+    const url = `postgres://tollgate:hidden@127.0.0.1:${findFreePort()}/d`;
+    const { status, stdout, stderr } = await runProgram(["check"], atPostgres(url));
+    expect(status).toBe(1);
+    expect(linesOf(stdout)["database"]).toMatchObject({ state: "failed" });
+    expect(stdout + stderr).not.toContain("hidden");
+  });
+});
+
+describe("the clock", () => {
+  const now = Date.UTC(2027, 0, 1);
+  const state = (lastUsedAt: number | undefined, serverTime = now) => ({
+    bytes: 0,
+    pendingMigrations: 0,
+    lastUsedAt,
+    serverTime,
+  });
+  const backendAt = (ms: number) => ({ status: 200, date: new Date(ms).toUTCString() });
+
+  test.each([
+    ["ok", { now, database: state(now), backend: backendAt(now) }],
+    ["ok", { now, database: undefined, backend: undefined }],
+    ["ok", { now, database: state(undefined), backend: { status: 200, date: "yesterday" } }],
+    ["failed", { now: 0, database: undefined, backend: undefined }],
+    ["failed", { now, database: state(now + 90_000), backend: undefined }],
+    ["warning", { now, database: undefined, backend: backendAt(now - 90_000) }],
+    ["warning", { now, database: state(now, now + 90_000), backend: backendAt(now) }],
+  ] as const)("is %p for %p", (expected, witnesses) => {
+    expect(checkClock(witnesses).state).toBe(expected);
+  });
+
+  test("is described with the difference", () => {
+    expect(checkClock({ now, database: state(now + 90_000), backend: undefined }).text).toBe(
+      "2027-01-01T00:00:00.000Z is 90 s behind the newest request",
+    );
+  });
+});
+
+describe("tollgate check --quick", () => {
+  test("prints ok while a server runs, and fails when it has stopped", async () => {
+    const program = await startProgram();
+    const settings = { PORT: new URL(program.url).port };
+    expect(await runProgram(["check", "--quick"], settings)).toEqual({ status: 0, stdout: "ok\n", stderr: "" });
+    await program.stop();
+    const { status, stderr } = await runProgram(["check", "--quick"], settings);
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: `tollgate: check: ${program.url}/healthz does not respond (ECONNREFUSED)\n`,
+    });
+  });
+
+  test("finds the server at its admin port, whatever address it listens on", async () => {
+    const ports = { PORT: String(findFreePort()), ADMIN_PORT: String(findFreePort()) };
+    const settings = { ...ports, HOST: "0.0.0.0", ADMIN_HOST: "0.0.0.0" };
+    const program = await startProgram(settings);
+    expect((await runProgram(["check", "--quick"], settings)).stdout).toBe("ok\n");
+    await program.stop();
+  });
+
+  test("fails if another program has the port", async () => {
+    using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: 404 }) });
+    const { status, stderr } = await runProgram(["check", "--quick"], { PORT: String(other.port) });
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: `tollgate: check: http://127.0.0.1:${other.port}/healthz responds 404\n`,
+    });
+  });
+
+  test.each([[["x"]], [["--slow"]]])("rejects the arguments %p", async (args) => {
+    const { status, stderr } = await runProgram(["check", ...args]);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^tollgate: check takes only the option --quick; [^\n]*\n$/);
+  });
+});

@@ -1,0 +1,188 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { logIn } from "../support/admin-client.ts";
+import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+
+const password = "correct horse battery staple";
+
+/** A data folder with one key, and a backup of it; then a second key is created. The server has stopped. */
+async function createBackup(): Promise<{ folder: TempFolder; dataDir: string; backup: string }> {
+  const folder = createTempFolder();
+  const dataDir = folder.file("data");
+  const program = await startProgram({ DATA_DIR: dataDir, ADMIN_PASSWORD: password });
+  const admin = await logIn(program.adminUrl, "admin", password);
+  await admin.createKey("Before the backup");
+  const backup = folder.file("copy.db");
+  await runProgram(["backup", backup], { DATA_DIR: dataDir });
+  await admin.createKey("After the backup");
+  await program.stop();
+  return { folder, dataDir, backup };
+}
+
+const restore = (dataDir: string, file: string): Promise<FinishedProgram> =>
+  runProgram(["restore", file], { DATA_DIR: dataDir });
+
+const namesIn = (file: string): unknown[] => {
+  using database = new Database(file, { readonly: true });
+  return database
+    .query<{ name: string }, []>("SELECT name FROM keys ORDER BY id")
+    .all()
+    .map(({ name }) => name);
+};
+
+const keptIn = (dataDir: string): string[] =>
+  readdirSync(dataDir)
+    .filter((name) => name.includes(".before-"))
+    .toSorted();
+
+describe("tollgate restore", () => {
+  test("replaces the database and keeps the old one", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    const { status, stdout, stderr } = await restore(dataDir, backup);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const [kept = ""] = keptIn(dataDir);
+    expect(kept).toMatch(/^tollgate\.db\.before-\d{8}T\d{6}Z$/);
+    expect(stdout).toBe(`Restored ${dataDir}/tollgate.db from ${backup}\nThe old database is ${dataDir}/${kept}\n`);
+    expect(namesIn(`${dataDir}/tollgate.db`)).toEqual(["Before the backup"]);
+    expect(namesIn(`${dataDir}/${kept}`)).toEqual(["Before the backup", "After the backup"]);
+    expect(statSync(`${dataDir}/tollgate.db`).mode & 0o777).toBe(0o600);
+    folder.remove();
+  });
+
+  test("leaves a database that a server starts with", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    await restore(dataDir, backup);
+    const program = await startProgram({ DATA_DIR: dataDir });
+    const keys = await (await logIn(program.adminUrl, "admin", password)).listKeys();
+    expect(keys.map(({ name }) => name)).toEqual(["Before the backup"]);
+    await program.stop();
+    folder.remove();
+  });
+
+  test("refuses while a server runs, and changes nothing", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    const program = await startProgram({ DATA_DIR: dataDir });
+    const { status, stderr } = await restore(dataDir, backup);
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: "tollgate: restore: a server uses the database; stop it first\n",
+    });
+    expect(keptIn(dataDir)).toEqual([]);
+    expect(await (await logIn(program.adminUrl, "admin", password)).listKeys()).toHaveLength(2);
+    await program.stop();
+    folder.remove();
+  });
+
+  test("keeps the requests that a killed server left in the log of the old database", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    const program = await startProgram({ DATA_DIR: dataDir });
+    await (await logIn(program.adminUrl, "admin", password)).createKey("In the log");
+    await program.stop("SIGKILL");
+    expect(existsSync(`${dataDir}/tollgate.db-wal`)).toBeTrue();
+    expect((await restore(dataDir, backup)).status).toBe(0);
+    expect(existsSync(`${dataDir}/tollgate.db-wal`)).toBeFalse();
+    expect(namesIn(`${dataDir}/tollgate.db`)).toEqual(["Before the backup"]);
+    expect(namesIn(`${dataDir}/${keptIn(dataDir)[0]}`)).toEqual([
+      "Before the backup",
+      "After the backup",
+      "In the log",
+    ]);
+    folder.remove();
+  });
+
+  test("replaces a damaged database, and no log of it stays", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    await Bun.write(`${dataDir}/tollgate.db`, "damaged, and longer than a header of SQLite is".repeat(100));
+    await Bun.write(`${dataDir}/tollgate.db-wal`, "log");
+    expect((await restore(dataDir, backup)).status).toBe(0);
+    expect(namesIn(`${dataDir}/tollgate.db`)).toEqual(["Before the backup"]);
+    expect(await Bun.file(`${dataDir}/${keptIn(dataDir)[0]}`).text()).toStartWith("damaged");
+    expect(existsSync(`${dataDir}/tollgate.db-wal`)).toBeFalse();
+    folder.remove();
+  });
+
+  test("creates a missing data folder, which only its owner can read", async () => {
+    const { folder, backup } = await createBackup();
+    const dataDir = folder.file("new/data");
+    expect(await restore(dataDir, backup)).toMatchObject({
+      status: 0,
+      stdout: `Restored ${dataDir}/tollgate.db from ${backup}\n`,
+    });
+    expect(readdirSync(dataDir)).toEqual(["tollgate.db"]);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    folder.remove();
+  });
+
+  test("reads a backup that cannot be written, in a folder that cannot", async () => {
+    const { folder, dataDir } = await createBackup();
+    const safe = folder.file("safe");
+    mkdirSync(safe);
+    copyFileSync(folder.file("copy.db"), `${safe}/copy.db`);
+    chmodSync(`${safe}/copy.db`, 0o400);
+    chmodSync(safe, 0o500);
+    expect((await restore(dataDir, `${safe}/copy.db`)).status).toBe(0);
+    expect(readdirSync(safe)).toEqual(["copy.db"]);
+    chmodSync(safe, 0o700);
+    folder.remove();
+  });
+
+  test("refuses a backup that is damaged, foreign, empty, missing, newer, or no file, and changes nothing", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    // SQLite empties and removes its log when a database is closed last.
+    const listFiles = () =>
+      readdirSync(dataDir)
+        .filter((name) => !/-(wal|shm)$/.test(name))
+        .toSorted();
+    const before = listFiles();
+    const bytes = await Bun.file(backup).bytes();
+    // Below the header and the schema.
+    await Bun.write(
+      folder.file("damaged"),
+      bytes.map((byte, at) => (at > 8192 ? byte ^ 0x5a : byte)),
+    );
+    await Bun.write(folder.file("cut"), bytes.slice(0, bytes.length / 2));
+    await Bun.write(folder.file("empty"), "");
+    await Bun.write(folder.file("text"), "not a database");
+    copyFileSync(backup, folder.file("newer"));
+    using newer = new Database(folder.file("newer"));
+    newer.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('x', 99999999999999)");
+    using foreign = new Database(folder.file("foreign"));
+    foreign.run("CREATE TABLE keys (id INTEGER)");
+    symlinkSync(`${dataDir}/tollgate.db`, folder.file("itself"));
+    const problems = {
+      damaged: "damaged",
+      cut: "damaged",
+      empty: "belongs to another program",
+      text: "not a database of this program",
+      newer: "written by a newer version",
+      foreign: "belongs to another program",
+      itself: "is the database itself",
+      missing: "there is no such file",
+      data: "it is not a file",
+    };
+    for (const [name, problem] of Object.entries(problems)) {
+      const { status, stdout, stderr } = await restore(dataDir, folder.file(name));
+      expect({ name, status, stdout }).toEqual({ name, status: 1, stdout: "" });
+      expect(stderr).toStartWith(`tollgate: restore: "${folder.file(name)}": `);
+      expect(stderr).toContain(problem);
+    }
+    expect(listFiles()).toEqual(before);
+    expect(namesIn(`${dataDir}/tollgate.db`)).toHaveLength(2);
+    folder.remove();
+  });
+
+  test("refuses to replace a data folder if the data is in PostgreSQL", async () => {
+    const environment = { DATABASE_URL: "postgres://h/d", SECRET_KEY: "0123456789abcdef" };
+    const { status, stderr } = await runProgram(["restore", "copy.db"], environment);
+    expect(status).toBe(1);
+    expect(stderr).toBe("tollgate: DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL\n");
+  });
+
+  test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("rejects the arguments %p", async (args) => {
+    const { status, stdout, stderr } = await runProgram(["restore", ...args]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toMatch(/^tollgate: restore takes [^\n]*\n$/);
+  });
+});

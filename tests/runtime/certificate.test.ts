@@ -1,0 +1,64 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, copyFileSync } from "node:fs";
+import { CertificateError, readCertificate, watchCertificate } from "../../src/runtime/certificate.ts";
+import { createAuthority, replaceFiles, whyNoOpenssl } from "../support/authority.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+const problemOf = (certFile: string, keyFile: string): string => {
+  try {
+    readCertificate({ certFile, keyFile });
+    return "none";
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error;
+    return `${error.part}: ${error.message}`;
+  }
+};
+
+describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
+  test("is read with its key and its dates", async () => {
+    using authority = await createAuthority();
+    const { cert, key, validFrom, validTo } = readCertificate(authority.sign("one"));
+    expect(cert).toStartWith("-----BEGIN CERTIFICATE-----");
+    expect(key).toStartWith("-----BEGIN PRIVATE KEY-----");
+    expect((validTo.getTime() - validFrom.getTime()) / 86_400_000).toBe(2);
+  });
+
+  test("is refused if a file is missing, empty, swapped, of another certificate, or has a passphrase", async () => {
+    using authority = await createAuthority();
+    using folder = createTempFolder();
+    const one = authority.sign("one");
+    const other = authority.sign("other");
+    await Bun.write(folder.file("empty"), "");
+    const encrypted = folder.file("encrypted.key");
+    Bun.spawnSync(["openssl", "ec", "-in", one.keyFile, "-aes128", "-passout", "pass:secret", "-out", encrypted]);
+    const missing = folder.file("missing");
+    expect(problemOf(missing, one.keyFile)).toBe(`cert: "${missing}" cannot be read (ENOENT)`);
+    expect(problemOf(one.certFile, folder.path)).toBe(`key: "${folder.path}" cannot be read (EISDIR)`);
+    expect(problemOf(folder.file("empty"), one.keyFile)).toContain("does not contain a certificate in PEM");
+    expect(problemOf(one.keyFile, one.certFile)).toContain("does not contain a certificate in PEM");
+    expect(problemOf(one.certFile, one.certFile)).toContain("does not contain a private key in PEM");
+    expect(problemOf(one.certFile, encrypted)).toContain("without a passphrase");
+    expect(problemOf(one.certFile, other.keyFile)).toBe(`key: "${other.keyFile}" is not the key of the certificate`);
+  });
+
+  test("that changes is reported once, and not before its key fits", async () => {
+    using authority = await createAuthority();
+    const files = authority.sign("one");
+    const next = authority.sign("next");
+    const { cert: expected } = readCertificate(next);
+    const seen: string[] = [];
+    const stop = watchCertificate(files, {
+      onChange: ({ cert }) => seen.push(cert === expected ? "next" : "another"),
+      onProblem: ({ part }) => seen.push(`wrong ${part}`),
+    });
+    copyFileSync(next.certFile, files.certFile);
+    await pollUntil(() => seen.length === 1);
+    replaceFiles(files, next);
+    await pollUntil(() => seen.length === 2);
+    expect(seen).toEqual(["wrong key", "next"]);
+    chmodSync(files.keyFile, 0o400);
+    await pollUntil(() => seen.length === 3);
+    stop();
+  });
+});

@@ -1,0 +1,22 @@
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { steadySamples } from "../support/steady-samples.ts";
+
+/** The names of all series in `/metrics`, those that Prometheus makes of a histogram included. */
+export async function listSeries(): Promise<ReadonlySet<string>> {
+  const metrics = createMetrics({
+    version: "1",
+    commit: "c",
+    perKey: false,
+    waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
+    refusedRequests: () => 0,
+    inFlight: () => 0,
+    samples: steadySamples,
+  });
+  const text = await metrics.text();
+  metrics.close();
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  return new Set(types.flatMap(([, name = "", type]) => (type === "histogram" ? [`${name}_bucket`] : [name])));
+}
+
+/** The series that a PromQL expression reads. */
+export const seriesIn = (expression: string): string[] => expression.match(/\b(?:tollgate|process)_\w+/g) ?? [];
