@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { findFreePort } from "../support/free-port.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+
+const repository = join(import.meta.dir, "../..");
+const target = `${process.platform}-${process.arch}`;
+/** No registry is asked for anything. */
+const offline = ["--offline", "--no-audit", "--no-fund"];
+
+/** In a network namespace without any interface, if this user may make one. */
+const alone = Bun.spawnSync(["unshare", "--net", "true"]).success ? ["unshare", "--net"] : [];
+
+describe("the npm packages", () => {
+  let folder: TempFolder;
+  let tarballs: string[];
+  beforeAll(async () => {
+    folder = createTempFolder();
+    tarballs = await pack();
+  }, 240_000);
+  afterAll(() => folder.remove());
+
+  async function pack(): Promise<string[]> {
+    const binary = process.env["TOLLGATE_BINARY"] ?? join(repository, "dist/tollgate");
+    if (existsSync(binary)) copyFileSync(binary, join(repository, "dist", `tollgate-${target}`));
+    else await run(repository, ".ci/build", target);
+    await run(repository, ".ci/npm/pack", target);
+    const packed = join(repository, "dist/npm");
+    return readdirSync(packed).map((name) => join(packed, name));
+  }
+
+  async function run(cwd: string, ...command: string[]): Promise<string> {
+    const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path };
+    const child = Bun.spawn(command, { cwd, env, stdout: "pipe", stderr: "pipe" });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${stderr}${stdout}`);
+    return stdout;
+  }
+
+  test("install into an empty folder without a network, and run", async () => {
+    const empty = folder.file("project");
+    mkdirSync(empty);
+    await run(empty, ...alone, "npm", "install", ...offline, ...tarballs);
+    expect(await run(empty, "npx", "--offline", "tollgate", "--version")).toMatch(/^tollgate \d+\.\d+\.\d+ /);
+  });
+
+  test("install globally, serve, pass SIGTERM on, and report the exit status", async () => {
+    const prefix = folder.file("global");
+    await run(folder.path, ...alone, "npm", "install", "--global", `--prefix=${prefix}`, ...offline, ...tarballs);
+    const port = findFreePort();
+    const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, PORT: String(port) };
+    const demo = Bun.spawn([join(prefix, "bin/tollgate"), "demo"], { cwd: folder.path, env, stdout: "pipe" });
+    const output = new Response(demo.stdout).text();
+    await pollUntil(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok);
+    demo.kill("SIGTERM");
+    expect(await demo.exited).toBe(0);
+    expect(await output).toContain("curl ");
+    const wrong = Bun.spawnSync([join(prefix, "bin/tollgate"), "no-such-command"], { env });
+    expect(wrong.exitCode).toBe(2);
+  });
+
+  test("report in one line that the platform's package is missing", async () => {
+    const lonely = folder.file("lonely");
+    mkdirSync(lonely);
+    const launcher = tarballs.filter((name) => !name.includes(target));
+    await run(lonely, "npm", "install", ...offline, "--omit=optional", ...launcher);
+    const { exitCode, stderr } = Bun.spawnSync(["node_modules/.bin/tollgate"], { cwd: lonely });
+    expect(exitCode).toBe(1);
+    expect(stderr.toString()).toStartWith(`tollgate: the package @tollgate/${target} is missing; `);
+  });
+});
