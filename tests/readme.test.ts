@@ -191,6 +191,18 @@ describe("the README's deployment", () => {
     expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
   });
 
+  const caddy = process.env["CADDY"] ?? Bun.which("caddy");
+  test.skipIf(caddy === null)("has Caddyfiles that Caddy accepts", async () => {
+    using folder = createTempFolder();
+    const blocks = readmeBlocks("caddyfile");
+    expect(blocks).toHaveLength(2);
+    for (const block of blocks) {
+      await Bun.write(folder.file("Caddyfile"), block);
+      const { exitCode, stderr } = Bun.spawnSync([caddy ?? "", "adapt", "--config", folder.file("Caddyfile")]);
+      expect({ status: exitCode, text: exitCode === 0 ? "" : stderr.toString() }).toEqual({ status: 0, text: "" });
+    }
+  });
+
   test("has a unit that lets the JIT compiler work", () => {
     expect(unit).not.toContain("MemoryDenyWriteExecute");
   });

@@ -1,0 +1,54 @@
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { readConfig, variableNames } from "../src/config.ts";
+
+interface Service {
+  build?: { context: string; dockerfile: string };
+  environment?: Record<string, string>;
+  profiles?: string[];
+  volumes?: string[];
+}
+
+const folder = join(import.meta.dir, "../.ci");
+const file = Bun.YAML.parse(await Bun.file(join(folder, "compose.yaml")).text()) as {
+  services: Record<string, Service>;
+  volumes: Record<string, null>;
+  configs: Record<string, { content: string }>;
+};
+
+test("the compose file starts Tollgate, and the others only with their profiles", () => {
+  const profiles = Object.entries(file.services).map(([name, { profiles: own }]) => [name, own]);
+  expect(Object.fromEntries(profiles)).toEqual({
+    tollgate: undefined,
+    postgres: ["postgres"],
+    prometheus: ["watching"],
+    grafana: ["watching"],
+  });
+});
+
+test("the compose file builds from a Dockerfile that exists, and declares each volume that it mounts", () => {
+  const { build } = file.services["tollgate"] ?? {};
+  expect(existsSync(join(folder, build?.context ?? "", build?.dockerfile ?? ""))).toBeTrue();
+  const mounted = Object.values(file.services).flatMap(({ volumes = [] }) => volumes.map((one) => one.split(":")[0]));
+  expect(new Set(mounted)).toEqual(new Set(Object.keys(file.volumes)));
+});
+
+test("the compose file and the Dockerfile have settings that the program knows and accepts", async () => {
+  const { environment = {} } = file.services["tollgate"] ?? {};
+  expect(Object.keys(environment).filter((name) => !variableNames.includes(name))).toEqual([]);
+  // What compose makes of ${NAME:-default} while NAME is unset.
+  const unset = Object.entries(environment).map(([name, value]) => [name, /:-(.*)\}$/.exec(value)?.[1] ?? value]);
+  const dockerfile = await Bun.file(join(folder, "Dockerfile")).text();
+  const [, line = ""] = /^ENV (.*)$/m.exec(dockerfile) ?? [];
+  const image = Object.fromEntries(line.split(" ").map((pair) => pair.split("="))) as Record<string, string>;
+  const config = readConfig({ ...image, ...(Object.fromEntries(unset) as Record<string, string>) }, false);
+  expect([config.host, config.dataDir, config.databaseUrl]).toEqual(["0.0.0.0", "/data", undefined]);
+});
+
+test("its Prometheus scrapes with the metrics token", () => {
+  const prometheus = Bun.YAML.parse(file.configs["prometheus"]?.content ?? "") as {
+    scrape_configs: { job_name: string; authorization: { credentials: string } }[];
+  };
+  expect(prometheus.scrape_configs[0]).toMatchObject({ authorization: { credentials: "${METRICS_TOKEN:-}" } });
+});
