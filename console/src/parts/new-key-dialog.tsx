@@ -68,7 +68,8 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
         </TextField>
       </details>
-      <Show when={createKey.error}>
+      {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
+      <Show when={newKeyDialog() === "form" && createKey.error}>
         {(error) => (
           <p class="form-error" role="alert">
             {error().message}
