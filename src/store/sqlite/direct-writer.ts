@@ -3,14 +3,16 @@ import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import type { KeyStore, UsageStore } from "../store.ts";
 import { prepareAddUsage } from "../usage.ts";
-import { isBusy, openDirectWriter } from "./engine.ts";
+import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
 export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
-/** SQLite's default is a checkpoint every 1000 pages, and a commit writes about eight. */
-const commitsPerCheckpoint = 125;
+/** More rows take longer than the switch to the thread. */
+const maxRows = 32;
+/** A flush of one key writes eight pages to the log, and each further key about three. */
+const [pagesPerCommit, pagesPerRow] = [5, 3];
 
 export interface DirectWriterOptions {
   file: string;
@@ -27,10 +29,10 @@ export interface DirectWriter {
 }
 
 /**
- * Commits the usage of one key in the calling thread: under low load the two switches to the storage thread and back cost
- * more than the commit. The thread commits whatever has more rows, everything while the database is locked or slow, and
- * the first flush of each minute, which prunes; it also runs the checkpoints, which sync files. Keys are found over the
- * same connection, because the commits of any other one empty its page cache.
+ * Commits small flushes in the calling thread: the switches to the storage thread and back cost more than the commit. The
+ * thread commits large flushes, everything while the database is locked or slow, and the first flush of each minute, which
+ * prunes; it also runs the checkpoints, which sync files. Keys are found over the same connection, because the commits of
+ * any other one empty its page cache.
  */
 export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
   const engine = openDirectWriter(file);
@@ -38,20 +40,21 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   let pausedUntil = 0;
   let pauseMs = firstPauseMs;
   let isCheckpointing = false;
-  let commits = 0;
+  let pages = 0;
   let threadMinute = 0;
 
   /** @returns undefined if the thread has to do it */
   async function tryToAdd(...[increments, flush, responses = []]: Parameters<UsageStore["add"]>) {
     const startedAt = performance.now();
-    if (increments.length + responses.length !== 1 || isCheckpointing || startedAt < pausedUntil) return undefined;
+    const rows = increments.length + responses.length;
+    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
     if (minuteOf(clock()) !== threadMinute) return undefined;
     try {
       const added = await addHere(increments, flush, responses);
-      commits += 1;
+      pages += pagesPerCommit + rows * pagesPerRow;
       if (performance.now() - startedAt > maxCommitMs) pause();
       else pauseMs = firstPauseMs;
-      if (commits === commitsPerCheckpoint) void checkpoint();
+      if (pages >= pagesPerCheckpoint) void checkpoint();
       return { added };
     } catch (error) {
       // The flush has a number: the thread does not count it again.
@@ -66,7 +69,7 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   }
 
   async function checkpoint(): Promise<void> {
-    commits = 0;
+    pages = 0;
     isCheckpointing = true;
     await worker.call("checkpoint").catch(() => {});
     isCheckpointing = false;

@@ -14,6 +14,9 @@ const readerBusyMs = 100;
 /** Another process may be applying migrations. */
 const openingBusyMs = 10_000;
 
+/** SQLite's default for automatic checkpoints. */
+export const pagesPerCheckpoint = 1000;
+
 export interface WriterEngine extends Engine {
   /** Copies the write-ahead log into the database file, and begins the log anew with `write`. Both sync. */
   checkpoint: (write: () => unknown) => Promise<void>;

@@ -4,7 +4,7 @@ import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 import { createCallQueue, isCount } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter, type WriterEngine } from "./engine.ts";
+import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -31,8 +31,6 @@ export interface WorkerReply {
   isRefusal?: boolean;
 }
 
-/** SQLite's default for automatic checkpoints. */
-const pagesPerCheckpoint = 1000;
 /** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
 const pagesPerCall = 8;
 const bytesPerPage = 64;

@@ -50,19 +50,21 @@ const add = (...keyIds: number[]): Promise<unknown> =>
 
 const requestCount = async (): Promise<number> => (await opened.store.usage.sumOfKeys()).requestCount;
 
-test("the thread writes the first flush of each minute, which prunes, and those of several keys", async () => {
+test("the thread writes the first flush of each minute, which prunes, and those of many keys", async () => {
   await add(1);
   expect(calls).toEqual(["usage.add"]);
   await add(1);
   await add(2);
   expect(calls).toHaveLength(1);
   await add(1, 2);
+  expect(calls).toHaveLength(1);
+  await add(...Array.from({ length: 33 }, (_, n) => 1 + (n % 2)));
   expect(calls).toHaveLength(2);
   now += 60_000;
   await add(1);
   await add(1);
   expect(calls).toHaveLength(3);
-  expect(await requestCount()).toBe(7);
+  expect(await requestCount()).toBe(40);
 });
 
 test("a flush that was written before counts once, whoever repeats it", async () => {
@@ -90,7 +92,7 @@ test("while another program locks the database, the thread waits for it", async 
   expect(await requestCount()).toBe(2);
 });
 
-test("the thread runs a checkpoint after every 125 commits, and writes what comes meanwhile", async () => {
+test("the thread runs a checkpoint after every 1000 pages, and writes what comes meanwhile", async () => {
   await add(1);
   for (let n = 0; n < 125; n++) await add(1);
   expect(calls).toEqual(["usage.add", "checkpoint"]);
