@@ -19,9 +19,6 @@ const flushRetentionMs = minutesPerDay * msPerMinute;
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
-  const { transaction, pipeline } = engine;
-  const recordFlush = prepareRecordFlush(engine);
-  const addStatements = prepareAdding(engine);
   const countedResponses = prepareCountedResponses(engine);
   const pruneStatements = preparePruning(engine);
   let prunedMinute = 0;
@@ -30,21 +27,32 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
     prunedMinute = minuteOf(now);
     return [...pruneStatements(now), countedResponses.prune(now)];
   };
-
   return {
-    add: (increments, flush, responses = []) =>
-      transaction(async () => {
-        const now = clock();
-        if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
-        const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-        const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
-        const rows = rowsOf([...increments, ...newTokens]);
-        await pipeline([...addStatements(JSON.stringify(rows)), ...pruneOncePerMinute(now)]);
-        return added;
-      }),
+    add: prepareAddUsage(engine, clock, pruneOncePerMinute),
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
+}
+
+/** @param prune what else a flush runs */
+export function prepareAddUsage(
+  engine: Engine,
+  clock: WallClock,
+  prune: (now: number) => Statement[] = () => [],
+): UsageStore["add"] {
+  const recordFlush = prepareRecordFlush(engine);
+  const addStatements = prepareAdding(engine);
+  const countedResponses = prepareCountedResponses(engine);
+  return (increments, flush, responses = []) =>
+    engine.transaction(async () => {
+      const now = clock();
+      if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
+      const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
+      const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
+      const rows = rowsOf([...increments, ...newTokens]);
+      await engine.pipeline([...addStatements(JSON.stringify(rows)), ...prune(now)]);
+      return added;
+    });
 }
 
 /** Columns in the order that `prepareAdding` reads; rows sorted, so that concurrent flushes lock them in the same order. */

@@ -109,6 +109,12 @@ test("a storage thread that stops is restarted: pending calls fail, keys are fou
     expect(await store.keys.findActive("secret of a")).toEqual({ id: 1 });
     await Promise.all(recording);
     await pollUntil(() => ledger.waiting().requests === 0);
+    await pollUntil(() =>
+      store.checkWritable().then(
+        () => true,
+        () => false,
+      ),
+    );
   }
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: recorded });
   expect(workers.started).toHaveLength(4);

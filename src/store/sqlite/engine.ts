@@ -14,8 +14,22 @@ const readerBusyMs = 100;
 /** Another process may be applying migrations. */
 const openingBusyMs = 10_000;
 
-/** Opens the only connection of this process that writes. Creates the database if necessary and applies pending migrations. */
-export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")): Engine {
+/** SQLite's default for automatic checkpoints. */
+export const pagesPerCheckpoint = 1000;
+
+export interface WriterEngine extends Engine {
+  /** Copies the write-ahead log into the database file, and begins the log anew with `write`. Both sync. */
+  checkpoint: (write: () => unknown) => Promise<void>;
+}
+
+/**
+ * Opens the connection that creates the database if necessary, applies pending migrations and checkpoints: SQLite's
+ * automatic checkpoints would let another connection sync the log's new beginning.
+ */
+export function openWriter(
+  file: string,
+  migrations: readonly Migration[] = readMigrations("migrations"),
+): WriterEngine {
   ensureDatabaseFile(file);
   const client = new Database(file, { readwrite: true, strict: true });
   try {
@@ -30,7 +44,15 @@ export function openWriter(file: string, migrations: readonly Migration[] = read
     client.run("PRAGMA temp_store = MEMORY");
     // A long read lets the log grow; the next checkpoint truncates it to this size.
     client.run(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
-    return createSqliteEngine(client, false);
+    client.run("PRAGMA wal_autocheckpoint = 0");
+    const checkpointLog = client.query("PRAGMA wal_checkpoint(PASSIVE)");
+    return {
+      ...createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: true }),
+      checkpoint: async (write) => {
+        checkpointLog.get();
+        await write();
+      },
+    };
   } catch (error) {
     client.close();
     throw error;
@@ -42,7 +64,20 @@ export function openReader(file: string): Engine {
   const client = new Database(file, { readwrite: true, strict: true });
   client.run(`PRAGMA busy_timeout = ${readerBusyMs}`);
   client.run("PRAGMA query_only = ON");
-  return createSqliteEngine(client, true);
+  return createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: false });
+}
+
+/**
+ * Opens a second connection that writes, for a thread that must not wait: a locked database is an error at once, and its
+ * commits neither sync a file nor checkpoint.
+ */
+export function openDirectWriter(file: string): Engine {
+  const client = new Database(file, { readwrite: true, strict: true });
+  for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "foreign_keys = ON", "wal_autocheckpoint = 0"]) {
+    client.run(`PRAGMA ${pragma}`);
+  }
+  const begin = client.query("BEGIN IMMEDIATE");
+  return createSqliteEngine(client, { begin: () => begin.run(), isWriter: false });
 }
 
 /** @throws StorageError if a table was dropped */
@@ -91,7 +126,8 @@ function beginImmediate(client: Database): void {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether another connection has the lock. */
+export function isBusy(error: unknown): boolean {
   return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 }
 
@@ -104,8 +140,16 @@ function checkpoint(client: Database): void {
   }
 }
 
-function createSqliteEngine(client: Database, readOnly: boolean): Engine {
+interface SqliteEngineOptions {
+  /** Takes the write lock. */
+  begin: () => void;
+  /** Whether it leaves everything in the database file when it closes. */
+  isWriter: boolean;
+}
+
+function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineOptions): Engine {
   const db = drizzle(client, { casing: "snake_case" });
+  const commit = client.query("COMMIT");
   return {
     db,
     tables: schema,
@@ -119,10 +163,10 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
     // A transaction already has the whole database to itself.
     lock: async () => {},
     transaction: async (work) => {
-      beginImmediate(client);
+      begin();
       try {
         const result = await work();
-        client.run("COMMIT");
+        commit.run();
         return result;
       } catch (error) {
         // A full disk has ended the transaction already.
@@ -131,7 +175,7 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
       }
     },
     close: () => {
-      if (!readOnly) checkpoint(client);
+      if (isWriter) checkpoint(client);
       client.close();
     },
   };

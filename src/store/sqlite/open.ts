@@ -4,12 +4,13 @@ import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
-import { prepareFindActiveKey } from "../keys.ts";
 import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
+import { prepareFindActiveKey } from "../keys.ts";
+import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
@@ -38,7 +39,13 @@ export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOption
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
     const findProblem = () => findFileProblem(file, ino);
-    return createSqliteStore({ worker, reader: openReader(file), findProblem, watch: watchFile(findProblem, log) });
+    return createSqliteStore({
+      worker,
+      direct: createDirectWriter({ file, worker, clock }),
+      reader: openReader(file),
+      findProblem,
+      watch: watchFile(findProblem, log),
+    });
   } catch (error) {
     worker.stop();
     throw toStorageError(error);
@@ -61,22 +68,25 @@ function watchFile(findProblem: SqliteParts["findProblem"], log: Log): Timer {
 interface SqliteParts {
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
-  /** Finds keys and sessions in the calling thread. */
+  /** Finds keys and writes small flushes in the calling thread. */
+  direct: DirectWriter;
+  /** Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock. */
   reader: Engine;
   /** @returns what has happened to the file; undefined if nothing has */
   findProblem: () => Promise<string | undefined>;
   watch: Timer;
 }
 
-function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts): Store {
+function createSqliteStore({ worker, direct, reader, findProblem, watch }: SqliteParts): Store {
   const remote = remoteMethods(worker);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: coalescePerTick(withStorageErrors(prepareFindActiveKey(reader))),
+      findActive: coalescePerTick(withStorageErrors(orElse(direct.findActive, prepareFindActiveKey(reader)))),
     },
     usage: {
-      ...remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]),
+      add: direct.add,
+      ...remote("usage", ["sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
     },
@@ -97,6 +107,7 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
     async close() {
       clearInterval(watch);
       reader.close();
+      direct.close();
       await withTimeout(worker.call("close")).catch(() => {});
       worker.stop();
     },
@@ -127,6 +138,16 @@ async function* readReport(worker: StorageWorker, method: string, ...args: unkno
     await worker.call("closeReport", id).catch(() => {});
   }
 }
+
+const orElse =
+  <Args extends unknown[], Result>(first: (...args: Args) => Result, second: (...args: Args) => Result) =>
+  (...args: Args): Result => {
+    try {
+      return first(...args);
+    } catch {
+      return second(...args);
+    }
+  };
 
 const withStorageErrors =
   <Args extends unknown[], Result>(find: (...args: Args) => Result) =>

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 import { createCallQueue, isCount } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter } from "./engine.ts";
+import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -32,6 +31,10 @@ export interface WorkerReply {
   isRefusal?: boolean;
 }
 
+/** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
+const pagesPerCall = 8;
+const bytesPerPage = 64;
+
 type Method = (...args: unknown[]) => unknown;
 
 declare const self: Worker;
@@ -39,9 +42,16 @@ declare const self: Worker;
 /** The storage Worker: the only thread of this process that writes. It also runs the queries that take long. */
 function serve(): void {
   let now = 0;
-  let engine: Engine | undefined;
+  let engine: WriterEngine | undefined;
+  /** An estimate of the pages in the log that came from this thread. */
+  let pages = 0;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
+
+  async function checkpoint(): Promise<void> {
+    pages = 0;
+    await engine?.checkpoint(() => methods["checkWritable"]?.());
+  }
 
   const methods: Record<string, Method> = {
     open: (file) => {
@@ -53,6 +63,7 @@ function serve(): void {
       }
     },
     close: () => engine?.close(),
+    checkpoint,
     backup: (file, target) => copyDatabase(String(file), String(target)),
     openReport: (method, ...args) => {
       const slices = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
@@ -91,6 +102,8 @@ function serve(): void {
     running = true;
     for (let call = queue.next(); call !== undefined; call = queue.next()) {
       await handle(call);
+      pages += pagesPerCall + call.args.length / bytesPerPage;
+      if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
       // Takes in the messages that arrived meanwhile: a count among them goes first. Without other work that is not needed.
       if (!isCount(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
