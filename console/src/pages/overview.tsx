@@ -151,6 +151,8 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
         ranked={props.ranked}
         hiddenIds={new Set()}
         metric="output"
+        view="stacked"
+        pans={false}
         span={props.usage.span()}
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={false}
