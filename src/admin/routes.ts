@@ -40,7 +40,7 @@ export interface AdminDeps {
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
   upstreamUrl: string;
-  /** Whether the backend responds; may reject. Called at most once every few seconds. */
+  /** Whether the backend responds. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
   /** Since when no request of a client got a response from the backend, epoch milliseconds. Of this process. */
   requestsFailSince: () => number | undefined;
