@@ -98,7 +98,8 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
     await using visit = await console.visit("/usage", { phone: true });
     await waitForBars(visit.page);
     const labels = await chartOf(visit.page).locator(".x-tick").allTextContents();
-    expect(labels.length).toBeWithin(7, 10);
+    expect(labels.length).toBeWithin(8, 10);
+    expect(labels.filter((label) => /^\d+ \w{3}$/.test(label)).length).toBe(1);
     for (const label of labels.filter((text) => text.includes(":"))) expect(Number(label.slice(0, 2)) % 3).toBe(0);
   });
 });

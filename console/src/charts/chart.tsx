@@ -7,6 +7,7 @@ import { type ChartKind, Marks } from "./marks.tsx";
 import { xOf } from "./scale.ts";
 import type { Series } from "./shapes.ts";
 import { Tooltip, type TooltipRow } from "./tooltip.tsx";
+import { ZoomButtons } from "./zoom-buttons.tsx";
 
 export interface ChartProps {
   /** What the chart shows, for screen readers. */
@@ -121,31 +122,6 @@ function NotDrawn(props: ChartProps & { summaryId: string }): JSX.Element {
         {props.failure}
       </div>
     </Show>
-  );
-}
-
-/** For touch screens, on which a drag does not zoom. */
-function ZoomButtons(props: { zoom: (factor: number) => void; zoomed: boolean }): JSX.Element {
-  return (
-    // A press on a button is none on the chart.
-    <div class="chart-zoom" onPointerDown={(event) => event.stopPropagation()}>
-      <button class="icon-button" type="button" aria-label="Zoom in" onClick={() => props.zoom(0.5)}>
-        <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
-          <path d="M8 3v10M3 8h10" />
-        </svg>
-      </button>
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Zoom out"
-        disabled={!props.zoomed}
-        onClick={() => props.zoom(2)}
-      >
-        <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
-          <path d="M3 8h10" />
-        </svg>
-      </button>
-    </div>
   );
 }
 

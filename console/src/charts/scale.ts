@@ -43,7 +43,7 @@ export function timeTicks(span: TimeSpan, widthPx: number): TimeTick[] {
 }
 
 /** Of a character in the labels, roughly. */
-const characterPx = 6.2;
+const characterPx = 5.9;
 
 function withoutOverlap(ticks: readonly TimeTick[], positionOf: (at: number) => number): TimeTick[] {
   let freeFrom = -Infinity;
