@@ -12,11 +12,12 @@ import { createMetrics, type Metrics, metricsContentType } from "./telemetry/met
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
+import { createUpstreamFailures, type UpstreamFailures } from "./telemetry/upstream-failures.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
 import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import { probeUpstream } from "./proxy/upstream/probe.ts";
+import { checkUpstream, probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -81,6 +82,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       ledger,
       metrics,
       inFlight,
+      upstreamFailures: createUpstreamFailures(clock),
       stats,
       draining,
       stopping,
@@ -139,6 +141,7 @@ interface ServerParts extends ServerOptions {
   ledger: Ledger;
   metrics: Metrics;
   inFlight: InFlight;
+  upstreamFailures: UpstreamFailures;
   /** Of all processes that share the ports. */
   stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
@@ -178,6 +181,7 @@ async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> 
 const internalError = (): Response => errorResponse("internal");
 
 function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
+  const { log, metrics, upstreamFailures } = parts;
   const { baseUrl } = config.upstream;
   const address = addressOf(baseUrl);
   const startReadTimeout = createReadTimeouts(monotonic);
@@ -189,7 +193,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     startReadTimeout,
     wall: parts.clock,
     monotonic,
-    log: parts.log,
+    log,
     forward: createForward({
       baseUrl,
       fetch,
@@ -205,7 +209,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     }),
     observer: observeAll(
       parts.inFlight,
-      observePerTick(observeAll(parts.metrics, createRequestLog(parts.log), createDescriptorLog(parts.log, monotonic))),
+      observePerTick(observeAll(metrics, upstreamFailures, createRequestLog(log), createDescriptorLog(log, monotonic))),
     ),
     peerAddress: connections.peerAddress,
     clientAddress: clientAddressOf(config),
@@ -217,7 +221,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
 
 async function adminDepsOf(
   config: Config,
-  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
+  { store, ledger, clock, log, print, metrics, stats, upstreamFailures }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -239,8 +243,9 @@ async function adminDepsOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
-    // A backend that refuses the request is up.
-    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
+    upstreamUrl: config.upstream.baseUrl,
+    probeUpstream: (signal) => checkUpstream(config.upstream, signal),
+    requestsFailSince: upstreamFailures.since,
     countsState: ledger.state,
   };
 }

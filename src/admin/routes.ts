@@ -7,7 +7,7 @@ import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
 import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
-import { createHealth, getHealth, getReadiness } from "./health.ts";
+import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
@@ -39,8 +39,11 @@ export interface AdminDeps {
   separatePorts: boolean;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
-  /** Whether the backend responds; may reject. Called at most once every few seconds. */
-  probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  upstreamUrl: string;
+  /** Whether the backend responds. Called at most once every few seconds. */
+  probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
+  /** Since when no request of a client got a response from the backend, epoch milliseconds. Of this process. */
+  requestsFailSince: () => number | undefined;
   /** Of this process. */
   countsState: () => "ok" | "waiting" | "partly refused";
 }

@@ -149,7 +149,17 @@ export const overviewBody = t.Object({
     }),
   ),
   power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null if none does" })),
-  upstream: t.Object({ ok: t.Boolean(), checked_at: timestamp }),
+  upstream: t.Object({
+    ok: t.Boolean(),
+    checked_at: timestamp,
+    url: t.String({ description: "PROXY_UPSTREAM_URL" }),
+    failing_since: nullable(timestamp),
+    cause: nullable(
+      t.String({
+        description: "Why it is not ok: a code of the system or of TLS, `status_503`, `timeout` or `not_http`",
+      }),
+    ),
+  }),
 });
 export type OverviewBody = Static<typeof overviewBody>;
 

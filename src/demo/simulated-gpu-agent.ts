@@ -4,6 +4,8 @@ import { wait } from "../time/wait.ts";
 import { gpuCount } from "./history.ts";
 
 const intervalMs = 1000;
+/** After this time, a constant load no longer changes the temperature. */
+const settlesMs = 10 * 60_000;
 
 export interface SimulatedGpuAgent {
   /** Origin of `/api`. */
@@ -16,7 +18,7 @@ export interface SimulatedGpuAgent {
 
 /** Pushes the readings of a simulated GPU host once a second until the signal aborts. */
 export async function runSimulatedGpuAgent({ url, key, load, signal }: SimulatedGpuAgent): Promise<void> {
-  let host = idleGpuHost(gpuCount);
+  let host = advanceGpuHost(idleGpuHost(gpuCount), load(), Date.now(), settlesMs);
   for (let now = Date.now(), last = now - intervalMs; !signal.aborted; last = now, now = Date.now()) {
     host = advanceGpuHost(host, load(), now, now - last);
     await post(`${url}/api/gpu-stats`, key, readGpus(host, now).map(entryOf), signal);

@@ -4,8 +4,8 @@ import { startSimulator } from "../../src/simulator/simulator.ts";
 import { demoModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {
-  const behaviour = personas.find((persona) => persona.keyName === keyName)?.behaviour;
-  return Array.from({ length: 20 }, (_, turn) => behaviour?.nextTurn(turn));
+  const persona = personas.find((one) => one.keyName === keyName);
+  return Array.from({ length: 20 }, (_, turn) => persona?.nextTurn?.(turn, 40));
 };
 
 describe("client behaviour", () => {

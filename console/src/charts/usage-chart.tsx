@@ -1,10 +1,11 @@
 import { createMemo, type JSX } from "solid-js";
-import { compact, count, plural } from "../data/format.ts";
+import { compact, count, plural, shareOf } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
 import { minuteMs } from "../data/seoul-time.ts";
 import { spanLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 import { metricOf, sumsIn, type UsageMetric, usageMetrics, usageSteps } from "../data/usage-history.ts";
+import { isHidden, type UsageView } from "../data/usage-view.ts";
 import { Chart } from "./chart.tsx";
 import type { Series } from "./shapes.ts";
 import type { TooltipRow } from "./tooltip.tsx";
@@ -13,6 +14,7 @@ interface UsageChartProps {
   ranked: readonly RankedKey[];
   hiddenIds: ReadonlySet<number>;
   metric: UsageMetric;
+  view: UsageView;
   span: TimeSpan;
   bucketMinutes: number;
   zoomed: boolean;
@@ -20,15 +22,19 @@ interface UsageChartProps {
   loading: boolean;
   failure: JSX.Element;
   onZoom: (zoom: TimeSpan | undefined) => void;
+  /** As in `Chart`. */
+  pans?: boolean;
   onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;
 }
 
 const tooltipRows = 8;
 
-/** Stacked bars by key, with Other on top. */
+const kinds = { stacked: "bars", top5: "bars", lines: "lines", share: "shares" } as const;
+
+/** Usage by key, and of the other keys together. */
 export function UsageChart(props: UsageChartProps): JSX.Element {
-  const shown = createMemo(() => props.ranked.filter(({ key }) => !props.hiddenIds.has(key.id)));
+  const shown = createMemo(() => props.ranked.filter((one) => !isHidden(one, props.hiddenIds)));
 
   const series = (stepMs: number): Series[] => {
     const drawn = shown().map(({ key, colour }) => {
@@ -45,10 +51,15 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       .map(({ key, colour }) => ({ label: key.name, colour, total: metricOf(sumsIn(key, at), props.metric) }))
       .filter(({ total }) => total > 0)
       .toSorted((a, b) => b.total - a.total);
-    const top = used.slice(0, tooltipRows).map(({ label, colour, total }) => ({ label, colour, value: count(total) }));
+    const all = sum(used);
+    const valueOf = (total: number): string =>
+      props.view === "share" ? `${count(total)} (${shareOf(total, all)})` : count(total);
+    const top = used
+      .slice(0, tooltipRows)
+      .map(({ label, colour, total }) => ({ label, colour, value: valueOf(total) }));
     const rest = used.slice(tooltipRows);
-    if (rest.length > 0) top.push({ label: `and ${rest.length} more`, colour: 0, value: count(sum(rest)) });
-    if (used.length > 1) top.push({ label: "Total", colour: -1, value: count(sum(used)) });
+    if (rest.length > 0) top.push({ label: `and ${rest.length} more`, colour: 0, value: valueOf(sum(rest)) });
+    if (used.length > 1) top.push({ label: "Total", colour: -1, value: count(all) });
     return top;
   };
 
@@ -64,13 +75,14 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       summary={summary()}
       span={props.span}
       bucketMs={props.bucketMinutes * minuteMs}
-      kind="bars"
+      kind={kinds[props.view]}
       series={series}
-      format={compact}
+      format={props.view === "share" ? (value) => `${value}%` : compact}
       whole
       rows={rows}
       onZoom={(zoom) => props.onZoom(zoom)}
       zoomed={props.zoomed}
+      pans={props.pans ?? true}
       loaded={props.loaded}
       loading={props.loading}
       onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}

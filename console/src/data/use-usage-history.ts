@@ -6,6 +6,7 @@ import { seoulMinute } from "./seoul-time.ts";
 import { addSums, sumsIn, usageHistoryCsv, type UsageSums } from "./usage-history.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
 import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
+import { isHidden, rankedIn } from "./usage-view.ts";
 import type { UsageFilters } from "./use-usage-filters.ts";
 
 export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
@@ -25,14 +26,15 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
     const history = buckets.history() ?? new Map();
     return rankKeys(history, filters.metric(), span(), (key) => filters.matches(key.id, key.name), before);
   }, []);
-  const shown = createMemo(() => ranked().flatMap(({ key }) => (filters.hiddenIds().has(key.id) ? [] : [key])));
+  const drawn = createMemo(() => rankedIn(filters.view(), ranked()));
+  const shown = createMemo(() => drawn().flatMap((one) => (isHidden(one, filters.hiddenIds()) ? [] : [one.key])));
   const sums = createMemo(() => addSums(shown().map((key) => sumsIn(key, span()))));
   const csvName = (): string =>
     `usage-${bucketName(buckets.bucketMinutes())}-${seoulMinute(span().from)}-to-${seoulMinute(span().to)}-KST.csv`;
   return {
     ...timeRangeState,
     ...buckets,
-    ranked,
+    ranked: drawn,
     sums,
     exportCsv: () => downloadCsv(csvName().replaceAll(":", ""), usageHistoryCsv(shown(), span())),
   };

@@ -6,13 +6,13 @@ import { type RankedKey, rankKeys } from "../data/key-ranking.ts";
 import { type Overview, useOverviewQuery } from "../data/queries.ts";
 import { type TimeRange, type TimeSpan, zoomParameters } from "../data/time-range.ts";
 import { type UsageBuckets, useUsageBuckets } from "../data/use-usage-buckets.ts";
+import { BackendNotice, BackendStatus } from "../parts/backend-status.tsx";
 import { BusiestKeys } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
-import { RelativeTime } from "../parts/relative-time.tsx";
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
 
@@ -32,14 +32,13 @@ export function OverviewPage(): JSX.Element {
   ];
 
   return (
-    <Page title="Overview" sources={sources()} actions={<BackendStatus overview={overview.data} />}>
+    <Page title="Overview" sources={sources()} actions={<BackendStatus upstream={overview.data?.upstream} />}>
+      <Show when={!isNew()}>
+        <BackendNotice upstream={overview.data?.upstream} />
+      </Show>
       <TodayFigures overview={overview.data} failed={overview.isError} />
-      <Show when={isNew()} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
-        <FirstSteps
-          hasKeys={(overview.data?.active_keys ?? 0) > 0}
-          hasGpus={(overview.data?.gpus.length ?? 0) > 0}
-          separatePorts={overview.data?.separate_ports ?? false}
-        />
+      <Show when={isNew() && overview.data} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
+        {(data) => <FirstSteps overview={data()} />}
       </Show>
       <div class="columns">
         <Panel
@@ -73,21 +72,6 @@ export function OverviewPage(): JSX.Element {
         </Panel>
       </div>
     </Page>
-  );
-}
-
-function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
-  return (
-    <Show when={props.overview}>
-      {(overview) => (
-        <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
-          {overview().upstream.ok ? "Backend reachable" : "Backend unreachable"}
-          <span class="faint" aria-live="off">
-            <RelativeTime at={Date.parse(overview().upstream.checked_at)} />
-          </span>
-        </p>
-      )}
-    </Show>
   );
 }
 
@@ -167,6 +151,8 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
         ranked={props.ranked}
         hiddenIds={new Set()}
         metric="output"
+        view="stacked"
+        pans={false}
         span={props.usage.span()}
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={false}

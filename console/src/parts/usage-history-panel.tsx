@@ -6,10 +6,12 @@ import { now } from "../data/server-clock.ts";
 import { spanLabel, zonedClockLabel } from "../data/time-labels.ts";
 import { maxDays, rangePresets, type TimeSpan } from "../data/time-range.ts";
 import { metricOf, usageMetrics } from "../data/usage-history.ts";
+import { usageViewOptions } from "../data/usage-view.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
 import type { TimeRangeState } from "../data/use-time-range.ts";
 import type { UsageBuckets } from "../data/use-usage-buckets.ts";
 import type { UsageHistoryState } from "../data/use-usage-history.ts";
+import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { Skeleton } from "./skeleton.tsx";
@@ -27,13 +29,14 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
     <Panel
       title={usageMetrics[props.filters.metric()].label}
       hint={<HistoryHint history={props.history} />}
-      actions={<PanelActions history={props.history} />}
+      actions={<PanelActions {...props} />}
     >
       <ChartTotal {...props} />
       <UsageChart
         ranked={props.history.ranked()}
         hiddenIds={props.filters.hiddenIds()}
         metric={props.filters.metric()}
+        view={props.filters.view()}
         span={span()}
         bucketMinutes={props.history.bucketMinutes()}
         zoomed={props.history.chosen().zoom !== undefined}
@@ -46,10 +49,9 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
       />
       <UsageLegend
         ranked={props.history.ranked()}
-        hiddenIds={props.filters.hiddenIds()}
+        filters={props.filters}
         span={span()}
         loading={props.history.isLoading()}
-        onHide={(ids) => props.filters.setHiddenIds(ids)}
       />
     </Panel>
   );
@@ -90,9 +92,15 @@ function ChartTotal(props: UsageHistoryPanelProps): JSX.Element {
   );
 }
 
-function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
+function PanelActions(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <>
+      <SegmentedControl
+        label="Chart"
+        options={usageViewOptions}
+        value={props.filters.view()}
+        onChange={(view) => props.filters.setView(view)}
+      />
       <Show when={props.history.chosen().zoom}>
         <button class="button" type="button" onClick={() => props.history.setZoom(undefined)}>
           Reset zoom

@@ -1,3 +1,5 @@
+import { causeOf } from "./failure-cause.ts";
+
 export interface ProbedUpstream {
   /** Origin and path prefix; no trailing slash. */
   baseUrl: string;
@@ -16,4 +18,20 @@ export async function probeUpstream({ baseUrl, apiKey }: ProbedUpstream, signal:
   });
   await response.body?.cancel();
   return response.status;
+}
+
+export interface UpstreamCheck {
+  ok: boolean;
+  /** Why it is not ok: `status_503`, or as in `causeOf`. */
+  cause?: string;
+}
+
+export async function checkUpstream(upstream: ProbedUpstream, signal: AbortSignal): Promise<UpstreamCheck> {
+  try {
+    const status = await probeUpstream(upstream, signal);
+    // A backend that refuses the request is up.
+    return status < 500 ? { ok: true } : { ok: false, cause: `status_${status}` };
+  } catch (error) {
+    return { ok: false, cause: causeOf(error) };
+  }
 }

@@ -91,7 +91,9 @@ export async function startAdmin({
     separatePorts: false,
     inFlight: async () => 3,
     gpuSamplesReceived: () => {},
+    upstreamUrl: "http://127.0.0.1:8000",
     probeUpstream: async () => ({ ok: true }),
+    requestsFailSince: () => undefined,
     countsState: () => "ok",
     ...overrides,
   });
