@@ -83,6 +83,7 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
+      history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
     sessions: {
       ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
