@@ -26,6 +26,11 @@ export const getReadiness = {
   detail: { summary: "Whether requests can be served and counted", ...open },
 };
 
+export const getPushGpuScript = {
+  response: { 200: schemas.scriptText },
+  detail: { summary: "A shell script that sends GPU samples to this server", ...open },
+};
+
 export const logIn = {
   parse: byHandler,
   body: schemas.loginRequest,
@@ -86,6 +91,12 @@ export const listPowerHistory = {
   query: schemas.historyQuery,
   response: { 200: schemas.powerHistory, ...errors(400, 401) },
   detail: { summary: "The highest total power draw of all GPUs per time bucket" },
+};
+
+export const listGpuHistory = {
+  query: schemas.gpuHistoryQuery,
+  response: { 200: schemas.gpuHistory, ...errors(400, 401) },
+  detail: { summary: "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading" },
 };
 
 export const getOverview = {

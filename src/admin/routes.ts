@@ -6,7 +6,14 @@ import { getMe, logIn, logOut, requireSession } from "./auth.ts";
 import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
-import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
+import {
+  addGpuSamples,
+  getPushGpuScript,
+  listGpuHistory,
+  listGpuSamples,
+  listPowerHistory,
+  requireApiKey,
+} from "./gpu.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
@@ -61,6 +68,7 @@ export function adminRoutes(deps: AdminDeps) {
   const open = new Elysia()
     .get("/healthz", getHealth, contracts.getHealth)
     .get("/readyz", getReadiness(context), contracts.getReadiness)
+    .get("/push-gpu.sh", getPushGpuScript, contracts.getPushGpuScript)
     .post("/api/login", logIn(context), contracts.logIn)
     .get("/api/me", getMe(context), contracts.getMe);
 
@@ -82,6 +90,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/usage/history", listUsageHistory(context), contracts.listUsageHistory)
     .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
+    .get("/api/gpu-stats/history", listGpuHistory(context), contracts.listGpuHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)
     .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), contracts.getOpenApi);
 

@@ -15,6 +15,7 @@ export interface History {
 }
 
 export const gpuCount = 4;
+export const gpuHostName = "gpu-01";
 
 const historyMinutes = 30 * minutesPerDay;
 /** Output of all GPUs at full load. */
@@ -119,6 +120,6 @@ export async function writeHistory(
   for (let first = 0; first < power.length; first += batchSize) {
     const batch = power.slice(first, first + batchSize);
     // Without waiting in between, because the store runs the writes in sequence.
-    await Promise.all(batch.map((sample) => store.gpu.add({ keyId: gpuKeyId, ...sample })));
+    await Promise.all(batch.map((sample) => store.gpu.add({ keyId: gpuKeyId, host: gpuHostName, ...sample })));
   }
 }

@@ -1,7 +1,7 @@
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import { wait } from "../time/wait.ts";
-import { gpuCount } from "./history.ts";
+import { gpuCount, gpuHostName } from "./history.ts";
 
 const intervalMs = 1000;
 /** After this time, a constant load no longer changes the temperature. */
@@ -28,7 +28,7 @@ export async function runSimulatedGpuAgent({ url, key, load, signal }: Simulated
 
 async function post(url: string, key: string, gpus: unknown[], signal: AbortSignal): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const body = JSON.stringify({ gpus });
+  const body = JSON.stringify({ host: gpuHostName, gpus });
   // A lost sample is not repeated; the next one follows in a second.
   await fetch(url, { method: "POST", headers, body, signal, proxy: false }).catch(() => undefined);
 }

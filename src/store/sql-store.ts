@@ -15,7 +15,7 @@ export function createSqlStore(engine: Engine, clock: WallClock): SqlStore {
   return {
     keys: createKeyStore(engine),
     usage: createUsageStore(engine, clock),
-    gpu: createGpuStore(engine),
+    gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine, clock),
     settings,
     checkWritable: () => settings.set("last_write_check", String(clock())),

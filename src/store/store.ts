@@ -52,6 +52,10 @@ export interface GpuSample extends GpuReading {
   id: number;
   /** Epoch milliseconds. */
   recordedAt: number;
+  /** The sender's name; null if it sent none. */
+  host: string | null;
+  /** Another host that has sent this GPU within the last two minutes. */
+  otherHost: string | null;
 }
 
 /** One post of a GPU host: the readings of its GPUs at one moment. */
@@ -60,7 +64,15 @@ export interface GpuPush {
   keyId: KeyId;
   /** Epoch milliseconds. */
   recordedAt: number;
+  host?: string | undefined;
   readings: readonly GpuReading[];
+}
+
+/** A GPU that two hosts send. */
+export interface SharedGpu {
+  gpuId: number;
+  /** The sender of the latest sample, then the other one. */
+  hosts: readonly [string, string];
 }
 
 export interface Session {
@@ -148,8 +160,11 @@ export interface UsageStore {
 }
 
 export interface GpuStore {
-  /** Stores a push, updates the latest samples, the power maximum and `lastUsedAt`, and prunes old rows, in one transaction. */
-  add(push: GpuPush): Promise<void>;
+  /**
+   * Stores a push, updates the latest samples, the history and `lastUsedAt`, and prunes old rows, in one transaction.
+   * @returns the GPUs of this push that another host sends too
+   */
+  add(push: GpuPush): Promise<readonly SharedGpu[]>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
   /**
@@ -157,6 +172,11 @@ export interface GpuStore {
    * those of `UsageStore.daily`.
    */
   powerHistory(range: BucketRange): AsyncIterable<Uint8Array>;
+  /**
+   * Mean power and energy of all GPUs together, or the mean, maximum and last value of each measure of one GPU, in each
+   * bucket, oldest first; minutes without a reading are left out. Chunks like those of `UsageStore.daily`.
+   */
+  history(range: BucketRange, gpuId?: number): AsyncIterable<Uint8Array>;
 }
 
 /** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */

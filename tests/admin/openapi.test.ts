@@ -28,6 +28,7 @@ test("the document contains every route, and nothing else", () => {
     [
       "GET /healthz",
       "GET /readyz",
+      "GET /push-gpu.sh",
       "GET /metrics",
       "POST /api/login",
       "POST /api/logout",
@@ -43,6 +44,7 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/gpu-stats",
       "POST /api/gpu-stats",
       "GET /api/gpu-stats/power-history",
+      "GET /api/gpu-stats/history",
       "GET /api/overview",
       "GET /api/openapi.json",
     ].toSorted(),
@@ -71,6 +73,7 @@ test("routes require a session, and routes that change something the CSRF token 
   expect(Object.fromEntries(secured)).toEqual({
     "GET /healthz": [],
     "GET /readyz": [],
+    "GET /push-gpu.sh": [],
     "GET /metrics": [{ session: [] }, { metricsToken: [] }],
     "POST /api/login": [],
     "GET /api/me": [],

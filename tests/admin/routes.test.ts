@@ -32,6 +32,7 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/usage/history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/gpu-stats", status: 200, contains: "[]" },
   { method: "GET", path: "/api/gpu-stats/power-history", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/gpu-stats/history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/overview", status: 200, contains: '"in_flight":3' },
   { method: "GET", path: "/api/openapi.json", status: 200, contains: '"/api/keys/{id}"' },
   { method: "DELETE", path: "/api/keys/1", status: 200, contains: '{"ok":true}' },
@@ -39,7 +40,7 @@ const sessionRoutes: SessionRoute[] = [
 ];
 
 test("every route but the open ones requires a session or key, and the CSRF token if it changes something", async () => {
-  const open = new Set(["GET /healthz", "GET /readyz", "POST /api/login", "GET /api/me"]);
+  const open = new Set(["GET /healthz", "GET /readyz", "GET /push-gpu.sh", "POST /api/login", "GET /api/me"]);
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
   expect(guarded).toHaveLength(sessionRoutes.length + ["GET /metrics", "POST /api/gpu-stats"].length);
   for (const { method, path } of guarded) {

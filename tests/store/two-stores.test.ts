@@ -65,6 +65,9 @@ onEachEngine(({ openTestStore }) => {
     const points = two.store.gpu.powerHistory({ since: recordedAt, bucketMinutes: 1 });
     const [point] = await readReport<{ power_draw_w: number }>(points);
     expect(point?.power_draw_w).toBe(2 * 139);
+    const means = one.store.gpu.history({ since: recordedAt, bucketMinutes: 1 });
+    const [mean] = await readReport<{ power_draw_w: number }>(means);
+    expect(mean?.power_draw_w).toBe(2 * 119.5);
   });
 
   test("a key that one store switches off is refused by the other at once", async () => {

@@ -104,6 +104,7 @@ function createPostgresStore(url: string, clock: WallClock): Store {
     gpu: {
       ...withTimeouts(limited, store.gpu),
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
+      history: (range, gpuId) => slicesWithTimeout(limited, store.gpu.history(range, gpuId)),
     },
     sessions: {
       ...withTimeouts(limited, store.sessions),

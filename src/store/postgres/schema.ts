@@ -12,6 +12,8 @@ export const {
   countedResponses,
   gpuSamples,
   gpuLatest,
+  gpuMinute,
+  gpuHour,
   gpuPowerMinute,
   sessions,
   loginAttempts,

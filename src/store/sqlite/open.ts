@@ -93,6 +93,7 @@ function createSqliteStore({ worker, direct, reader, findProblem, watch }: Sqlit
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
+      history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
     sessions: {
       ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),

@@ -24,6 +24,8 @@ const paths = [
   "/api/usage/history?days=1&bucket_minutes=1440",
   "/api/gpu-stats",
   "/api/gpu-stats/power-history?bucket_minutes=1440",
+  "/api/gpu-stats/history?bucket_minutes=1440",
+  "/api/gpu-stats/history?bucket_minutes=1440&gpu_id=0",
   "/api/overview",
 ];
 const responses: string[] = [];
