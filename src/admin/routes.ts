@@ -16,6 +16,8 @@ import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
 import { getOverview } from "./overview.ts";
 import { parseIntegers } from "./query.ts";
 import { createSessions } from "./session.ts";
+import { getUsageChart, listUsagePoints } from "./usage-chart.ts";
+import { getUsageByDay, listUsageByDayAndKey } from "./usage-days.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage.ts";
 
 export interface AdminDeps {
@@ -77,6 +79,10 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/usage/total", getUsageTotal(context), contracts.getUsageTotal)
     .get("/api/usage/daily", listDailyUsage(context), contracts.listDailyUsage)
     .get("/api/usage/history", listUsageHistory(context), contracts.listUsageHistory)
+    .get("/api/usage/points", listUsagePoints(context), contracts.listUsagePoints)
+    .get("/api/usage/chart", getUsageChart(context), contracts.getUsageChart)
+    .get("/api/usage/by-day", getUsageByDay(context), contracts.getUsageByDay)
+    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), contracts.listUsageByDayAndKey)
     .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)
