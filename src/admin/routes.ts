@@ -3,6 +3,7 @@ import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
+import { compressJson } from "./compression.ts";
 import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
@@ -74,6 +75,7 @@ export function adminRoutes(deps: AdminDeps) {
   const withSession = new Elysia()
     .derive(requireSession(context))
     .onTransform(parseIntegers)
+    .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), contracts.listKeys)
     .get("/api/usage/summary", getUsageSummary(context), contracts.getUsageSummary)
     .get("/api/usage/total", getUsageTotal(context), contracts.getUsageTotal)
