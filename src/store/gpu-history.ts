@@ -4,7 +4,7 @@ import type { Engine } from "./engine.ts";
 import { measures, sumColumns } from "./gpu-minutes.ts";
 import { rowsPerSlice } from "./json-slices.ts";
 import type { BucketRange } from "./store.ts";
-import { listSegments } from "./usage-reports.ts";
+import { listSegments } from "./usage-slices.ts";
 
 /** Points of `GET /api/gpu-stats/power-history`. */
 export async function* powerSlices(engine: Engine, range: BucketRange): AsyncGenerator<string[]> {

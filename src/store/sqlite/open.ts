@@ -89,6 +89,9 @@ function createSqliteStore({ worker, direct, reader, findProblem, watch }: Sqlit
       ...remote("usage", ["sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
+      chart: (range) => readReport(worker, "usage.chart", range),
+      byDay: (range) => readReport(worker, "usage.byDay", range),
+      byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
