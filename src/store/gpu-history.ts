@@ -109,7 +109,7 @@ async function* sumSlices(
 
   const rolledUpTo = ((window.hour ?? -1) + 1) * minutesPerHour;
   const segments = [
-    ...listSegments(window.first, Math.min(rolledUpTo, window.last + 1), bucketMinutes),
+    ...listSegments(window.first, Math.min(rolledUpTo, window.last + 1), bucketMinutes, [minutesPerHour]),
     { unit: 1, from: Math.max(rolledUpTo, window.first), to: window.last + 1 },
   ];
   for (const { unit, from, to } of segments) {

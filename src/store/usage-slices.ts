@@ -61,9 +61,6 @@ function tableOf(
 
 type CounterTable = Engine["tables"]["usageDay" | "usageHour" | "usageMinute"];
 
-/** Minutes per row of a table. */
-const units = [minutesPerDay, minutesPerHour, 1];
-
 /** What to add to a minute before dividing it by the unit: days are Seoul's. */
 const alignmentOf = (unit: number): number => (unit === minutesPerDay ? offsetMinutes : 0);
 
@@ -75,11 +72,19 @@ interface Segment {
   to: number;
 }
 
-/** Which table to read for each part of a range: days or hours that lie within it and one bucket, minutes for the rest. */
-export function listSegments(fromMinute: number, toMinute: number, bucketMinutes: number): Segment[] {
+/**
+ * Which table to read for each part of a range: days or hours that lie within it and one bucket, minutes for the rest.
+ * @param units of the tables besides minutes, largest first
+ */
+export function listSegments(
+  fromMinute: number,
+  toMinute: number,
+  bucketMinutes: number,
+  units: readonly number[] = [minutesPerDay, minutesPerHour],
+): Segment[] {
   const segments: Segment[] = [];
   for (let minute = fromMinute; minute < toMinute;) {
-    const unit = largestUnit(minute, toMinute, bucketMinutes);
+    const unit = largestUnit(minute, toMinute, bucketMinutes, units);
     const next = unit === 1 ? Math.min(nextHour(minute), toMinute) : minute + unit;
     const periodOf = (at: number): number => (at + alignmentOf(unit)) / unit;
     const last = segments.at(-1);
@@ -90,7 +95,7 @@ export function listSegments(fromMinute: number, toMinute: number, bucketMinutes
   return segments;
 }
 
-function largestUnit(minute: number, toMinute: number, bucketMinutes: number): number {
+function largestUnit(minute: number, toMinute: number, bucketMinutes: number, units: readonly number[]): number {
   const fits = (unit: number): boolean =>
     (minute + alignmentOf(unit)) % unit === 0 &&
     minute + unit <= toMinute &&
