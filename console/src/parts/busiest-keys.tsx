@@ -17,7 +17,14 @@ export function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined })
   return (
     <Show when={props.ranked} fallback={<SkeletonList />}>
       <ol class="list">
-        <For each={ids()} fallback={<EmptyState title="No requests in the last 24 hours" />}>
+        <For
+          each={ids()}
+          fallback={
+            <li>
+              <EmptyState title="No requests in the last 24 hours" />
+            </li>
+          }
+        >
           {(id) => <Show when={find(id)}>{(ranked) => <KeyItem ranked={ranked()} highest={highest()} />}</Show>}
         </For>
         <Show when={moreCount() > 0}>

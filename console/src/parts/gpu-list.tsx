@@ -28,11 +28,13 @@ export function GpuList(props: { gpus: Overview["gpus"] | undefined }): JSX.Elem
 }
 
 const NoGpus = (): JSX.Element => (
-  <EmptyState title="No GPU has reported yet">
-    <A class="button" href="/gpus">
-      Add a GPU host
-    </A>
-  </EmptyState>
+  <li>
+    <EmptyState title="No GPU has reported yet">
+      <A class="button" href="/gpus">
+        Add a GPU host
+      </A>
+    </EmptyState>
+  </li>
 );
 
 function GpuItem(props: { gpu: Overview["gpus"][number] }): JSX.Element {
