@@ -6,9 +6,11 @@ import { ApiError } from "./errors.ts";
 import type { HistoryQuery } from "./schemas.ts";
 import { type ByDayQuery, timestampMessage } from "./usage-schemas.ts";
 
+const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];
+
 /** Accepts only decimal digits. Elysia (1.4.30) also converts `0x7`, `1e1` and `7.0`. Remove when it does not. */
 export function parseIntegers({ query }: { query: Record<string, unknown> }): void {
-  for (const name of ["days", "bucket_minutes", "top", "list", "key_id", "gpu_id"]) {
+  for (const name of integerNames) {
     const text = query[name];
     if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
   }

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import type { Log } from "../log/log.ts";
+import type { RequestLogLimits } from "../store/request-log-store.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
@@ -16,13 +17,25 @@ import {
   requireApiKey,
 } from "./gpu.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
+import { type ExplainDeps, explainRequest } from "./explain.ts";
+import { listFailures, listTokenless } from "./failures.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
+import { getLatency } from "./latency.ts";
 import { createLogin } from "./login.ts";
 import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
+import { getModelUsage } from "./model-usage.ts";
 import { notFoundRoutes } from "./not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
+import { endInFlight, type InFlightDeps, listInFlight } from "./in-flight.ts";
+import * as insight from "./insight-contracts.ts";
 import { getOverview } from "./overview.ts";
+import { getPrices, setPrices } from "./prices.ts";
+import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
 import { parseIntegers } from "./query.ts";
+import { getReconciliation } from "./reconciliation.ts";
+import { streamRequests } from "./request-stream.ts";
+import { listRequests } from "./requests.ts";
+import { getSettings, type SettingsDeps } from "./settings.ts";
 import { createSessions } from "./session.ts";
 import { getUsageChart, listUsagePoints } from "./usage-chart.ts";
 import { getUsageByDay, listUsageByDayAndKey } from "./usage-days.ts";
@@ -54,6 +67,18 @@ export interface AdminDeps {
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
   /** Since when no request of a client got a response from the backend, epoch milliseconds. Of this process. */
   requestsFailSince: () => number | undefined;
+  running: InFlightDeps["running"];
+  /** @returns whether there was such a request */
+  endRequest: (id: string) => Promise<boolean>;
+  explain: ExplainDeps["explain"];
+  settings: SettingsDeps["settings"];
+  versions: SettingsDeps["versions"];
+  passwordFromEnvironment: boolean;
+  requestLog: RequestLogLimits;
+  /** PROXY_FORCE_STREAM_USAGE. */
+  forceStreamUsage: string;
+  /** Aborts when the server drains; ends responses that have no end. */
+  draining: AbortSignal;
   /** Of this process. */
   countsState: () => "ok" | "waiting" | "partly refused";
 }
@@ -100,6 +125,17 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
     .get("/api/gpu-stats/history", listGpuHistory(context), contracts.listGpuHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)
+    .get("/api/requests", listRequests(context), insight.listRequests)
+    .get("/api/requests/stream", streamRequests(context), insight.streamRequests)
+    .get("/api/in-flight", listInFlight(context), insight.listInFlight)
+    .get("/api/usage/models", getModelUsage(context), insight.getModelUsage)
+    .get("/api/usage/without-tokens", listTokenless(context), insight.listTokenless)
+    .get("/api/latency", getLatency(context), insight.getLatency)
+    .get("/api/failures", listFailures(context), insight.listFailures)
+    .get("/api/reconciliation", getReconciliation(context), insight.getReconciliation)
+    .get("/api/prices", getPrices(context), insight.getPrices)
+    .get("/api/settings", getSettings(context), insight.getSettings)
+    .get("/api/sessions", listSessions(context), insight.listSessions)
     .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), contracts.getOpenApi);
 
   const withSessionAndCsrfToken = new Elysia()
@@ -108,6 +144,12 @@ export function adminRoutes(deps: AdminDeps) {
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
+    .delete("/api/in-flight/:id", endInFlight(context), insight.endInFlight)
+    .put("/api/prices", setPrices(context), insight.setPrices)
+    .post("/api/explain", explainRequest(context), insight.explainRequest)
+    .post("/api/password", changePassword(context), insight.changePassword)
+    .delete("/api/sessions/:id", endSession(context), insight.endSession)
+    .delete("/api/sessions", endOtherSessions(context), insight.endOtherSessions)
     .post("/api/logout", logOut(context), contracts.logOut);
 
   const app = new Elysia()

@@ -10,8 +10,8 @@ import type { StorageWorker } from "./worker-client.ts";
 export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than the switch to the thread. */
-const maxRows = 32;
-/** A flush of one key writes eight pages to the log, and each further key about three. */
+const maxRows = 64;
+/** A flush of one key writes eight pages to the log, and each further row about three. */
 const [pagesPerCommit, pagesPerRow] = [5, 3];
 
 export interface DirectWriterOptions {
@@ -44,13 +44,13 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   let threadMinute = 0;
 
   /** @returns undefined if the thread has to do it */
-  async function tryToAdd(...[increments, flush, responses = []]: Parameters<UsageStore["add"]>) {
+  async function tryToAdd(...[increments, flush, responses = [], requests]: Parameters<UsageStore["add"]>) {
     const startedAt = performance.now();
-    const rows = increments.length + responses.length;
+    const rows = increments.length + responses.length + (requests?.rows.length ?? 0);
     if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
     if (minuteOf(clock()) !== threadMinute) return undefined;
     try {
-      const added = await addHere(increments, flush, responses);
+      const added = await addHere(increments, flush, responses, requests);
       pages += pagesPerCommit + rows * pagesPerRow;
       if (performance.now() - startedAt > maxCommitMs) pause();
       else pauseMs = firstPauseMs;
@@ -76,11 +76,11 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   }
 
   return {
-    async add(increments, flush, responses) {
-      const here = await tryToAdd(increments, flush, responses);
+    async add(...args) {
+      const here = await tryToAdd(...args);
       if (here !== undefined) return here.added;
       threadMinute = minuteOf(clock());
-      return (await worker.call("usage.add", increments, flush, responses)) as Awaited<ReturnType<UsageStore["add"]>>;
+      return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
     },
     findActive: prepareFindActiveKey(engine),
     close: engine.close,

@@ -5,8 +5,9 @@ import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
 import { prepareFindSession } from "../sessions.ts";
-import type { SqlStore } from "../sql-store.ts";
+import { defaultRequestLogLimits, type SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { prepareFindActiveKey } from "../keys.ts";
@@ -21,6 +22,7 @@ const watchIntervalMs = 2000;
 export interface SqliteStoreOptions {
   /** Created if it does not exist. */
   dataDir: string;
+  requestLog?: RequestLogLimits | undefined;
   clock: WallClock;
   log: Log;
 }
@@ -31,10 +33,15 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
  * Opens the SQLite database of a data folder and applies pending migrations.
  * @throws StorageError if it cannot be opened and written, was lost, or belongs to a newer version or another program
  */
-export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore({
+  dataDir,
+  requestLog = defaultRequestLogLimits,
+  clock,
+  log,
+}: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   // The Worker opens first: it creates the tables that the statements of the reader need.
-  const worker = await startRestartingWorker({ file, clock, log });
+  const worker = await startRestartingWorker({ file, requestLog, clock, log });
   try {
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
@@ -93,13 +100,17 @@ function createSqliteStore({ worker, direct, reader, findProblem, watch }: Sqlit
       byDay: (range) => readReport(worker, "usage.byDay", range),
       byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
     },
+    database: remote("database", ["describe", "tables", "countRows"]),
+    reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
+    traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
+    requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
       history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
     sessions: {
-      ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
+      ...remote("sessions", ["create", "extend", "list", "delete", "deleteOthers", "deleteAll", "countLoginAttempt"]),
       find: withStorageErrors(prepareFindSession(reader)),
     },
     settings: remote("settings", ["find", "set", "setIfAbsent"]),

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { StorageError } from "../store.ts";
 import { createCallQueue, isCount } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
@@ -51,12 +52,14 @@ function serve(): void {
   async function checkpoint(): Promise<void> {
     pages = 0;
     await engine?.checkpoint(() => methods["checkWritable"]?.());
+    // A flush of nothing: the other connection writes, but prunes nothing.
+    await methods["usage.add"]?.([]);
   }
 
   const methods: Record<string, Method> = {
-    open: (file) => {
+    open: (file, limits) => {
       engine = openWriter(String(file));
-      const store = createSqlStore(engine, () => now);
+      const store = createSqlStore(engine, () => now, limits as RequestLogLimits);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;

@@ -58,13 +58,13 @@ test("the thread writes the first flush of each minute, which prunes, and those 
   expect(calls).toHaveLength(1);
   await add(1, 2);
   expect(calls).toHaveLength(1);
-  await add(...Array.from({ length: 33 }, (_, n) => 1 + (n % 2)));
+  await add(...Array.from({ length: 65 }, (_, n) => 1 + (n % 2)));
   expect(calls).toHaveLength(2);
   now += 60_000;
   await add(1);
   await add(1);
   expect(calls).toHaveLength(3);
-  expect(await requestCount()).toBe(40);
+  expect(await requestCount()).toBe(72);
 });
 
 test("a flush that was written before counts once, whoever repeats it", async () => {
