@@ -26,8 +26,8 @@ function shipFont(): Plugin {
     name: "ship-font",
     apply: "build",
     generateBundle(): void {
-      const licence = join(folder, "../node_modules/@fontsource-variable/geist/LICENSE");
-      this.emitFile({ type: "asset", fileName: "geist-license.txt", source: readFileSync(licence) });
+      const licence = join(folder, "../node_modules/@fontsource-variable/figtree/LICENSE");
+      this.emitFile({ type: "asset", fileName: "figtree-license.txt", source: readFileSync(licence) });
     },
     transformIndexHtml: {
       order: "post",

@@ -19,7 +19,7 @@ describe.skipIf(!hasBrowser)("font", () => {
       await document.fonts.ready;
       return [...document.fonts].filter(({ status }) => status === "loaded").map(({ family }) => family);
     });
-    expect(loaded).toContain("Geist");
+    expect(loaded).toContain("Figtree");
     const session = await page.context().newCDPSession(page);
     await session.send("DOM.enable");
     await session.send("CSS.enable");
@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)("font", () => {
     const { nodeId } = await session.send("DOM.querySelector", { nodeId: root.nodeId, selector: "h1" });
     const { fonts } = await session.send("CSS.getPlatformFontsForNode", { nodeId });
     expect(fonts.map(({ familyName, isCustomFont }) => [familyName.split(" ")[0], isCustomFont])).toEqual([
-      ["Geist", true],
+      ["Figtree", true],
     ]);
   });
 
@@ -45,12 +45,12 @@ describe.skipIf(!hasBrowser)("font", () => {
       });
     });
     expect(new Set(widths).size).toBe(1);
-    const display = await page.evaluate(() => [...document.fonts].find(({ family }) => family === "Geist")?.display);
+    const display = await page.evaluate(() => [...document.fonts].find(({ family }) => family === "Figtree")?.display);
     expect(display).toBe("optional");
   });
 
   test("ships its licence", async () => {
-    const response = await fetch(`${console.program.adminUrl}/geist-license.txt`);
+    const response = await fetch(`${console.program.adminUrl}/figtree-license.txt`);
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(await response.text()).toContain("SIL OPEN FONT LICENSE");
   });
