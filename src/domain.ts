@@ -2,6 +2,27 @@
 
 export type KeyId = number;
 
+/** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
+export type KeyScope = "all" | "inference" | "gpu";
+
+/** What each key may take; null: as much as there is. Members are named as in the API. */
+export interface KeyLimits {
+  max_concurrency: number | null;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  tokens_per_day: number | null;
+  tokens_per_month: number | null;
+}
+
+export type LimitName = keyof KeyLimits;
+
+/** What an API key may do. A key that may do everything has none. */
+export interface KeyRules extends KeyLimits {
+  scope: KeyScope;
+  /** In lower case; one that ends in `*` is a prefix. Null: every model. */
+  allowed_models: readonly string[] | null;
+}
+
 /** Tokens of one response, as the backend reports them. */
 export interface Usage {
   inputTokens: number;
@@ -9,6 +30,28 @@ export interface Usage {
 }
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** The place and the reserved tokens of one request in flight. Unique by all three members. */
+export interface AdmissionId {
+  keyId: KeyId;
+  /** The process that serves it. */
+  instance: string;
+  number: number;
+}
+
+/** Whether a request of a key with limits may run. */
+export interface Admission {
+  /** Undefined if it may. */
+  refusedBy: LimitName | undefined;
+  /** Until a refused one may be admitted, in milliseconds. */
+  waitMs: number;
+  /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
+  used(name: LimitName): number | undefined;
+  /** Leaves it to the count of the response to give back what the request holds. @returns what that is */
+  handOver(): AdmissionId | undefined;
+  /** Gives back what the request holds, if that was not left to a count. */
+  end(): void;
+}
 
 /** One counted response. */
 export interface UsageEvent extends Usage {
@@ -22,10 +65,19 @@ export interface UsageEvent extends Usage {
    * for this id. Usage that comes later is then given in full, not as a difference.
    */
   responseId?: string | undefined;
+  /** Given back with the count; undefined for a key without limits. */
+  admission?: AdmissionId | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome =
+  | "completed"
+  | "client_left"
+  | "shutdown"
+  | "revoked"
+  | "upstream_failed"
+  | "timed_out"
+  | "refused";
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {

@@ -1,13 +1,17 @@
+import { type Admissions, createAdmissions } from "./admission.ts";
 import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { clientAddress } from "./admin/client-address.ts";
+import { describeOwnKey } from "./admin/own-key.ts";
 import { bootstrapAdmin } from "./admin/bootstrap.ts";
 import type { AdminDeps } from "./admin/routes.ts";
 import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config } from "./config.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
+import { createKeyEndings, type KeyEndings } from "./key-endings.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
+import { createLocalPlaces } from "./places.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
@@ -20,6 +24,7 @@ import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
+import { createRequestQueue, type Places, type RequestQueue } from "./proxy/request/queue.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/open.ts";
@@ -45,6 +50,8 @@ export interface ServerOptions {
   print: (text: string) => void;
   /** Only if other processes share the ports: takes this one's stats and returns those of all. */
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
+  /** The places at the backend that these processes share. */
+  places?: Places | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -70,6 +77,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     inFlight: inFlight.count,
   });
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
+  const admissions = createAdmissions({ store: store.limits, monotonic, log });
+  const endings = createKeyEndings({ store: store.limits, clock, isRunning: () => inFlight.count() > 0 });
   const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
   const stats = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
   const draining = new AbortController();
@@ -79,6 +88,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       ...options,
       store,
       ledger,
+      admissions,
+      endings,
       metrics,
       inFlight,
       stats,
@@ -103,6 +114,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
         const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
+        await admissions.close();
+        endings.close();
         await store.close();
         metrics.close();
         log.info("Stopped");
@@ -111,6 +124,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     };
   } catch (error) {
     await ledger.close();
+    await admissions.close();
+    endings.close();
     await store.close();
     metrics.close();
     throw error;
@@ -137,6 +152,8 @@ export async function warnAtStart(config: Config, log: Log, signal: AbortSignal)
 interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
+  admissions: Admissions;
+  endings: KeyEndings;
   metrics: Metrics;
   inFlight: InFlight;
   /** Of all processes that share the ports. */
@@ -186,6 +203,9 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     sseKeepaliveMs: config.sseKeepaliveMs,
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
+    admit: parts.admissions.admit,
+    findOwnKey: describeOwnKey({ store: parts.store, clock: parts.clock }),
+    queue: config.queue && createQueue(config.queue, parts),
     startReadTimeout,
     wall: parts.clock,
     monotonic,
@@ -201,6 +221,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       }),
       startReadTimeout,
       stopping: parts.stopping.signal,
+      onKeyEnded: parts.endings.onEnded,
       monotonic,
     }),
     observer: observeAll(
@@ -212,6 +233,15 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
+  });
+}
+
+function createQueue(queue: NonNullable<Config["queue"]>, { places, stopping, endings }: ServerParts): RequestQueue {
+  return createRequestQueue({
+    places: places ?? createLocalPlaces(queue),
+    timeoutMs: queue.timeoutMs,
+    stopping: stopping.signal,
+    onKeyEnded: endings.onEnded,
   });
 }
 

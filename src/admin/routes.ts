@@ -8,7 +8,7 @@ import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
 import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
 import { createHealth, getHealth, getReadiness } from "./health.ts";
-import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
+import { createKey, deleteKey, listKeys, rotateKey, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
 import { notFoundRoutes } from "./not-found.ts";
@@ -87,6 +87,7 @@ export function adminRoutes(deps: AdminDeps) {
     .derive(requireCsrfToken(context))
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
+    .post("/api/keys/:id/rotate", rotateKey(context), contracts.rotateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
     .post("/api/logout", logOut(context), contracts.logOut);
 

@@ -5,6 +5,8 @@ import type { ErrorCode } from "./errors.ts";
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
   readonly requestId: string;
+  /** By the monotonic clock. */
+  readonly startedAt: number;
   keyId: KeyId | undefined;
   /** The model names asked for by the client and sent to the backend. */
   model: { asked: string; sent: string } | undefined;
@@ -17,7 +19,7 @@ export interface RequestTracker {
   firstByte(): void;
   /** Part of the upstream's response body arrived. */
   bodyReceived(bytes: number): void;
-  /** Registers what runs when the request has ended. */
+  /** Registers what runs when the request has ended, in this order. */
   onFinished(callback: () => void): void;
   /** Only the first call counts. */
   finish(outcome: Outcome, details?: FinishDetails): void;
@@ -34,6 +36,8 @@ interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "client
   id: string;
 }
 
+const nothing = (): void => {};
+
 export function trackRequest(
   observer: RequestObserver,
   monotonic: MonotonicClock,
@@ -45,10 +49,11 @@ export function trackRequest(
   let firstByteMs: number | undefined;
   let receivedBytes: number | undefined;
   let finished = false;
-  let finishedCallback = (): void => {};
+  let finishedCallback = nothing;
   observer.started();
   const tracker: RequestTracker = {
     requestId: id,
+    startedAt,
     keyId: undefined,
     model: undefined,
     streamed: false,
@@ -67,7 +72,14 @@ export function trackRequest(
       receivedBytes = (receivedBytes ?? 0) + bytes;
     },
     onFinished(callback) {
-      finishedCallback = callback;
+      const earlier = finishedCallback;
+      finishedCallback =
+        earlier === nothing
+          ? callback
+          : () => {
+              earlier();
+              callback();
+            };
     },
     finish(outcome, details) {
       if (finished) return;

@@ -1,6 +1,7 @@
 import type { WallClock } from "../time/clock.ts";
 import { createGpuStore } from "./gpu.ts";
 import { createKeyStore } from "./keys.ts";
+import { createLimitStore } from "./limits.ts";
 import { createSessionStore } from "./sessions.ts";
 import { createSettingsStore } from "./settings.ts";
 import type { Engine } from "./engine.ts";
@@ -13,8 +14,9 @@ export type SqlStore = Omit<Store, "close">;
 export function createSqlStore(engine: Engine, clock: WallClock): SqlStore {
   const settings = createSettingsStore(engine);
   return {
-    keys: createKeyStore(engine),
+    keys: createKeyStore(engine, clock),
     usage: createUsageStore(engine, clock),
+    limits: createLimitStore(engine, clock),
     gpu: createGpuStore(engine),
     sessions: createSessionStore(engine, clock),
     settings,

@@ -1,4 +1,4 @@
-import type { KeyId, Usage, UsageEvent } from "../domain.ts";
+import type { AdmissionId, KeyId, Usage, UsageEvent } from "../domain.ts";
 import { minuteOf } from "../time/seoul.ts";
 import type { ResponseUsage, UsageIncrement, UsageSum } from "./store.ts";
 
@@ -6,6 +6,8 @@ import type { ResponseUsage, UsageIncrement, UsageSum } from "./store.ts";
 export interface FlushedUsage {
   increments: readonly UsageIncrement[];
   responses: readonly ResponseUsage[];
+  /** The admissions that end with it. */
+  settled: readonly AdmissionId[];
 }
 
 /** Adds usage events up until they are flushed. */
@@ -26,6 +28,7 @@ export function createUsageBatch(): UsageBatch {
   const increments = new Map<string, UsageIncrement>();
   /** By response id. */
   const responses = new Map<string, ResponseUsage>();
+  const settled: AdmissionId[] = [];
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}`;
@@ -47,7 +50,8 @@ export function createUsageBatch(): UsageBatch {
 
   return {
     add(event) {
-      const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId } = event;
+      const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId, admission } = event;
+      if (admission !== undefined) settled.push(admission);
       const request = { keyId, minute: minuteOf(closedAt), requestCount, lastClosedAt: closedAt };
       const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));
       if (isPlain) {
@@ -59,7 +63,7 @@ export function createUsageBatch(): UsageBatch {
     },
     addIncrement,
     isEmpty: () => increments.size === 0,
-    usage: () => ({ increments: [...increments.values()], responses: [...responses.values()] }),
+    usage: () => ({ increments: [...increments.values()], responses: [...responses.values()], settled }),
   };
 }
 
@@ -93,12 +97,19 @@ const rowCount = ({ increments, responses }: FlushedUsage): number => increments
 
 /** @returns two parts of about the same size; undefined if there is only one row */
 export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
+  const { increments, responses, settled } = usage;
+  // What the database refuses is the usage. The places must be given back all the same.
+  if (rowCount(usage) === 1 && settled.length > 0) {
+    return [
+      { increments, responses, settled: [] },
+      { increments: [], responses: [], settled },
+    ];
+  }
   if (rowCount(usage) < 2) return undefined;
-  const { increments, responses } = usage;
   const [half, rest] = [Math.ceil(increments.length / 2), Math.floor(responses.length / 2)];
   return [
-    { increments: increments.slice(0, half), responses: responses.slice(0, rest) },
-    { increments: increments.slice(half), responses: responses.slice(rest) },
+    { increments: increments.slice(0, half), responses: responses.slice(0, rest), settled: [] },
+    { increments: increments.slice(half), responses: responses.slice(rest), settled },
   ];
 }
 
@@ -108,6 +119,7 @@ export function partsByKeys(usage: FlushedUsage, keys: ReadonlySet<KeyId>): Flus
   const select = (isOne: boolean): FlushedUsage => ({
     increments: usage.increments.filter(({ keyId }) => keys.has(keyId) === isOne),
     responses: usage.responses.filter(({ keyId }) => keys.has(keyId) === isOne),
+    settled: usage.settled.filter(({ keyId }) => keys.has(keyId) === isOne),
   });
   return [select(false), select(true)].filter((part) => rowCount(part) > 0);
 }

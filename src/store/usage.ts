@@ -4,6 +4,7 @@ import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, of
 import { noUsage } from "../domain.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
+import { prepareSettling } from "./limits.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
 import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
@@ -24,6 +25,7 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   const addStatements = prepareAdding(engine);
   const countedResponses = prepareCountedResponses(engine);
   const pruneStatements = preparePruning(engine);
+  const settle = prepareSettling(engine);
   let prunedMinute = 0;
   const pruneOncePerMinute = (now: number): Statement[] => {
     if (minuteOf(now) === prunedMinute) return [];
@@ -32,14 +34,18 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   };
 
   return {
-    add: (increments, flush, responses = []) =>
+    add: (increments, flush, responses = [], settled = []) =>
       transaction(async () => {
         const now = clock();
         if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
         const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
         const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
-        const rows = rowsOf([...increments, ...newTokens]);
-        await pipeline([...addStatements(JSON.stringify(rows)), ...pruneOncePerMinute(now)]);
+        const all = [...increments, ...newTokens];
+        await pipeline([
+          ...addStatements(JSON.stringify(rowsOf(all))),
+          ...settle(settled, all),
+          ...pruneOncePerMinute(now),
+        ]);
         return added;
       }),
     ...prepareSums(engine),

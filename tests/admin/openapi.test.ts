@@ -34,6 +34,7 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/me",
       "GET /api/keys",
       "POST /api/keys",
+      "POST /api/keys/{id}/rotate",
       "PATCH /api/keys/{id}",
       "DELETE /api/keys/{id}",
       "GET /api/usage/summary",
@@ -77,6 +78,7 @@ test("routes require a session, and routes that change something the CSRF token 
     "POST /api/gpu-stats": [{ bearer: [] }, { xApiKey: [] }],
     "POST /api/logout": [{ session: [], csrf: [] }],
     "POST /api/keys": [{ session: [], csrf: [] }],
+    "POST /api/keys/{id}/rotate": [{ session: [], csrf: [] }],
     "PATCH /api/keys/{id}": [{ session: [], csrf: [] }],
     "DELETE /api/keys/{id}": [{ session: [], csrf: [] }],
   });

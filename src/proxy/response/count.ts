@@ -1,4 +1,4 @@
-import { type KeyId, noUsage, type Usage, type UsageEvent } from "../../domain.ts";
+import { type Admission, type KeyId, noUsage, type Usage, type UsageEvent } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { countingRuleOf } from "../usage/counting-rule.ts";
 import {
@@ -22,6 +22,8 @@ interface CountedResponse {
   keyId: KeyId;
   method: string;
   path: string;
+  /** Ends with the count; undefined for a key without limits. */
+  admission: Admission | undefined;
 }
 
 /** The count of one response: what of it is read, and what of that is committed. */
@@ -35,7 +37,10 @@ export interface Count {
   added(): Usage | undefined;
 }
 
-export function createCount({ upstream, keyId, method, path }: CountedResponse, { record, wall }: CountDeps): Count {
+export function createCount(
+  { upstream, keyId, method, path, admission }: CountedResponse,
+  { record, wall }: CountDeps,
+): Count {
   const rule = countingRuleOf(method, path);
   let responseId: string | undefined;
   let committed: Usage | undefined;
@@ -46,7 +51,8 @@ export function createCount({ upstream, keyId, method, path }: CountedResponse, 
 
   async function recordEvent(usage: Usage, requestCount: 0 | 1): Promise<void> {
     const { inputTokens, outputTokens } = usage;
-    const event = { keyId, closedAt: wall(), inputTokens, outputTokens, requestCount, responseId };
+    const event: UsageEvent = { keyId, closedAt: wall(), inputTokens, outputTokens, requestCount, responseId };
+    if (admission !== undefined) event.admission = admission.handOver();
     added = sumOf(added ?? noUsage, await record(event));
   }
 

@@ -11,21 +11,28 @@ export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens"
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
-/** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
+/**
+ * Caps every occurrence, so that the backend reads a capped one whichever it uses.
+ * @returns the largest of them; undefined if there is none
+ */
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
   maxTokens: readonly RepeatedSlot[],
   rules: CapRules,
-): Steps<void> {
+): Steps<number | undefined> {
   const values = maxTokens.flatMap((repeated) => repeated.values);
-  if (values.length === 0) return;
+  if (values.length === 0) return undefined;
+  let largest: number | undefined;
   const limit = yield* outputLimitInSteps(bytes, rules);
   for (const value of values) {
     const tokens = findPositiveInteger(bytes, value);
-    if (tokens === undefined || tokens <= limit) continue;
+    if (tokens === undefined) continue;
+    largest = Math.max(largest ?? 0, Math.min(tokens, limit));
+    if (tokens <= limit) continue;
     editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
   }
+  return largest;
 }
 
 /**
@@ -49,6 +56,12 @@ export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<n
   const least = limit(bytes.length);
   if (least === limit(bytes.length / 4) || isAscii(bytes)) return least;
   return limit(yield* countCharactersInSteps(bytes));
+}
+
+/** The estimated input of a body, as the cap uses it. */
+export function* estimateInputInSteps(bytes: Uint8Array): Steps<number> {
+  const characters = isAscii(bytes) ? bytes.length : yield* countCharactersInSteps(bytes);
+  return Math.floor(characters / charactersPerToken);
 }
 
 /** Takes 0.03 ms. */

@@ -3,7 +3,7 @@ import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { createSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
-import { capTokensInSteps } from "./caps.ts";
+import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
@@ -24,6 +24,10 @@ export interface Rewritten {
   usageAdded: UsageAdded;
   /** Undefined if the body names no model. */
   model: ModelNames | undefined;
+  /** The output limit that is sent; undefined if the body has none. */
+  maxTokens: number | undefined;
+  /** The body names a model more than once. */
+  hasSeveralModels: boolean;
 }
 
 export interface ModelNames {
@@ -38,7 +42,14 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+const untouched: Rewritten = {
+  pieces: undefined,
+  stream: false,
+  usageAdded: noUsageAdded,
+  model: undefined,
+  maxTokens: undefined,
+  hasSeveralModels: false,
+};
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
@@ -61,6 +72,12 @@ export function rewriteRequest(
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
+/** The estimated input tokens of a body. @returns a promise for a long body */
+export function estimateInput(bytes: Uint8Array, slices = sharedSlices): number | Promise<number> {
+  const steps = estimateInputInSteps(bytes);
+  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
+}
+
 export function* rewriteInSteps(
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
@@ -75,7 +92,7 @@ export function* rewriteInSteps(
 
   const editor = createJsonEditor();
   const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
-  yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  const maxTokens = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
   const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) {
     fillTemplateKwargs(editor, bytes, body.root, body.templateKwargs, mode);
@@ -86,7 +103,8 @@ export function* rewriteInSteps(
     stream && endpoint.streamOptions
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
-  return { pieces: editor.apply(bytes), stream, usageAdded, model };
+  const hasSeveralModels = body.model.values.length > 1;
+  return { pieces: editor.apply(bytes), stream, usageAdded, model, maxTokens, hasSeveralModels };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */

@@ -5,6 +5,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
 import { prepareFindActiveKey } from "../keys.ts";
+import { prepareListEndings } from "../limits.ts";
 import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
@@ -38,7 +39,8 @@ export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOption
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
     const findProblem = () => findFileProblem(file, ino);
-    return createSqliteStore({ worker, reader: openReader(file), findProblem, watch: watchFile(findProblem, log) });
+    const watch = watchFile(findProblem, log);
+    return createSqliteStore({ worker, reader: openReader(file), findProblem, watch, clock });
   } catch (error) {
     worker.stop();
     throw toStorageError(error);
@@ -66,19 +68,33 @@ interface SqliteParts {
   /** @returns what has happened to the file; undefined if nothing has */
   findProblem: () => Promise<string | undefined>;
   watch: Timer;
+  clock: WallClock;
 }
 
-function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts): Store {
+function createSqliteStore({ worker, reader, findProblem, watch, clock }: SqliteParts): Store {
   const remote = remoteMethods(worker);
   return {
     keys: {
-      ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: coalescePerTick(withStorageErrors(prepareFindActiveKey(reader))),
+      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
+      findActive: coalescePerTick(withStorageErrors(prepareFindActiveKey(reader, clock))),
     },
     usage: {
       ...remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
+    },
+    limits: {
+      ...remote("limits", [
+        "admit",
+        "listLoads",
+        "listDays",
+        "beat",
+        "listInstances",
+        "remove",
+        "endRunning",
+        "keepRunning",
+      ]),
+      listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),

@@ -3,7 +3,7 @@ import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
-import { createCallQueue, isCount } from "./call-queue.ts";
+import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter } from "./engine.ts";
 
@@ -91,8 +91,8 @@ function serve(): void {
     running = true;
     for (let call = queue.next(); call !== undefined; call = queue.next()) {
       await handle(call);
-      // Takes in the messages that arrived meanwhile: a count among them goes first. Without other work that is not needed.
-      if (!isCount(call) || !queue.isEmpty()) await new Promise(setImmediate);
+      // Takes in the messages that arrived meanwhile: an urgent call among them goes first. Without other work that is not needed.
+      if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
     running = false;
   }

@@ -11,7 +11,7 @@ function startCount(method: string, path: string, status = 200) {
     return { inputTokens: event.inputTokens, outputTokens: 1 };
   };
   const upstream = { response: new Response(null, { status }) };
-  const count = createCount({ upstream, keyId: 7, method, path }, { record, wall: () => 5000 });
+  const count = createCount({ upstream, keyId: 7, method, path, admission: undefined }, { record, wall: () => 5000 });
   return { count, events };
 }
 
