@@ -117,6 +117,12 @@ export const variables = {
   MAX_OUTPUT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 16_384 }),
   MAX_BODY_BYTES: integer({ minimum: 1024, maximum: 1024 ** 3, default: 64 * 1024 ** 2 }),
   MAX_HELD_BYTES: integer({ minimum: 4096, maximum: 2 ** 40, default: 1024 ** 3 }),
+  PROXY_MAX_CONCURRENCY: {
+    ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
+    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  },
+  PROXY_QUEUE_TIMEOUT: seconds({ default: 60, exclusiveMinimum: 0 }),
+  PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   HOST: text(Type.String({ default: "127.0.0.1", pattern: hostPattern }), "an address or name to listen on"),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
@@ -246,6 +252,15 @@ function configFrom(settings: Settings, terminal: boolean) {
     /** 0: never. */
     sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
     corsOrigins: settings.PROXY_CORS_ORIGINS,
+    /** Undefined: the backend gets any number of requests at once. */
+    queue:
+      settings.PROXY_MAX_CONCURRENCY === undefined
+        ? undefined
+        : {
+            places: settings.PROXY_MAX_CONCURRENCY,
+            maxWaiting: settings.PROXY_QUEUE_SIZE,
+            timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
+          },
     host: settings.HOST,
     port: settings.PORT,
     adminPort: settings.ADMIN_PORT,

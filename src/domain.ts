@@ -2,6 +2,27 @@
 
 export type KeyId = number;
 
+/** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
+export type KeyScope = "all" | "inference" | "gpu";
+
+/** What each key may take; null: as much as there is. Members are named as in the API. */
+export interface KeyLimits {
+  max_concurrency: number | null;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  tokens_per_day: number | null;
+  tokens_per_month: number | null;
+}
+
+export type LimitName = keyof KeyLimits;
+
+/** What an API key may do. A key that may do everything has none. */
+export interface KeyRules extends KeyLimits {
+  scope: KeyScope;
+  /** In lower case; one that ends in `*` is a prefix. Null: every model. */
+  allowed_models: readonly string[] | null;
+}
+
 /** Tokens of one response, as the backend reports them. */
 export interface Usage {
   inputTokens: number;
@@ -13,6 +34,28 @@ export interface Usage {
 }
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** The place and the reserved tokens of one request in flight. Unique by all three members. */
+export interface AdmissionId {
+  keyId: KeyId;
+  /** The process that serves it. */
+  instance: string;
+  number: number;
+}
+
+/** Whether a request of a key with limits may run. */
+export interface Admission {
+  /** Undefined if it may. */
+  refusedBy: LimitName | undefined;
+  /** Until a refused one may be admitted, in milliseconds. */
+  waitMs: number;
+  /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
+  used(name: LimitName): number | undefined;
+  /** Leaves it to the count of the response to give back what the request holds. @returns what that is */
+  handOver(): AdmissionId | undefined;
+  /** Gives back what the request holds, if that was not left to a count. */
+  end(): void;
+}
 
 /** One counted response. */
 export interface UsageEvent extends Usage {
@@ -34,6 +77,8 @@ export interface UsageEvent extends Usage {
   request?: RequestRecord | undefined;
   /** The request that this usage belongs to, if its response was counted before. */
   amends?: string | undefined;
+  /** Given back with the count; undefined for a key without limits. */
+  admission?: AdmissionId | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
@@ -41,6 +86,7 @@ export type Outcome =
   | "completed"
   | "client_left"
   | "shutdown"
+  | "revoked"
   | "upstream_failed"
   | "timed_out"
   | "refused"

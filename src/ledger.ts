@@ -128,7 +128,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
     flushTimer = setTimeout(() => setImmediate(enterIfLate), waitLimitMs);
     try {
-      const added = await store.add(part.increments, flush, part.responses, part.requests);
+      const added = await store.add(part.increments, flush, part.responses, part.requests, part.settled);
       for (const [index, { responseId }] of part.responses.entries()) {
         batch.added.set(responseId, added?.[index] ?? noUsage);
       }

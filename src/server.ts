@@ -1,14 +1,18 @@
+import { type Admissions, createAdmissions } from "./admission.ts";
 import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import { addressScope, clientAddress } from "./admin/client-address.ts";
+import { describeOwnKey } from "./admin/own-key.ts";
 import { bootstrapAdmin } from "./admin/bootstrap.ts";
 import type { AdminDeps } from "./admin/routes.ts";
 import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config, Environment } from "./config.ts";
 import type { RequestObserver } from "./domain.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
+import { createKeyEndings, type KeyEndings } from "./key-endings.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
 import type { Log } from "./log/log.ts";
+import { createLocalPlaces } from "./places.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
@@ -26,6 +30,7 @@ import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
 import { explainRewrite } from "./proxy/rewrite/explain.ts";
+import { createRequestQueue, type Places, type RequestQueue } from "./proxy/request/queue.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/open.ts";
@@ -54,6 +59,8 @@ export interface ServerOptions {
   environment?: Environment;
   /** Only if other processes share the ports: takes this one's stats and returns those of all. */
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
+  /** The places at the backend that these processes share. */
+  places?: Places | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -96,6 +103,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
     log,
   });
+  const admissions = createAdmissions({ store: store.limits, monotonic, log });
+  const endings = createKeyEndings({ store: store.limits, clock, isRunning: () => inFlight.count() > 0 });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -103,6 +112,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       ...options,
       store,
       ledger,
+      admissions,
+      endings,
       metrics,
       recorder,
       inFlight,
@@ -131,6 +142,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
         await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
         const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
+        await admissions.close();
+        endings.close();
         await store.close();
         metrics.close();
         log.info("Stopped");
@@ -140,6 +153,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   } catch (error) {
     stopReconciler();
     await ledger.close();
+    await admissions.close();
+    endings.close();
     await store.close();
     metrics.close();
     throw error;
@@ -166,6 +181,8 @@ export async function warnAtStart(config: Config, log: Log, signal: AbortSignal)
 interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
+  admissions: Admissions;
+  endings: KeyEndings;
   metrics: Metrics;
   recorder: TrafficRecorder;
   inFlight: InFlight;
@@ -219,6 +236,9 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
     backend: new URL(baseUrl).host,
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
+    admit: parts.admissions.admit,
+    findOwnKey: describeOwnKey({ store: parts.store, clock: parts.clock }),
+    queue: config.queue && createQueue(config.queue, parts),
     startReadTimeout,
     wall: parts.clock,
     monotonic,
@@ -234,6 +254,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       }),
       startReadTimeout,
       stopping: parts.stopping.signal,
+      onKeyEnded: parts.endings.onEnded,
       monotonic,
     }),
     observer: observeAll(parts.inFlight, observePerTick(observeAll(...observersOf(config, parts)))),
@@ -252,6 +273,15 @@ function observersOf(config: Config, parts: ServerParts): RequestObserver[] {
   const { logRequest } = ledger;
   const onOmitted = metrics.requestOmitted;
   return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];
+}
+
+function createQueue(queue: NonNullable<Config["queue"]>, { places, stopping, endings }: ServerParts): RequestQueue {
+  return createRequestQueue({
+    places: places ?? createLocalPlaces(queue),
+    timeoutMs: queue.timeoutMs,
+    stopping: stopping.signal,
+    onKeyEnded: endings.onEnded,
+  });
 }
 
 async function adminDepsOf(

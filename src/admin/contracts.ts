@@ -52,12 +52,13 @@ export const getMetrics = {
 export const addGpuSamples = {
   parse: byHandler,
   body: schemas.gpuSamplesRequest,
-  response: { 200: schemas.okBody, ...errors(400, 401, 408, 413, 415, 429) },
+  response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
 export const listKeys = {
-  response: { 200: t.Array(schemas.keyBody), ...errors(401) },
+  query: schemas.keyQuery,
+  response: { 200: t.Array(schemas.keyBody), ...errors(400, 401) },
   detail: { summary: "All keys, by id" },
 };
 
@@ -150,10 +151,18 @@ export const updateKey = {
   parse: byHandler,
   body: schemas.keyChangeRequest,
   response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: { summary: "Rename, activate or deactivate a key", ...sessionAndCsrf },
+  detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
+};
+
+export const rotateKey = {
+  parse: byHandler,
+  body: schemas.rotationRequest,
+  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  detail: { summary: "Replace the secret of a key; only this response shows the new one in full", ...sessionAndCsrf },
 };
 
 export const deleteKey = {
-  response: { 200: schemas.okBody, ...errors(401, 403, 404) },
+  query: schemas.keyDeletionQuery,
+  response: { 200: schemas.okBody, ...errors(400, 401, 403, 404) },
   detail: { summary: "Delete a key; its usage is kept", ...sessionAndCsrf },
 };

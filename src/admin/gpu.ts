@@ -21,14 +21,15 @@ const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
 /**
- * Guard: requires an active API key.
- * @throws ApiError 401
+ * Guard: requires an active API key that may post samples.
+ * @throws ApiError 401, 403
  */
 export const requireApiKey =
   ({ store }: { store: Pick<Store, "keys"> }) =>
   async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
     const key = await store.keys.findActive(findCredential(request.headers) ?? "");
     if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    if (key.rules?.scope === "inference") throw new ApiError(403, "This API key may not post GPU samples");
     return { keyId: key.id };
   };
 
@@ -124,7 +125,7 @@ function withoutSign(value: number | null | undefined): number | null {
   return typeof value === "number" ? value + 0 : null;
 }
 
-/** Null characters: see `parseName` in keys.ts. */
+/** Null characters: see `requireText` in key-fields.ts. */
 const isName = (text: string) => isShort(text) && !text.includes("\0");
 
 const isShort = (text: string) => text.length <= 2 * maxNameCodePoints && Array.from(text).length <= maxNameCodePoints;

@@ -126,6 +126,7 @@ export const failuresBody = t.Object({
         upstream_failed: t.Optional(count),
         timed_out: t.Optional(count),
         refused: t.Optional(count),
+        revoked: t.Optional(count),
         ended_by_admin: t.Optional(count),
       }),
     }),

@@ -19,8 +19,8 @@ import {
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
 import { type ExplainDeps, explainRequest } from "./explain.ts";
 import { listFailures, listTokenless } from "./failures.ts";
-import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
 import { getLatency } from "./latency.ts";
+import { createKey, deleteKey, listKeys, rotateKey, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
 import { getModelUsage } from "./model-usage.ts";
@@ -143,6 +143,7 @@ export function adminRoutes(deps: AdminDeps) {
     .derive(requireCsrfToken(context))
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
+    .post("/api/keys/:id/rotate", rotateKey(context), contracts.rotateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
     .delete("/api/in-flight/:id", endInFlight(context), insight.endInFlight)
     .put("/api/prices", setPrices(context), insight.setPrices)

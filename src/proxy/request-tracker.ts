@@ -13,6 +13,8 @@ import type { ErrorCode } from "./errors.ts";
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
   readonly requestId: string;
+  /** By the monotonic clock. */
+  readonly startedAt: number;
   keyId: KeyId | undefined;
   /** The model names asked for by the client and sent to the backend. */
   model: { asked: string; sent: string } | undefined;
@@ -31,7 +33,7 @@ export interface RequestTracker {
   onUsageSeen(read: () => Usage): void;
   /** Registers what ends the request; called at once if its end was requested before. */
   onEndRequested(end: () => void): void;
-  /** Registers what runs when the request has ended. */
+  /** Registers what runs when the request has ended, in this order. */
   onFinished(callback: () => void): void;
   /** The request as it ends now, for the ledger; `finish` reports it later. */
   recordForLedger(outcome: Outcome, details?: FinishDetails): RequestRecord;
@@ -50,6 +52,8 @@ interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "client
   id: string;
 }
 
+const nothing = (): void => {};
+
 export function trackRequest(
   observer: RequestObserver,
   monotonic: MonotonicClock,
@@ -67,7 +71,7 @@ export function trackRequest(
   let readUsage: (() => Usage) | undefined;
   let endRequested = false;
   let endCallback: (() => void) | undefined;
-  let finishedCallback = (): void => {};
+  let finishedCallback = nothing;
 
   const describe = (outcome: Outcome, details: FinishDetails | undefined): RequestRecord => ({
     requestId: id,
@@ -113,6 +117,7 @@ export function trackRequest(
   observer.started(running);
   const tracker: RequestTracker = {
     requestId: id,
+    startedAt,
     keyId: undefined,
     model: undefined,
     changes: undefined,
@@ -141,7 +146,14 @@ export function trackRequest(
       if (endRequested) end();
     },
     onFinished(callback) {
-      finishedCallback = callback;
+      const earlier = finishedCallback;
+      finishedCallback =
+        earlier === nothing
+          ? callback
+          : () => {
+              earlier();
+              callback();
+            };
     },
     recordForLedger(outcome, details) {
       isInLedger = true;

@@ -73,7 +73,20 @@ export function defineTables({ table, identity, rowId, integer, real, text, bool
       createdAt: integer().notNull(),
       lastUsedAt: integer(),
       ...counters(),
+      expiresAt: integer(),
+      /** JSON; null: the key may do everything. One column, so that the look-up of such a key costs one comparison. */
+      rules: text(),
+      owner: text(),
+      note: text(),
+      /** A JSON array. */
+      tags: text(),
     }),
+    /** Secrets that were replaced and are still accepted. */
+    formerSecrets: table(
+      "former_secrets",
+      { key: text().primaryKey(), keyId: integer().notNull(), validUntil: integer().notNull() },
+      (t) => [index("former_secrets_key").on(t.keyId)],
+    ),
     /** The last names of deleted keys, which usage reports show. */
     deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
 
@@ -191,6 +204,39 @@ export function defineTables({ table, identity, rowId, integer, real, text, bool
       (t) => [index("counted_responses_time").on(t.countedAt)],
     ),
 
+    /** The processes that hold admissions. `beat` grows while a process lives. */
+    instances: table("instances", { id: text().primaryKey(), beat: integer().notNull() }),
+    /** The requests in flight of keys with limits: each holds a place, and the tokens that are reserved for it. */
+    admissions: table(
+      "admissions",
+      {
+        keyId: integer().notNull(),
+        instance: text().notNull(),
+        number: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.instance, t.number] })],
+    ),
+    /** What keys with limits used in each second of the last minute. `second`: since the epoch. */
+    keySeconds: table(
+      "key_seconds",
+      {
+        keyId: integer().notNull(),
+        second: integer().notNull(),
+        requests: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.second] })],
+    ),
+    /** How many requests the limits of a key refused on a day in Seoul. */
+    keyRefusals: table(
+      "key_refusals",
+      { day: integer().notNull(), keyId: integer().notNull(), requests: integer().notNull() },
+      (t) => [primaryKey({ columns: [t.day, t.keyId] })],
+    ),
+    /** Keys whose running responses every process has to end. */
+    keyEndings: table("key_endings", { id: identity(), keyId: integer().notNull(), endedAt: integer().notNull() }),
+
     /** `id` is `recordedAt * 256 + gpuId`: unique, and the table is ordered by time without a second index. */
     gpuSamples: table("gpu_samples", { id: integer().primaryKey(), ...gpuReading() }),
     gpuLatest: table("gpu_latest", {
@@ -247,6 +293,7 @@ export type Tables = ReturnType<typeof defineTables>;
 // drizzle-kit finds the tables by their exports.
 export const {
   keys,
+  formerSecrets,
   deletedKeys,
   usageMinute,
   usageHour,
@@ -262,6 +309,11 @@ export const {
   requestLog,
   usageFlushes,
   countedResponses,
+  instances,
+  admissions,
+  keySeconds,
+  keyRefusals,
+  keyEndings,
   gpuSamples,
   gpuLatest,
   gpuMinute,

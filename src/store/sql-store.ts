@@ -2,6 +2,7 @@ import type { WallClock } from "../time/clock.ts";
 import { createDatabaseStore } from "./database.ts";
 import { createGpuStore } from "./gpu.ts";
 import { createKeyStore } from "./keys.ts";
+import { createLimitStore } from "./limits.ts";
 import { createSessionStore } from "./sessions.ts";
 import { createSettingsStore } from "./settings.ts";
 import type { Engine } from "./engine.ts";
@@ -21,8 +22,9 @@ export function createSqlStore(engine: Engine, clock: WallClock, limits = defaul
   const settings = createSettingsStore(engine);
   const usage = createUsageStore(engine, clock, limits);
   return {
-    keys: createKeyStore(engine),
+    keys: createKeyStore(engine, clock),
     usage,
+    limits: createLimitStore(engine, clock),
     requests: createRequestLogStore(engine),
     traffic: createTrafficStore(engine, clock),
     reconciliation: createReconciliationStore(engine, settings, usage),

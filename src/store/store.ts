@@ -1,4 +1,5 @@
-import type { GpuReading, KeyId, Usage } from "../domain.ts";
+import type { AdmissionId, GpuReading, KeyId, KeyLimits, KeyRules, LimitName, Usage } from "../domain.ts";
+import type { KeyLoad } from "./limit-windows.ts";
 import type { ChartRange, DayRange } from "./usage-ranges.ts";
 import type { DatabaseStore } from "./database-store.ts";
 import type { ReconciliationStore } from "./reconciliation-store.ts";
@@ -21,6 +22,44 @@ export interface Key {
   requestCount: number;
   inputTokens: number;
   outputTokens: number;
+  /** From then on the key is like an inactive one; null: never. */
+  expiresAt: number | null;
+  rules: KeyRules;
+  owner: string | null;
+  note: string | null;
+  tags: readonly string[];
+}
+
+/** An active key, as each request needs it. */
+export interface FoundKey {
+  id: KeyId;
+  /** Null: the key may do everything. */
+  rules: KeyRules | null;
+}
+
+/** What an operator may set; an absent member stays as it is. */
+export interface KeyChange {
+  name?: string;
+  isActive?: boolean;
+  expiresAt?: number | null;
+  owner?: string | null;
+  note?: string | null;
+  tags?: readonly string[];
+  rules?: Partial<KeyRules>;
+}
+
+export interface NewKey extends Omit<KeyChange, "isActive"> {
+  name: string;
+  key: string;
+  createdAt: number;
+}
+
+export interface Rotation {
+  /** The new secret. */
+  key: string;
+  now: number;
+  /** Until when the old secret is accepted. */
+  validUntil: number;
 }
 
 export interface UsageSum {
@@ -57,6 +96,52 @@ export interface FlushId {
   ledger: string;
   /** Increases with each flush of that ledger. */
   number: number;
+}
+
+/** A request of a key with limits that wants to be admitted. */
+export interface AdmissionRequest {
+  keyId: KeyId;
+  limits: KeyLimits;
+  /** Reserved until it ends. */
+  tokens: number;
+  /** Unique within its instance. */
+  number: number;
+}
+
+/** What is to be admitted and given back in one transaction. */
+export interface AdmissionBatch {
+  instance: string;
+  requests: readonly AdmissionRequest[];
+  /** Given back. */
+  ended: readonly AdmissionId[];
+}
+
+export interface AdmissionResult {
+  /** What counts against the limits, this request included if it is admitted. */
+  load: KeyLoad;
+  /** Undefined: the request is admitted. */
+  refusedBy: LimitName | undefined;
+  /** Until it may be admitted, in milliseconds; only for a refused one. */
+  waitMs: number;
+}
+
+/** A key whose running responses end. */
+export interface KeyEnding {
+  id: number;
+  keyId: KeyId;
+  endedAt: number;
+}
+
+export interface CountedLoad extends KeyLoad {
+  keyId: KeyId;
+  /** Requests that the limits refused today in Seoul. */
+  refusedToday: number;
+}
+
+/** One process that holds admissions, and a number that grows while it lives. */
+export interface Instance {
+  id: string;
+  beat: number;
 }
 
 export interface GpuSample extends GpuReading {
@@ -136,6 +221,7 @@ export interface Store {
   readonly traffic: TrafficStore;
   readonly reconciliation: ReconciliationStore;
   readonly database: DatabaseStore;
+  readonly limits: LimitStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;
   readonly settings: SettingsStore;
@@ -146,16 +232,39 @@ export interface Store {
 
 export interface KeyStore {
   /** Runs for each request and is not cached, so a key that is switched off is refused from the next request on. */
-  findActive(key: string): MaybePromise<{ id: KeyId } | undefined>;
+  findActive(key: string): MaybePromise<FoundKey | undefined>;
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
   list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
   /** @returns "collision" if the key exists already */
-  create(row: { name: string; key: string; createdAt: number }): Promise<Key | "collision">;
+  create(row: NewKey): Promise<Key | "collision">;
   /** @returns the key after the change; undefined if there is none */
-  update(id: KeyId, fields: { name?: string; isActive?: boolean }): Promise<Key | undefined>;
+  update(id: KeyId, change: KeyChange): Promise<Key | undefined>;
+  /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */
+  rotate(id: KeyId, rotation: Rotation): Promise<Key | "collision" | undefined>;
   /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
   delete(id: KeyId): Promise<string | undefined>;
   countActive(): Promise<number>;
+}
+
+/** The limits of keys, which hold over all processes and instances on this database. */
+export interface LimitStore {
+  /** Admits what the limits allow, in order. @returns a result for each of the requests */
+  admit(batch: AdmissionBatch): Promise<AdmissionResult[]>;
+  /** What counts against the limits of keys. */
+  listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
+  /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
+  listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
+  /** Says that an instance lives, and which admissions it holds, if others took it for dead. @returns all instances */
+  beat(instance: string, held: readonly (AdmissionId & { tokens: number })[]): Promise<Instance[]>;
+  listInstances(): Promise<Instance[]>;
+  /** Gives back all that instances hold. */
+  remove(instances: readonly string[]): Promise<void>;
+  /** Asks all processes to end the running responses of a key at a time, epoch milliseconds. */
+  endRunning(keyId: KeyId, at: number): Promise<void>;
+  /** Takes back what is still to come of that. */
+  keepRunning(keyId: KeyId): Promise<void>;
+  /** What was asked for, at least for a minute after its time. */
+  listEndings(): MaybePromise<KeyEnding[]>;
 }
 
 export interface UsageStore {
@@ -165,6 +274,7 @@ export interface UsageStore {
    * id before are added.
    * @param responses have different ids
    * @param requests for the request log
+   * @param settled admissions that end with these counts
    * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
    */
   add(
@@ -172,6 +282,7 @@ export interface UsageStore {
     flush?: FlushId,
     responses?: readonly ResponseUsage[],
     requests?: FlushedRequests,
+    settled?: readonly AdmissionId[],
   ): Promise<readonly Usage[] | undefined>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;

@@ -1,4 +1,4 @@
-import { type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../domain.ts";
+import { type AdmissionId, type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../domain.ts";
 import { minuteOf } from "../time/seoul.ts";
 import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "./request-row.ts";
 import type { FlushedRequests, RequestAmendment } from "./request-log-store.ts";
@@ -9,6 +9,8 @@ export interface FlushedUsage {
   increments: readonly UsageIncrement[];
   responses: readonly ResponseUsage[];
   requests?: FlushedRequests;
+  /** The admissions that end with it. */
+  settled: readonly AdmissionId[];
 }
 
 /** Adds usage events up until they are flushed. */
@@ -40,6 +42,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   /** By response id. */
   const responses = new Map<string, ResponseUsage>();
   const log = createLogRows(logsRequests);
+  const settled: AdmissionId[] = [];
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
@@ -69,7 +72,8 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
 
   return {
     add(event) {
-      const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId } = event;
+      const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId, admission } = event;
+      if (admission !== undefined) settled.push(admission);
       const { cachedInputTokens, cachedBesideInputTokens, reasoningTokens } = event;
       const model = modelOf(event);
       const request = { keyId, minute: minuteOf(closedAt), requestCount, lastClosedAt: closedAt, model };
@@ -92,6 +96,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     usage: () => ({
       increments: [...increments.values()],
       responses: [...responses.values()],
+      settled,
       ...(logsRequests && { requests: log.requests() }),
     }),
   };
@@ -177,14 +182,26 @@ const rowCount = ({ increments, responses }: FlushedUsage): number => increments
 
 /** @returns two parts of about the same size; undefined if there is only one count. The log's rows go with their keys. */
 export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
+  const { increments, responses, settled } = usage;
+  // What the database refuses is the usage. The places must be given back all the same.
+  if (rowCount(usage) === 1 && settled.length > 0) {
+    return [
+      { increments, responses, settled: [] },
+      { increments: [], responses: [], settled },
+    ];
+  }
   if (rowCount(usage) < 2) return undefined;
-  const { increments, responses } = usage;
   const [half, rest] = [Math.ceil(increments.length / 2), Math.floor(responses.length / 2)];
   const first = increments.slice(0, half);
   const keys = new Set(first.map(({ keyId }) => keyId));
   return [
-    { increments: first, responses: responses.slice(0, rest), ...requestsOf(usage, keys, true) },
-    { increments: increments.slice(half), responses: responses.slice(rest), ...requestsOf(usage, keys, false) },
+    { increments: first, responses: responses.slice(0, rest), settled: [], ...requestsOf(usage, keys, true) },
+    {
+      increments: increments.slice(half),
+      responses: responses.slice(rest),
+      settled,
+      ...requestsOf(usage, keys, false),
+    },
   ];
 }
 
@@ -211,6 +228,7 @@ export function partsByKeys(usage: FlushedUsage, keys: ReadonlySet<KeyId>): Flus
     increments: usage.increments.filter(({ keyId }) => keys.has(keyId) === isOne),
     responses: usage.responses.filter(({ keyId }) => keys.has(keyId) === isOne),
     ...requestsOf(usage, keys, isOne),
+    settled: usage.settled.filter(({ keyId }) => keys.has(keyId) === isOne),
   });
   return [select(false), select(true)].filter((part) => rowCount(part) > 0 || (part.requests?.rows.length ?? 0) > 0);
 }

@@ -4,6 +4,7 @@ import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, of
 import { noUsage } from "../domain.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
+import { prepareSettling } from "./limits.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
 import { createModelNames } from "./model-names.ts";
@@ -52,7 +53,8 @@ export function prepareAddUsage(
   const countedResponses = prepareCountedResponses(engine);
   const modelNames = createModelNames(engine);
   const logStatements = prepareRequestLog(engine);
-  return (increments, flush, responses = [], requests) => {
+  const settle = prepareSettling(engine);
+  return (increments, flush, responses = [], requests, settled = []) => {
     const work = engine.transaction(async () => {
       const now = clock();
       if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
@@ -64,6 +66,7 @@ export function prepareAddUsage(
       await engine.pipeline([
         ...(all.length === 0 ? [] : addStatements(all)),
         ...logStatements(requests, newTokens, responses),
+        ...settle(settled, all),
         ...prune(now),
       ]);
       return added;

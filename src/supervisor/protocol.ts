@@ -1,3 +1,4 @@
+import type { EntryState } from "../fair-queue.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
@@ -33,6 +34,8 @@ export interface ChildMethods extends ProcessStats {
   ping(): void;
   /** Drain, then exit. */
   stop(): void;
+  /** A request that waited may be sent to the backend. */
+  placeGranted(ticket: number): void;
 }
 
 /** What a child can call in its parent. */
@@ -40,6 +43,9 @@ export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
   /** The child accepts no new connections. */
   draining(): void;
+  /** Asks for one of the places that all processes share. @param ticket unique within the child */
+  enterQueue(ticket: number, keyId: number): EntryState;
+  leaveQueue(ticket: number): void;
   /** The child counts nothing after these. */
   finalMetrics(metrics: MetricsSnapshot): void;
 }

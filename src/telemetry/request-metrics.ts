@@ -66,6 +66,7 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createDurationHistograms(registry),
     createTokenCounter(registry),
     createUpstreamErrorCounter(registry),
+    createLimitCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
   ];
   return {
@@ -150,6 +151,26 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
     if (outcome !== "upstream_failed" && outcome !== "timed_out") return;
     if (codes.size < maxCodes) codes.add(code);
     errors.inc({ code: knownOrOther(codes, code), cause: knownOrOther(causes, cause) });
+  };
+}
+
+const limitCodes: ReadonlySet<string> = new Set([
+  "max_concurrency",
+  "requests_per_minute",
+  "tokens_per_minute",
+  "tokens_per_day",
+  "tokens_per_month",
+]);
+
+function createLimitCounter(registry: Registry): Observe {
+  const refusals = createCounter(registry, {
+    name: "tollgate_limit_refusals_total",
+    help: "Requests that a limit of their API key refused, by limit",
+    labelNames: ["limit"],
+  });
+  const series = memoize((limit: string) => refusals({ limit }));
+  return ({ outcome, code }) => {
+    if (outcome === "refused" && code !== undefined && limitCodes.has(code)) series(code).count += 1;
   };
 }
 

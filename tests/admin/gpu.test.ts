@@ -87,6 +87,15 @@ describe("POST /api/gpu-stats", () => {
     expect((await push({ gpus: [] }, { "x-api-key": off.key })).status).toBe(401);
   });
 
+  test("refuses a key that is only for inference, and accepts one that is only for samples", async () => {
+    const { id, key: scoped } = await admin.createKey("scoped");
+    await admin.store.keys.update(id, { rules: { scope: "inference" } });
+    const refused = await push({ gpus: [] }, { "x-api-key": scoped });
+    expect([refused.status, refused.json]).toEqual([403, { error: "This API key may not post GPU samples" }]);
+    await admin.store.keys.update(id, { rules: { scope: "gpu" } });
+    expect((await push({ gpus: [] }, { "x-api-key": scoped })).status).toBe(200);
+  });
+
   test.each([{}, { gpus: null }, { gpus: {} }, { gpus: "[]" }, { gpu: [] }])("refuses %j", async (json) => {
     const response = await push(json);
     expect([response.status, response.text]).toEqual([400, '{"error":"gpus must be an array"}']);

@@ -25,6 +25,7 @@ interface SessionRoute {
 const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/keys", status: 200, contains: '"name":"first"' },
   { method: "POST", path: "/api/keys", json: { name: "second" }, status: 201, contains: '"name":"second"' },
+  { method: "POST", path: "/api/keys/1/rotate", json: {}, status: 200, contains: '"id":1' },
   { method: "PATCH", path: "/api/keys/1", json: { name: "1st" }, status: 200, contains: '"name":"1st"' },
   { method: "GET", path: "/api/usage/summary", status: 200, contains: '"date":"2026-05-01"' },
   { method: "GET", path: "/api/usage/total", status: 200, contains: '"total_tokens":0' },

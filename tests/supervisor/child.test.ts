@@ -35,6 +35,7 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
   const child = startChild({
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
+    queue: undefined,
     aggregate,
     heartbeatLimits,
     onUnresponsive: () => void events.push("unresponsive"),

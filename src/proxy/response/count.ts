@@ -1,4 +1,4 @@
-import { type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../../domain.ts";
+import { type Admission, type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import { countingRuleOf, countsCacheBesideInput } from "../usage/counting-rule.ts";
@@ -31,6 +31,8 @@ interface CountedResponse {
   method: string;
   path: string;
   described: DescribedRequest;
+  /** Ends with the count; undefined for a key without limits. */
+  admission: Admission | undefined;
 }
 
 /** The count of one response: what of it is read, and what of that is committed. */
@@ -45,7 +47,7 @@ export interface Count {
 }
 
 export function createCount(
-  { upstream, keyId, method, path, described }: CountedResponse,
+  { upstream, keyId, method, path, described, admission }: CountedResponse,
   { record, wall }: CountDeps,
 ): Count {
   const rule = countingRuleOf(method, path);
@@ -75,6 +77,7 @@ export function createCount(
       request,
       amends: isFirst ? undefined : requestId,
     };
+    if (admission !== undefined) event.admission = admission.handOver();
     added = sumOf(added ?? noUsage, await record(event));
   }
 

@@ -1,4 +1,4 @@
-import type { KeyId, Usage } from "../../domain.ts";
+import type { Admission, KeyId, Usage } from "../../domain.ts";
 import { noUsage } from "../../domain.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
@@ -29,6 +29,8 @@ export interface Responding {
   keyId: KeyId;
   method: string;
   path: string;
+  /** Undefined for a key without limits. */
+  admission: Admission | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
   /** Changes the text of a 200; undefined for responses that pass as they are. */
@@ -212,9 +214,11 @@ async function settle(
   });
 }
 
-/** What our stop cuts counts if the client got any of it. Else it gets an error, and sends the request again. */
+/** What we cut ourselves counts if the client got any of it. Else it gets an error. */
 const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
   reason === undefined ||
   reason.outcome === "client_left" ||
   reason.outcome === "ended_by_admin" ||
-  (reason.outcome === "shutdown" && hasSent);
+  (hasSent && isCutByUs(reason));
+
+const isCutByUs = ({ outcome }: AbortReason): boolean => outcome === "shutdown" || outcome === "revoked";

@@ -4,7 +4,7 @@ import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { createSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
-import { capTokensInSteps } from "./caps.ts";
+import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
@@ -27,6 +27,10 @@ export interface Rewritten {
   model: ModelNames | undefined;
   /** What was changed and why; undefined if nothing was. */
   changes?: RequestChanges | undefined;
+  /** The output limit that is sent; undefined if the body has none. */
+  maxTokens: number | undefined;
+  /** The body names a model more than once. */
+  hasSeveralModels: boolean;
 }
 
 export interface ModelNames {
@@ -41,7 +45,14 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+const untouched: Rewritten = {
+  pieces: undefined,
+  stream: false,
+  usageAdded: noUsageAdded,
+  model: undefined,
+  maxTokens: undefined,
+  hasSeveralModels: false,
+};
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
@@ -61,6 +72,12 @@ export function rewriteRequest(
   slices = sharedSlices,
 ): Rewritten | RefusedBody | Promise<Rewritten | RefusedBody> {
   const steps = rewriteInSteps(path, bytes, rules);
+  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
+}
+
+/** The estimated input tokens of a body. @returns a promise for a long body */
+export function estimateInput(bytes: Uint8Array, slices = sharedSlices): number | Promise<number> {
+  const steps = estimateInputInSteps(bytes);
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
@@ -86,7 +103,7 @@ export function* rewriteInSteps(
   };
   const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
   note("model");
-  const maxTokens = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  const capped = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
   note("max_tokens");
   const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) {
@@ -101,8 +118,17 @@ export function* rewriteInSteps(
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
   note("stream_usage");
-  const changes = kinds.length === 0 ? undefined : { kinds, maxTokens };
-  return { pieces: editor.apply(bytes), stream, usageAdded, model, changes };
+  const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
+  const hasSeveralModels = body.model.values.length > 1;
+  return {
+    pieces: editor.apply(bytes),
+    stream,
+    usageAdded,
+    model,
+    changes,
+    maxTokens: capped.largest,
+    hasSeveralModels,
+  };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */

@@ -1,6 +1,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey } from "../keys.ts";
+import { prepareListEndings } from "../limits.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
@@ -66,17 +67,20 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
   });
 }
 
-/** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */
+/** Uses four pools, so that requests wait for neither flushes nor reports, and flushes and admissions for nothing else. */
 function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
   const lookupEngine = createPostgresEngine(lookups);
-  const findActive = prepareFindActiveKey(lookupEngine);
+  const findActive = prepareFindActiveKey(lookupEngine, clock);
   const findSession = prepareFindSession(lookupEngine);
+  const listEndings = prepareListEndings(lookupEngine);
   const flushStore = createSqlStore(createPostgresEngine(flushes), clock, requestLog);
   const store = createSqlStore(createPostgresEngine(others), clock, requestLog);
+  const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs });
+  const admissionStore = createSqlStore(createPostgresEngine(admissions), clock);
 
   return {
     keys: {
@@ -94,9 +98,9 @@ function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): 
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush, responses = [], requests) =>
+      add: (increments, flush, responses = [], requests, settled) =>
         flushes.withTimeout(flushTimeoutOf(increments.length + responses.length + (requests?.rows.length ?? 0)), () => {
-          const add = () => flushStore.usage.add(increments, flush, responses, requests);
+          const add = () => flushStore.usage.add(increments, flush, responses, requests, settled);
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
@@ -110,6 +114,12 @@ function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): 
     traffic: withTimeouts(limited, store.traffic),
     reconciliation: withTimeouts(limited, store.reconciliation),
     database: withTimeouts(limited, store.database),
+    limits: {
+      ...withTimeouts(admissions, admissionStore.limits),
+      listLoads: withTimeouts(limited, store.limits).listLoads,
+      listDays: withTimeouts(limited, store.limits).listDays,
+      listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
+    },
     gpu: {
       ...withTimeouts(limited, store.gpu),
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
@@ -123,7 +133,7 @@ function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): 
     settings: withTimeouts(limited, store.settings),
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
-      await Promise.all([lookups, flushes, others].map((pool) => pool.close()));
+      await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
     },
   };
 }

@@ -4,6 +4,7 @@ import { defineTables } from "../schema.ts";
 // drizzle-kit finds the tables by their exports.
 export const {
   keys,
+  formerSecrets,
   deletedKeys,
   usageMinute,
   usageHour,
@@ -19,6 +20,11 @@ export const {
   requestLog,
   usageFlushes,
   countedResponses,
+  instances,
+  admissions,
+  keySeconds,
+  keyRefusals,
+  keyEndings,
   gpuSamples,
   gpuLatest,
   gpuMinute,

@@ -44,13 +44,13 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   let threadMinute = 0;
 
   /** @returns undefined if the thread has to do it */
-  async function tryToAdd(...[increments, flush, responses = [], requests]: Parameters<UsageStore["add"]>) {
+  async function tryToAdd(...[increments, flush, responses = [], requests, settled]: Parameters<UsageStore["add"]>) {
     const startedAt = performance.now();
     const rows = increments.length + responses.length + (requests?.rows.length ?? 0);
     if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
     if (minuteOf(clock()) !== threadMinute) return undefined;
     try {
-      const added = await addHere(increments, flush, responses, requests);
+      const added = await addHere(increments, flush, responses, requests, settled);
       pages += pagesPerCommit + rows * pagesPerRow;
       if (performance.now() - startedAt > maxCommitMs) pause();
       else pauseMs = firstPauseMs;
@@ -82,7 +82,7 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
       threadMinute = minuteOf(clock());
       return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
     },
-    findActive: prepareFindActiveKey(engine),
+    findActive: prepareFindActiveKey(engine, clock),
     close: engine.close,
   };
 }

@@ -4,6 +4,7 @@ import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
+import { prepareListEndings } from "../limits.ts";
 import { prepareFindSession } from "../sessions.ts";
 import { defaultRequestLogLimits, type SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
@@ -52,6 +53,7 @@ export async function openSqliteStore({
       reader: openReader(file),
       findProblem,
       watch: watchFile(findProblem, log),
+      clock,
     });
   } catch (error) {
     worker.stop();
@@ -82,14 +84,16 @@ interface SqliteParts {
   /** @returns what has happened to the file; undefined if nothing has */
   findProblem: () => Promise<string | undefined>;
   watch: Timer;
+  clock: WallClock;
 }
 
-function createSqliteStore({ worker, direct, reader, findProblem, watch }: SqliteParts): Store {
+function createSqliteStore({ worker, direct, reader, findProblem, watch, clock }: SqliteParts): Store {
   const remote = remoteMethods(worker);
+  const findByReader = prepareFindActiveKey(reader, clock);
   return {
     keys: {
-      ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: coalescePerTick(withStorageErrors(orElse(direct.findActive, prepareFindActiveKey(reader)))),
+      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
+      findActive: coalescePerTick(withStorageErrors(orElse(direct.findActive, findByReader))),
     },
     usage: {
       add: direct.add,
@@ -104,6 +108,19 @@ function createSqliteStore({ worker, direct, reader, findProblem, watch }: Sqlit
     reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
+    limits: {
+      ...remote("limits", [
+        "admit",
+        "listLoads",
+        "listDays",
+        "beat",
+        "listInstances",
+        "remove",
+        "endRunning",
+        "keepRunning",
+      ]),
+      listEndings: withStorageErrors(prepareListEndings(reader)),
+    },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),

@@ -3,7 +3,7 @@ import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import type { RequestLogLimits } from "../request-log-store.ts";
 import { StorageError } from "../store.ts";
-import { createCallQueue, isCount } from "./call-queue.ts";
+import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
 
@@ -107,8 +107,8 @@ function serve(): void {
       await handle(call);
       pages += pagesPerCall + call.args.length / bytesPerPage;
       if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
-      // Takes in the messages that arrived meanwhile: a count among them goes first. Without other work that is not needed.
-      if (!isCount(call) || !queue.isEmpty()) await new Promise(setImmediate);
+      // Takes in the messages that arrived meanwhile: an urgent call among them goes first. Without other work that is not needed.
+      if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
     running = false;
   }

@@ -23,7 +23,10 @@ function startCount(method: string, path: string, status = 200) {
     model: "served",
     describe: (usage: Usage) => tracker.recordForLedger("completed", { usage }),
   };
-  const count = createCount({ upstream, keyId: 7, method, path, described }, { record, wall: () => 5000 });
+  const count = createCount(
+    { upstream, keyId: 7, method, path, described, admission: undefined },
+    { record, wall: () => 5000 },
+  );
   return { count, events };
 }
 

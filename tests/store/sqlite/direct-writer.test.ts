@@ -85,7 +85,7 @@ test("while another program locks the database, the thread waits for it", async 
   using other = new Database(opened.file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(1);
-  expect(await direct.findActive("secret of a")).toEqual({ id: 1 });
+  expect(await direct.findActive("secret of a")).toMatchObject({ id: 1 });
   other.run("ROLLBACK");
   await adding;
   expect(calls).toHaveLength(2);
