@@ -62,7 +62,7 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
       values.reduce<number>((total, value) => total + (value ?? 0), 0);
     const requestCount = sum(wanted.map((one) => one.requestCount));
     // The last requests may be late on a busy machine.
-    expect(usages.length).toBeWithin(requestCount * 0.9 - 1, requestCount * 1.1 + 2);
+    expect(usages.length).toBeWithin(requestCount * 0.9 - 3, requestCount * 1.1 + 2);
     const outputTokens = sum(wanted.map((one) => one.outputTokens));
     expect(sum(usages.map(([, output]) => output))).toBeWithin(outputTokens * 0.85 - 900, outputTokens * 1.15 + 900);
   }
