@@ -12,6 +12,7 @@ interface GeometryOptions {
   whole: () => boolean;
   /** The series in steps of `stepMs`. */
   seriesIn: (stepMs: number) => Series[];
+  overlayIn: (stepMs: number) => Float64Array | undefined;
   /** Whether a value is drawn. */
   isData: (value: number) => boolean;
   frame: () => Element | undefined;
@@ -26,6 +27,7 @@ export interface Geometry {
   length: () => number;
   stepPx: () => number;
   series: () => Series[];
+  overlay: () => Float64Array | undefined;
   ticks: () => number[];
   plot: () => Plot;
   hasData: () => boolean;
@@ -39,7 +41,9 @@ export function createGeometry(options: GeometryOptions): Geometry {
   const stepMs = createMemo(() => barStep(options.span(), options.bucketMs(), widthPx()));
   const length = createMemo(() => Math.ceil((options.span().to - options.span().from) / stepMs()));
   const series = createMemo(() => (widthPx() === 0 ? [] : options.seriesIn(stepMs())));
-  const ticks = createMemo(() => valueTicks(largest(stepSums(series(), length())), options.whole()));
+  const overlay = createMemo(() => (widthPx() === 0 ? undefined : options.overlayIn(stepMs())));
+  const most = (): number => Math.max(largest(stepSums(series(), length())), largest(overlay() ?? new Float64Array()));
+  const ticks = createMemo(() => valueTicks(most(), options.whole()));
   const plot = createMemo(() => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
   const hasData = createMemo(() => series().some(({ values }) => values.some(options.isData)));
   return {
@@ -50,6 +54,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
     length,
     stepPx: () => widthPx() / length(),
     series,
+    overlay,
     ticks,
     plot,
     hasData,
@@ -72,4 +77,4 @@ function createSize(element: () => Element | undefined): () => { width: number; 
   return size;
 }
 
-const largest = (values: Float64Array): number => values.reduce((most, value) => Math.max(most, value), 0);
+const largest = (values: Float64Array): number => values.reduce((most, value) => (value > most ? value : most), 0);

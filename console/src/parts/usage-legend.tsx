@@ -1,8 +1,8 @@
 import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../data/browser-settings.ts";
+import { count } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import type { TimeSpan } from "../data/time-range.ts";
-import { sumsIn, type UsageSums } from "../data/usage-history.ts";
+import type { UsageSums } from "../data/usage-history.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
 import { UsageCells } from "./usage-cells.tsx";
@@ -10,7 +10,8 @@ import { UsageCells } from "./usage-cells.tsx";
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
   hiddenIds: ReadonlySet<number>;
-  span: TimeSpan;
+  /** With the keys that are not listed. */
+  keyCount: number;
   loading: boolean;
   onHide: (ids: ReadonlySet<number>) => void;
 }
@@ -37,6 +38,9 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
         </table>
         <MoreRows scroll={scroll} />
       </div>
+      <Show when={props.keyCount > props.ranked.length}>
+        <p class="table-foot">{count(props.keyCount - props.ranked.length)} more keys with less usage.</p>
+      </Show>
       <Show when={props.hiddenIds.size > 0}>
         <p class="table-foot">
           {props.hiddenIds.size} hidden.{" "}
@@ -80,7 +84,7 @@ function LegendRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.E
             <LegendRow
               ranked={ranked()}
               shown={!props.hiddenIds.has(id)}
-              sums={sumsIn(ranked().key, props.span)}
+              sums={ranked().key.sums}
               onToggle={() => toggle(id)}
             />
           )}
