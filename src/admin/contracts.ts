@@ -1,5 +1,6 @@
 import { Type as t } from "@sinclair/typebox";
 import * as schemas from "./schemas.ts";
+import * as usageSchemas from "./usage-schemas.ts";
 
 // One contract per route: what it takes, and every response that it may send. Elysia validates queries and responses
 // with them; the console's client and the OpenAPI document are made from them.
@@ -75,6 +76,30 @@ export const listUsageHistory = {
   query: schemas.historyQuery,
   response: { 200: schemas.usageHistory, ...errors(400, 401) },
   detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
+};
+
+export const listUsagePoints = {
+  query: usageSchemas.pointsQuery,
+  response: { 200: usageSchemas.usagePoints, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket and key between two times of the last year" },
+};
+
+export const getUsageChart = {
+  query: usageSchemas.chartQuery,
+  response: { 200: usageSchemas.usageChart, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket of the keys that use the most, and of all others together, as columns" },
+};
+
+export const getUsageByDay = {
+  query: usageSchemas.byDayQuery,
+  response: { 200: usageSchemas.usageByDay, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day, latest day first, as columns" },
+};
+
+export const listUsageByDayAndKey = {
+  query: usageSchemas.byDayAndKeyQuery,
+  response: { 200: usageSchemas.usageByDayAndKey, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day and key, latest day first, as columns, in pages of whole days" },
 };
 
 export const listGpuSamples = {

@@ -3,6 +3,7 @@ import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
+import { compressJson } from "./compression.ts";
 import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
@@ -16,6 +17,8 @@ import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
 import { getOverview } from "./overview.ts";
 import { parseIntegers } from "./query.ts";
 import { createSessions } from "./session.ts";
+import { getUsageChart, listUsagePoints } from "./usage-chart.ts";
+import { getUsageByDay, listUsageByDayAndKey } from "./usage-days.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage.ts";
 
 export interface AdminDeps {
@@ -75,11 +78,16 @@ export function adminRoutes(deps: AdminDeps) {
   const withSession = new Elysia()
     .derive(requireSession(context))
     .onTransform(parseIntegers)
+    .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), contracts.listKeys)
     .get("/api/usage/summary", getUsageSummary(context), contracts.getUsageSummary)
     .get("/api/usage/total", getUsageTotal(context), contracts.getUsageTotal)
     .get("/api/usage/daily", listDailyUsage(context), contracts.listDailyUsage)
     .get("/api/usage/history", listUsageHistory(context), contracts.listUsageHistory)
+    .get("/api/usage/points", listUsagePoints(context), contracts.listUsagePoints)
+    .get("/api/usage/chart", getUsageChart(context), contracts.getUsageChart)
+    .get("/api/usage/by-day", getUsageByDay(context), contracts.getUsageByDay)
+    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), contracts.listUsageByDayAndKey)
     .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)

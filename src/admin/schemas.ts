@@ -16,9 +16,9 @@ import {
 const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
   t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
 
-const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
-const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
-const count = t.Integer({ minimum: 0 });
+export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
+export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
+export const count = t.Integer({ minimum: 0 });
 const csrfField = t.Optional(t.String({ description: "Alternative to the header X-CSRF-Token" }));
 
 export const errorBody = t.Object({ error: t.String() });
@@ -66,7 +66,7 @@ export const keyBody = t.Object({
 });
 export type KeyBody = Static<typeof keyBody>;
 
-const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
+export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
 const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
 
 export const usageTotal = t.Object({ ...usageSum, total_tokens: count });
@@ -81,7 +81,10 @@ export const usageHistory = t.Object({
 });
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
-const integerParameter = (name: string, range: { minimum: number; maximum: number; default: number }) =>
+export const integerParameter = (
+  name: string,
+  range: { minimum: number; maximum: number; default: number },
+): TInteger =>
   t.Optional(
     t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
   ) as TInteger;

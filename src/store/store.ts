@@ -1,4 +1,5 @@
 import type { GpuReading, KeyId, Usage } from "../domain.ts";
+import type { ChartRange, DayRange } from "./usage-ranges.ts";
 
 /** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -86,6 +87,8 @@ export interface RefusedAttempt {
 export interface BucketRange {
   /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
   since: number;
+  /** The end of a bucket, epoch milliseconds; undefined: now. */
+  until?: number | undefined;
   /** Buckets are aligned to midnight in Seoul. */
   bucketMinutes: number;
 }
@@ -145,6 +148,15 @@ export interface UsageStore {
   daily(sinceDay: string): AsyncIterable<Uint8Array>;
   /** Usage by bucket and key, oldest bucket first; chunks like those of `daily`. */
   history(range: BucketRange): AsyncIterable<Uint8Array>;
+  /**
+   * The keys that use the most as columns, the others as one. The chunks concatenate to one JSON object in the shape of the
+   * API; most of them are empty, since each part of the database is read on demand.
+   */
+  chart(range: ChartRange): AsyncIterable<Uint8Array>;
+  /** The sum of each day, latest first, and the sum over the keys that exist; chunks like those of `chart`. */
+  byDay(range: DayRange): AsyncIterable<Uint8Array>;
+  /** A page of the latest days by key, latest first, as columns; chunks like those of `chart`. */
+  byDayAndKey(range: DayRange): AsyncIterable<Uint8Array>;
 }
 
 export interface GpuStore {

@@ -100,6 +100,9 @@ function createPostgresStore(url: string, clock: WallClock): Store {
         }),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
+      chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
+      byDay: (range) => slicesWithTimeout(limited, store.usage.byDay(range)),
+      byDayAndKey: (range) => slicesWithTimeout(limited, store.usage.byDayAndKey(range)),
     },
     gpu: {
       ...withTimeouts(limited, store.gpu),

@@ -79,6 +79,9 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
       ...remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
+      chart: (range) => readReport(worker, "usage.chart", range),
+      byDay: (range) => readReport(worker, "usage.byDay", range),
+      byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
