@@ -5,7 +5,10 @@ import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 
 const refuse = { status: 500, json: { error: "Internal error" } };
-const daysOf = (route: Route): string | null => new URL(route.request().url()).searchParams.get("days");
+const parameterOf = (route: Route, name: string): string | null =>
+  new URL(route.request().url()).searchParams.get(name);
+/** Of thirty days. */
+const isLong = (route: Route): boolean => parameterOf(route, "bucket_minutes") === "180";
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
   let console: ConsoleUnderTest;
@@ -26,8 +29,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     const { page } = visit;
     await waitForBars(page);
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/history*", async (route) => {
-      if (daysOf(route) === "30") await held.promise;
+    await page.route("**/api/usage/chart*", async (route) => {
+      if (isLong(route)) await held.promise;
       await route.continue();
     });
     const texts = async (): Promise<(string | null)[]> => [
@@ -56,7 +59,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await rows.waitFor();
     const before = await rows.textContent();
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/daily?days=90", async (route) => {
+    await page.route("**/api/usage/by-day?days=90", async (route) => {
       await held.promise;
       await route.continue();
     });
@@ -85,8 +88,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     const { page } = visit;
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
-    await page.route("**/api/usage/{history,daily}*", (route) =>
-      daysOf(route) === "30" || daysOf(route) === "90" ? route.fulfill(refuse) : route.continue(),
+    await page.route("**/api/usage/{chart,by-day}*", (route) =>
+      isLong(route) || parameterOf(route, "days") === "90" ? route.fulfill(refuse) : route.continue(),
     );
     await page.getByRole("radio", { name: "30 d" }).first().check();
     await page
@@ -121,7 +124,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;
     await waitForBars(page);
-    await page.route("**/api/usage/history*", (route) =>
+    await page.route("**/api/usage/chart*", (route) =>
       route.fulfill({ status: 200, contentType: "text/html", body: "<h1>Maintenance</h1>" }),
     );
     await page.getByRole("button", { name: "Refresh" }).click();
