@@ -85,7 +85,7 @@ const chosenSecret = (options: { minLength: number; minDifferent: number }, allo
   secret: true,
 });
 
-const variables = {
+export const variables = {
   PROXY_UPSTREAM_URL: {
     schema: Type.String({ default: "http://127.0.0.1:8000" }),
     read: readUpstreamUrl,
@@ -141,6 +141,8 @@ const variables = {
     secret: true,
   },
   METRICS_PER_KEY: choice(["on", "off"], "off"),
+  REQUEST_LOG_DAYS: integer({ minimum: 0, maximum: 3650, default: 7 }),
+  REQUEST_LOG_ROWS: integer({ minimum: 1000, maximum: 1_000_000_000, default: 5_000_000 }),
   SHUTDOWN_GRACE: seconds({ default: 30 }),
   LOG_LEVEL: choice(["debug", "info", "warn", "error"], "info"),
   LOG_FORMAT: {
@@ -260,6 +262,8 @@ function configFrom(settings: Settings, terminal: boolean) {
     /** Number of trusted reverse proxies that append to X-Forwarded-For. */
     trustProxy: settings.TRUST_PROXY,
     metrics: { token: settings.METRICS_TOKEN, perKey: settings.METRICS_PER_KEY === "on" },
+    /** 0 days: requests are not logged one by one in the database. */
+    requestLog: { days: settings.REQUEST_LOG_DAYS, rows: settings.REQUEST_LOG_ROWS },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,
     log: {
       level: settings.LOG_LEVEL,

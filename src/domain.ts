@@ -6,6 +6,10 @@ export type KeyId = number;
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
+  /** Of the input, what the backend took from its cache; on `/v1/messages` it is not part of `inputTokens`. Unset: none. */
+  cachedInputTokens?: number | undefined;
+  /** Of the output, what was spent on thinking. Unset: none, or not reported. */
+  reasoningTokens?: number | undefined;
 }
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
@@ -22,10 +26,38 @@ export interface UsageEvent extends Usage {
    * for this id. Usage that comes later is then given in full, not as a difference.
    */
   responseId?: string | undefined;
+  /** The name sent to the backend; unset if the request named none. */
+  model?: string | undefined;
+  /** For the request log; unset for usage that came after its response was counted. */
+  request?: RequestRecord | undefined;
+  /** The request that this usage belongs to, if its response was counted before. */
+  amends?: string | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome =
+  | "completed"
+  | "client_left"
+  | "shutdown"
+  | "upstream_failed"
+  | "timed_out"
+  | "refused"
+  | "ended_by_admin";
+
+/** What Tollgate changed in a request's body. */
+export type RequestChange =
+  | "model"
+  | "max_tokens"
+  | "system_prompt_effort"
+  | "system_prompt_language"
+  | "thinking"
+  | "stream_usage";
+
+export interface RequestChanges {
+  kinds: readonly RequestChange[];
+  /** The first token limit that was lowered. */
+  maxTokens: { from: number; to: number } | undefined;
+}
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {
@@ -33,6 +65,8 @@ export interface RequestRecord {
   requestId: string;
   /** The client as the outermost trusted reverse proxy saw it. */
   clientAddress: string;
+  /** The client program: the first word of its `User-Agent`. */
+  clientProgram?: string | undefined;
   method: string;
   path: string;
   /** The client's status; 499 if it left before the response head. */
@@ -49,17 +83,48 @@ export interface RequestRecord {
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
   streamed: boolean;
+  /** Host and port of the upstream; unset if the request was not sent. */
+  backend?: string | undefined;
+  changes?: RequestChanges | undefined;
+  /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
+  queueMs?: number | undefined;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */
   firstByteMs: number | undefined;
   durationMs: number;
   usage: Usage | undefined;
+  /** The ledger has it, together with its counts. */
+  isInLedger?: boolean;
+}
+
+/** A request that has not ended, as it is now. */
+export interface RunningRequest extends Pick<
+  RequestRecord,
+  "requestId" | "clientAddress" | "method" | "path" | "keyId"
+> {
+  /** As sent to the backend. */
+  model: string | undefined;
+  backend: string | undefined;
+  /** Its body is being read, the backend has not responded, or the response flows. */
+  state: "receiving" | "waiting" | "running";
+  ageMs: number;
+  /** Of the response body, from the backend. */
+  receivedBytes: number;
+  /** Seen so far. */
+  usage: Usage | undefined;
+}
+
+/** A handle to a request that has not ended. */
+export interface RunningHandle {
+  describe(): RunningRequest;
+  /** Ends it as a broken response. */
+  end(): void;
 }
 
 export interface RequestObserver {
-  started(): void;
-  finished(record: RequestRecord): void;
+  started(running?: RunningHandle): void;
+  finished(record: RequestRecord, running?: RunningHandle): void;
 }
 
 /** One GPU at one moment. Null: the tool did not report the value. */

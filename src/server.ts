@@ -1,9 +1,11 @@
 import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
-import { clientAddress } from "./admin/client-address.ts";
+import { addressScope, clientAddress } from "./admin/client-address.ts";
 import { bootstrapAdmin } from "./admin/bootstrap.ts";
 import type { AdminDeps } from "./admin/routes.ts";
 import type { MonotonicClock, WallClock } from "./time/clock.ts";
-import type { Config } from "./config.ts";
+import type { Config, Environment } from "./config.ts";
+import type { RequestObserver } from "./domain.ts";
+import { encodeHistogram } from "./histogram.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
@@ -12,6 +14,8 @@ import { createMetrics, type Metrics, metricsContentType } from "./telemetry/met
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
+import { createTrafficRecorder, type Traffic, type TrafficRecorder } from "./telemetry/traffic-recorder.ts";
+import { createStoredRequestLog } from "./telemetry/stored-request-log.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
 import { causeOf } from "./proxy/upstream/failure-cause.ts";
@@ -20,10 +24,13 @@ import { probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
+import { explainRewrite } from "./proxy/rewrite/explain.ts";
 import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
+import type { StoredTraffic } from "./store/traffic-store.ts";
+import { reportSettings } from "./settings-report.ts";
 import { build } from "./version.ts";
 
 export interface Server {
@@ -43,6 +50,8 @@ export interface ServerOptions {
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
+  /** What the settings were read from; the console shows them. */
+  environment?: Environment;
   /** Only if other processes share the ports: takes this one's stats and returns those of all. */
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
 }
@@ -60,7 +69,8 @@ const monotonic: MonotonicClock = () => performance.now();
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   await startFetchThread();
-  const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
+  const { dataDir, databaseUrl, requestLog } = config;
+  const store = await openStore({ dataDir, databaseUrl, requestLog, clock, log });
   const inFlight = createInFlight();
   const metrics = createMetrics({
     ...build,
@@ -68,10 +78,19 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
     inFlight: inFlight.count,
+    droppedRequests: () => ledger.droppedRequests(),
+    tokenless: () => recorder.tokenlessCount(),
   });
-  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
-  const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
-  const stats = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
+  const logsRequests = requestLog.days > 0;
+  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
+  const { count, list: running, end: endRequest } = inFlight;
+  const stats = options.shareStats?.({ metrics: metrics.snapshot, inFlight: count, running, endRequest }) ?? {
+    metricsText: metrics.text,
+    inFlight: async () => count(),
+    running: async () => running(),
+    endRequest: async (id: string) => endRequest(id),
+  };
+  const recorder = createTrafficRecorder({ write: (traffic) => store.traffic.add(storedTraffic(traffic)), clock, log });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -80,6 +99,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       store,
       ledger,
       metrics,
+      recorder,
       inFlight,
       stats,
       draining,
@@ -102,6 +122,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         draining.abort();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
+        await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
         const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
         await store.close();
         metrics.close();
@@ -138,6 +159,7 @@ interface ServerParts extends ServerOptions {
   store: Store;
   ledger: Ledger;
   metrics: Metrics;
+  recorder: TrafficRecorder;
   inFlight: InFlight;
   /** Of all processes that share the ports. */
   stats: AggregateStats;
@@ -184,6 +206,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
   return createProxy({
     config,
     sseKeepaliveMs: config.sseKeepaliveMs,
+    backend: new URL(baseUrl).host,
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
     startReadTimeout,
@@ -203,10 +226,7 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
       stopping: parts.stopping.signal,
       monotonic,
     }),
-    observer: observeAll(
-      parts.inFlight,
-      observePerTick(observeAll(parts.metrics, createRequestLog(parts.log), createDescriptorLog(parts.log, monotonic))),
-    ),
+    observer: observeAll(parts.inFlight, observePerTick(observeAll(...observersOf(config, parts)))),
     peerAddress: connections.peerAddress,
     clientAddress: clientAddressOf(config),
     heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
@@ -215,9 +235,30 @@ function proxyOf(config: Config, parts: ServerParts, connections: Connections): 
   });
 }
 
+function observersOf(config: Config, { metrics, recorder, ledger, log, clock }: ServerParts): RequestObserver[] {
+  const observers = [metrics, recorder, createRequestLog(log), createDescriptorLog(log, monotonic)];
+  if (config.requestLog.days === 0) return observers;
+  const { logRequest } = ledger;
+  const onOmitted = metrics.requestOmitted;
+  return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];
+}
+
+const storedTraffic = ({ latencies, outcomes, tokenless }: Traffic): StoredTraffic => ({
+  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond }) => ({
+    minute,
+    model,
+    requestCount,
+    firstByte: encodeHistogram(firstByte),
+    duration: encodeHistogram(duration),
+    tokensPerSecond: encodeHistogram(tokensPerSecond),
+  })),
+  outcomes,
+  tokenless,
+});
+
 async function adminDepsOf(
   config: Config,
-  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
+  { store, ledger, clock, log, print, metrics, stats, draining, environment = {} }: ServerParts,
   connections: Connections,
 ): Promise<AdminDeps> {
   const { username, password, secretKey } = config.admin;
@@ -239,8 +280,17 @@ async function adminDepsOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: config.adminPort !== undefined,
     inFlight: stats.inFlight,
+    running: stats.running,
+    endRequest: stats.endRequest,
     // A backend that refuses the request is up.
     probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)) < 500 }),
+    explain: (path, body) => explainRewrite(path, body, config.rewrite),
+    settings: () => reportSettings(environment),
+    versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
+    passwordFromEnvironment: password !== undefined,
+    requestLog: config.requestLog,
+    forceStreamUsage: config.rewrite.forceStreamUsage,
+    draining: draining.signal,
     countsState: ledger.state,
   };
 }

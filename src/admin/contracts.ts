@@ -7,7 +7,7 @@ import * as schemas from "./schemas.ts";
 type Errors<Status extends number> = Record<Status | 503, typeof schemas.errorBody>;
 
 /** All errors have one shape. Every route may respond with 503, since the database may be unavailable. */
-const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
+export const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
   Object.fromEntries([...statuses, 503].map((status) => [status, schemas.errorBody])) as Errors<Status>;
 
 /** Leaves the body to the handler. "json" never runs; it puts the content type into the OpenAPI document. */

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import type { Log } from "../log/log.ts";
+import type { RequestLogLimits } from "../store/request-log-store.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
@@ -7,14 +8,25 @@ import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
 import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
+import { type ExplainDeps, explainRequest } from "./explain.ts";
+import { listFailures, listTokenless } from "./failures.ts";
 import { createHealth, getHealth, getReadiness } from "./health.ts";
 import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
+import { getLatency } from "./latency.ts";
 import { createLogin } from "./login.ts";
 import { getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
+import { getModelUsage } from "./model-usage.ts";
 import { notFoundRoutes } from "./not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
+import { endInFlight, type InFlightDeps, listInFlight } from "./in-flight.ts";
+import * as insight from "./insight-contracts.ts";
 import { getOverview } from "./overview.ts";
+import { getPrices, setPrices } from "./prices.ts";
+import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
 import { parseIntegers } from "./query.ts";
+import { streamRequests } from "./request-stream.ts";
+import { listRequests } from "./requests.ts";
+import { getSettings, type SettingsDeps } from "./settings.ts";
 import { createSessions } from "./session.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage.ts";
 
@@ -39,8 +51,20 @@ export interface AdminDeps {
   separatePorts: boolean;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
+  running: InFlightDeps["running"];
+  /** @returns whether there was such a request */
+  endRequest: (id: string) => Promise<boolean>;
   /** Whether the backend responds; may reject. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  explain: ExplainDeps["explain"];
+  settings: SettingsDeps["settings"];
+  versions: SettingsDeps["versions"];
+  passwordFromEnvironment: boolean;
+  requestLog: RequestLogLimits;
+  /** PROXY_FORCE_STREAM_USAGE. */
+  forceStreamUsage: string;
+  /** Aborts when the server drains; ends responses that have no end. */
+  draining: AbortSignal;
   /** Of this process. */
   countsState: () => "ok" | "waiting" | "partly refused";
 }
@@ -80,6 +104,16 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)
+    .get("/api/requests", listRequests(context), insight.listRequests)
+    .get("/api/requests/stream", streamRequests(context), insight.streamRequests)
+    .get("/api/in-flight", listInFlight(context), insight.listInFlight)
+    .get("/api/usage/models", getModelUsage(context), insight.getModelUsage)
+    .get("/api/usage/without-tokens", listTokenless(context), insight.listTokenless)
+    .get("/api/latency", getLatency(context), insight.getLatency)
+    .get("/api/failures", listFailures(context), insight.listFailures)
+    .get("/api/prices", getPrices(context), insight.getPrices)
+    .get("/api/settings", getSettings(context), insight.getSettings)
+    .get("/api/sessions", listSessions(context), insight.listSessions)
     .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), contracts.getOpenApi);
 
   const withSessionAndCsrfToken = new Elysia()
@@ -88,6 +122,12 @@ export function adminRoutes(deps: AdminDeps) {
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
+    .delete("/api/in-flight/:id", endInFlight(context), insight.endInFlight)
+    .put("/api/prices", setPrices(context), insight.setPrices)
+    .post("/api/explain", explainRequest(context), insight.explainRequest)
+    .post("/api/password", changePassword(context), insight.changePassword)
+    .delete("/api/sessions/:id", endSession(context), insight.endSession)
+    .delete("/api/sessions", endOtherSessions(context), insight.endOtherSessions)
     .post("/api/logout", logOut(context), contracts.logOut);
 
   const app = new Elysia()

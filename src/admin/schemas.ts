@@ -13,13 +13,13 @@ import {
  * A request body's shape, for the types and the OpenAPI document only. The handler validates the body itself, because
  * the specification fixes the order and the wording of the errors, counts code points, and skips single GPU entries.
  */
-const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
+export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
   t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
 
-const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
-const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
-const count = t.Integer({ minimum: 0 });
-const csrfField = t.Optional(t.String({ description: "Alternative to the header X-CSRF-Token" }));
+export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
+export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
+export const count = t.Integer({ minimum: 0 });
+export const csrfField = t.Optional(t.String({ description: "Alternative to the header X-CSRF-Token" }));
 
 export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });
@@ -81,7 +81,10 @@ export const usageHistory = t.Object({
 });
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
-const integerParameter = (name: string, range: { minimum: number; maximum: number; default: number }) =>
+export const integerParameter = (
+  name: string,
+  range: { minimum: number; maximum: number; default: number },
+): TInteger =>
   t.Optional(
     t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
   ) as TInteger;

@@ -101,7 +101,13 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const log = createLog({ ...options, always });
   try {
     const { shareStats } = parent ?? {};
-    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    const server = await startServer(config, {
+      clock: Date.now,
+      log,
+      print: options.write,
+      environment: io.env,
+      shareStats,
+    });
     // Of several processes, the parent warns.
     if (parent === undefined) void warnAtStart(config, log, io.signal);
     return server;

@@ -14,6 +14,7 @@ export type ErrorCode =
   | "upstream_unreachable"
   | "upstream_timeout"
   | "shutting_down"
+  | "ended_by_admin"
   | "storage_unavailable"
   | "internal";
 
@@ -95,6 +96,13 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "api_error",
     message: "The server is shutting down.",
     headers: { "retry-after": "1" },
+  },
+  ended_by_admin: {
+    status: 503,
+    type: "api_error",
+    message: "An administrator ended this request.",
+    // A retry would start again what was just ended.
+    headers: { "x-should-retry": "false" },
   },
   storage_unavailable: {
     status: 503,

@@ -19,7 +19,7 @@ import type { RecordUsage } from "./response/count.ts";
 import { respond } from "./response/respond.ts";
 import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { classifyFailure } from "./upstream/abort-reason.ts";
+import { classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
 import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
 import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
@@ -27,6 +27,8 @@ import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 export interface ProxyDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
+  /** The upstream's host and port, as the request log names it. */
+  backend?: string;
   forward: Forward;
   record: RecordUsage;
   observer: RequestObserver;
@@ -88,11 +90,12 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     held,
     maxBytes: config.maxBodyBytes,
   });
-  const { body, length, stream, usageAdded, model } = await rewriteBody(path, received, config.rewrite);
+  const { body, length, stream, usageAdded, model, changes } = await rewriteBody(path, received, config.rewrite);
   tracker.model = model;
+  tracker.changes = changes;
   const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
 
-  tracker.upstreamRequestSent();
+  tracker.upstreamRequestSent(deps.backend);
   const upstream = await deps.forward({
     method: request.method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
@@ -106,6 +109,7 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
     client: request.signal,
     onReceived: tracker.bodyReceived,
+    onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
   });
   tracker.upstreamResponded();
   held.release();
@@ -116,7 +120,7 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
   );
 }
 
-interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model"> {
+interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model" | "changes"> {
   body: UpstreamRequest["body"];
   /** Undefined for a body that is not held: its length is the client's. */
   length: number | undefined;
@@ -143,6 +147,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, peerAddress),
+      clientProgram: clientProgramOf(request.headers),
     });
     return { request, tracker, peerAddress };
   }
@@ -179,6 +184,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
     },
     refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };
+}
+
+/** The first word of `User-Agent`, such as `OpenAI/Python`. */
+function clientProgramOf(headers: Headers): string | undefined {
+  const agent = headers.get("user-agent");
+  if (agent === null || agent === "") return undefined;
+  const end = agent.indexOf(" ");
+  return end === -1 ? agent : agent.slice(0, end);
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

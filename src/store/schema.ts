@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { type Columns, sqliteColumns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -6,6 +7,30 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
     requestCount: integer().notNull(),
     inputTokens: integer().notNull(),
     outputTokens: integer().notNull(),
+  });
+  const modelCounters = () => ({
+    keyId: integer().notNull(),
+    /** Empty if the requests named no model. */
+    model: text().notNull(),
+    ...counters(),
+    cachedInputTokens: integer().notNull(),
+    reasoningTokens: integer().notNull(),
+  });
+  const latency = () => ({
+    model: text().notNull(),
+    requestCount: integer().notNull(),
+    firstByte: text().notNull(),
+    duration: text().notNull(),
+    tokensPerSecond: text().notNull(),
+  });
+  const outcome = () => ({
+    /** 0: requests without a key. */
+    keyId: integer().notNull(),
+    outcome: text().notNull(),
+    /** Empty for a success. */
+    code: text().notNull(),
+    count: integer().notNull(),
+    lastAt: integer().notNull(),
   });
   const gpuReading = () => ({
     name: text().notNull(),
@@ -43,6 +68,82 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
     usageDay: table("usage_day", { day: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
       primaryKey({ columns: [t.day, t.keyId] }),
     ]),
+    usageModelHour: table("usage_model_hour", { hour: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId, t.model] }),
+    ]),
+    usageModelDay: table("usage_model_day", { day: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.day, t.keyId, t.model] }),
+    ]),
+    /** Histograms as text; see `histogram.ts`. */
+    latencyMinute: table("latency_minute", { minute: integer().notNull(), ...latency() }, (t) => [
+      primaryKey({ columns: [t.minute, t.model] }),
+    ]),
+    latencyHour: table("latency_hour", { hour: integer().notNull(), ...latency() }, (t) => [
+      primaryKey({ columns: [t.hour, t.model] }),
+    ]),
+    outcomeMinute: table("outcome_minute", { minute: integer().notNull(), ...outcome() }, (t) => [
+      primaryKey({ columns: [t.minute, t.keyId, t.outcome, t.code] }),
+    ]),
+    outcomeHour: table("outcome_hour", { hour: integer().notNull(), ...outcome() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId, t.outcome, t.code] }),
+    ]),
+    /** Responses that should have reported tokens and did not. */
+    tokenlessHour: table(
+      "tokenless_hour",
+      {
+        hour: integer().notNull(),
+        keyId: integer().notNull(),
+        model: text().notNull(),
+        path: text().notNull(),
+        requestCount: integer().notNull(),
+        streamedCount: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.hour, t.keyId, t.model, t.path] })],
+    ),
+    /** One row for each request. Times end in Us: microseconds. */
+    requestLog: table(
+      "request_log",
+      {
+        id: identity(),
+        endedAt: integer().notNull(),
+        requestId: text().notNull(),
+        keyId: integer(),
+        address: text().notNull(),
+        client: text(),
+        method: text().notNull(),
+        path: text().notNull(),
+        modelAsked: text(),
+        modelSent: text(),
+        backend: text(),
+        status: integer().notNull(),
+        outcome: text().notNull(),
+        code: text(),
+        cause: text(),
+        /** Bits; see `request-row.ts`. */
+        flags: integer().notNull(),
+        inputTokens: integer(),
+        outputTokens: integer(),
+        cachedInputTokens: integer(),
+        reasoningTokens: integer(),
+        queueUs: integer(),
+        upstreamUs: integer(),
+        firstByteUs: integer(),
+        durationUs: integer().notNull(),
+        responseBytes: integer(),
+        maxTokensFrom: integer(),
+        maxTokensTo: integer(),
+        /** 1 if the request did not complete with a status below 400. */
+        isFailed: integer().notNull(),
+      },
+      (t) => [
+        index("request_log_time").on(t.endedAt),
+        index("request_log_key").on(t.keyId, t.endedAt),
+        index("request_log_request_id").on(t.requestId),
+        index("request_log_failed")
+          .on(t.endedAt)
+          .where(sql`is_failed = 1`),
+      ],
+    ),
     /** The last flush of each ledger, so that a flush that is sent again counts once. */
     usageFlushes: table("usage_flushes", {
       ledger: text().primaryKey(),
@@ -72,6 +173,10 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
       csrfToken: text().notNull(),
       username: text().notNull(),
       expiresAt: integer().notNull(),
+      createdAt: integer(),
+      /** Of the login. */
+      address: text(),
+      client: text(),
     }),
     loginAttempts: table(
       "login_attempts",
@@ -94,6 +199,14 @@ export const {
   usageMinute,
   usageHour,
   usageDay,
+  usageModelHour,
+  usageModelDay,
+  latencyMinute,
+  latencyHour,
+  outcomeMinute,
+  outcomeHour,
+  tokenlessHour,
+  requestLog,
   usageFlushes,
   countedResponses,
   gpuSamples,

@@ -1,4 +1,7 @@
 import type { GpuReading, KeyId, Usage } from "../domain.ts";
+import type { DatabaseStore } from "./database-store.ts";
+import type { FlushedRequests, RequestLogStore } from "./request-log-store.ts";
+import type { TrafficStore } from "./traffic-store.ts";
 
 /** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -18,17 +21,21 @@ export interface Key {
   outputTokens: number;
 }
 
-export interface UsageSum extends Usage {
+export interface UsageSum {
   requestCount: number;
+  inputTokens: number;
+  outputTokens: number;
 }
 
-/** The sum of the usage events of one key in one minute. Single events are not stored. */
-export interface UsageIncrement extends UsageSum {
+/** The sum of the usage events of one key and model in one minute. */
+export interface UsageIncrement extends UsageSum, Usage {
   keyId: KeyId;
   /** Minutes since the epoch. */
   minute: number;
   /** `closedAt` of the latest event, epoch milliseconds. */
   lastClosedAt: number;
+  /** Unset: the requests named none. */
+  model?: string | undefined;
 }
 
 /** Usage of a response that the backend stores and may report again under the same id. */
@@ -37,6 +44,7 @@ export interface ResponseUsage extends Usage {
   keyId: KeyId;
   /** Epoch milliseconds. */
   closedAt: number;
+  model?: string | undefined;
 }
 
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
@@ -70,6 +78,15 @@ export interface Session {
   expiresAt: number;
 }
 
+/** Where a session began; null for one that is older than these columns. */
+export interface SessionOrigin {
+  /** Epoch milliseconds. */
+  createdAt: number | null;
+  address: string | null;
+  /** User-Agent. */
+  client: string | null;
+}
+
 export interface AttemptLimit {
   /** An address or a network. */
   scope: string;
@@ -97,6 +114,9 @@ export interface BucketRange {
 export interface Store {
   readonly keys: KeyStore;
   readonly usage: UsageStore;
+  readonly requests: RequestLogStore;
+  readonly traffic: TrafficStore;
+  readonly database: DatabaseStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;
   readonly settings: SettingsStore;
@@ -125,12 +145,14 @@ export interface UsageStore {
    * A flush that was committed before changes nothing. Of a response only the tokens above those that were counted for its
    * id before are added.
    * @param responses have different ids
+   * @param requests for the request log
    * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
    */
   add(
     increments: readonly UsageIncrement[],
     flush?: FlushId,
     responses?: readonly ResponseUsage[],
+    requests?: FlushedRequests,
   ): Promise<readonly Usage[] | undefined>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
@@ -164,10 +186,14 @@ export interface SessionStore {
   /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
   /** Also deletes the sessions that have expired. */
-  create(idHash: string, session: Session): Promise<void>;
+  create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
+  /** Those that have not expired at `now`, latest used first. */
+  list(now: number): Promise<(Omit<Session, "csrfToken"> & SessionOrigin & { idHash: string })[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string): Promise<void>;
   deleteAll(): Promise<void>;
+  /** @returns how many there were */
+  deleteOthers(idHash: string): Promise<number>;
   /**
    * Counts a login attempt for each of its scopes, for all processes on this database.
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted

@@ -6,8 +6,11 @@ import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
+import { createModelNames } from "./model-names.ts";
+import { prepareRequestLog } from "./request-log.ts";
+import type { RequestLogLimits } from "./request-log-store.ts";
 import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
-import { addSums, incrementOf, noSum } from "./usage-batch.ts";
+import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
 /** The longest window is 30 days; its first bucket may begin up to a day earlier. */
@@ -16,14 +19,19 @@ const minuteRetentionMinutes = 32 * minutesPerDay;
 const maxPrunedMinutes = 5;
 const flushRetentionMs = minutesPerDay * msPerMinute;
 
+/** Hours of model sums; days are kept without limit. */
+const modelHourRetentionHours = 91 * 24;
+
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
-export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
+export function createUsageStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): UsageStore {
   const { transaction, pipeline } = engine;
   const recordFlush = prepareRecordFlush(engine);
   const addStatements = prepareAdding(engine);
   const countedResponses = prepareCountedResponses(engine);
   const pruneStatements = preparePruning(engine);
+  const modelNames = createModelNames(engine);
+  const requestLog = prepareRequestLog(engine, limits);
   let prunedMinute = 0;
   const pruneOncePerMinute = (now: number): Statement[] => {
     if (minuteOf(now) === prunedMinute) return [];
@@ -32,26 +40,46 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   };
 
   return {
-    add: (increments, flush, responses = []) =>
-      transaction(async () => {
+    add: (increments, flush, responses = [], requests) => {
+      const work = transaction(async () => {
         const now = clock();
         if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
         const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-        const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
-        const rows = rowsOf([...increments, ...newTokens]);
-        await pipeline([...addStatements(JSON.stringify(rows)), ...pruneOncePerMinute(now)]);
+        const newTokens = responses.map((response, index) =>
+          incrementOf(response, addedUsage(response, added[index] ?? noUsage)),
+        );
+        const rows = rowsOf(await modelNames.limit([...increments, ...newTokens]));
+        await pipeline([
+          ...(rows.length === 0 ? [] : addStatements(JSON.stringify(rows))),
+          ...requestLog.write(requests, newTokens, responses),
+          ...requestLog.prune(now, requests?.rows.length ?? 0),
+          ...pruneOncePerMinute(now),
+        ]);
         return added;
-      }),
+      });
+      work.catch(modelNames.forget);
+      return work;
+    },
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
 }
 
 /** Columns in the order that `prepareAdding` reads; rows sorted, so that concurrent flushes lock them in the same order. */
-function rowsOf(increments: readonly UsageIncrement[]): number[][] {
+function rowsOf(increments: readonly UsageIncrement[]): (number | string)[][] {
   return increments
     .toSorted((a, b) => a.keyId - b.keyId || a.minute - b.minute)
-    .map((one) => [one.minute, one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]);
+    .map((one) => [
+      one.minute,
+      one.keyId,
+      one.requestCount,
+      one.inputTokens,
+      one.outputTokens,
+      one.lastClosedAt,
+      one.model ?? "",
+      one.cachedInputTokens ?? 0,
+      one.reasoningTokens ?? 0,
+    ]);
 }
 
 /** Records the last flush of each ledger. Resolves with false if this flush or a later one is recorded. */
@@ -75,9 +103,9 @@ function prepareRecordFlush({ db, tables: { usageFlushes } }: Engine) {
   };
 }
 
-/** Four constant statements, however many keys and minutes: all rows are passed as one JSON parameter. */
+/** Six constant statements, however many keys and minutes: all rows are passed as one JSON parameter. */
 function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
-  const { keys, usageMinute, usageHour, usageDay } = tables;
+  const { keys, usageMinute, usageHour, usageDay, usageModelHour, usageModelDay } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
   const sums = sql`sum(${column(2)}), sum(${column(3)}), sum(${column(4)})`;
@@ -90,14 +118,31 @@ function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Stat
       .onConflictDoUpdate({ target, set: sumWithInserted(table) })
       .prepare();
 
+  const addPerModel = (table: ModelTable, period: ModelTable["keyId"], periodOf: SQL) =>
+    db
+      .insert(table)
+      .select(
+        sql`select ${periodOf}, ${column(1)}, value->>6, ${sums}, sum(${column(7)}), sum(${column(8)})
+          from ${rows} where true group by 1, 2, 3 order by 1, 2, 3`,
+      )
+      .onConflictDoUpdate({
+        target: [period, table.keyId, table.model] as never,
+        set: {
+          ...sumWithInserted(table),
+          cachedInputTokens: sql`${table.cachedInputTokens} + excluded.cached_input_tokens`,
+          reasoningTokens: sql`${table.reasoningTokens} + excluded.reasoning_tokens`,
+        },
+      })
+      .prepare();
+  const hour = sql`${column(0)} / ${minutesPerHour}`;
+  const day = sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`;
+
   const statements = [
     addPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
-    addPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
-    addPer(
-      usageDay,
-      [usageDay.day, usageDay.keyId] as never,
-      sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
-    ),
+    addPer(usageHour, [usageHour.hour, usageHour.keyId] as never, hour),
+    addPer(usageDay, [usageDay.day, usageDay.keyId] as never, day),
+    addPerModel(usageModelHour, usageModelHour.hour as never, hour),
+    addPerModel(usageModelDay, usageModelDay.day as never, day),
     // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
     db
       .update(keys)
@@ -118,13 +163,18 @@ function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Stat
   return (json) => statements.map((statement) => () => statement.execute({ rows: json }));
 }
 
-const sumWithInserted = (table: CounterTable) => ({
+type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
+
+const sumWithInserted = (table: CounterTable | ModelTable) => ({
   requestCount: sql`${table.requestCount} + excluded.request_count`,
   inputTokens: sql`${table.inputTokens} + excluded.input_tokens`,
   outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
 });
 
-function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): (now: number) => Statement[] {
+function preparePruning({
+  db,
+  tables: { usageMinute, usageModelHour, usageFlushes },
+}: Engine): (now: number) => Statement[] {
   const before = sql.placeholder("before");
   const pruneMinutes = db
     .delete(usageMinute)
@@ -135,9 +185,16 @@ function preparePruning({ db, tables: { usageMinute, usageFlushes } }: Engine): 
       ),
     )
     .prepare();
+  const pruneModelHours = db
+    .delete(usageModelHour)
+    .where(
+      and(lt(usageModelHour.hour, before), lt(usageModelHour.hour, sql`(select min(hour) + 1 from ${usageModelHour})`)),
+    )
+    .prepare();
   const pruneFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
   return (now) => [
     () => pruneMinutes.execute({ before: minuteOf(now) - minuteRetentionMinutes }),
+    () => pruneModelHours.execute({ before: Math.floor(minuteOf(now) / minutesPerHour) - modelHourRetentionHours }),
     () => pruneFlushes.execute({ before: now - flushRetentionMs }),
   ];
 }

@@ -23,6 +23,8 @@ export function findParentChannel(): ParentChannel | undefined {
   const methods: ChildMethods = {
     metrics: async () => (await stats?.metrics()) ?? [],
     inFlight: () => stats?.inFlight() ?? 0,
+    running: () => stats?.running() ?? [],
+    endRequest: (id) => stats?.endRequest(id) ?? false,
     ping() {},
     stop: () => stop.abort(),
   };
@@ -37,7 +39,12 @@ export function findParentChannel(): ParentChannel | undefined {
     stopRequested: stop.signal,
     shareStats(own) {
       stats = own;
-      return { metricsText: () => parent.call("metricsText"), inFlight: () => parent.call("inFlight") };
+      return {
+        metricsText: () => parent.call("metricsText"),
+        inFlight: () => parent.call("inFlight"),
+        running: () => parent.call("running"),
+        endRequest: (id) => parent.call("endRequest", id),
+      };
     },
     // Only these two fields: the caller's object may hold functions, which cannot be sent.
     reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),

@@ -56,6 +56,8 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
     finalMetrics: (metrics) => aggregate.setFinalMetrics(child, metrics),
     metricsText: aggregate.metricsText,
     inFlight: aggregate.inFlight,
+    running: aggregate.running,
+    endRequest: aggregate.endRequest,
   };
   const spawned = Bun.spawn(command, {
     env,
@@ -87,6 +89,8 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
     kill: () => spawned.kill("SIGKILL"),
     metrics: () => rpc.call("metrics"),
     inFlight: () => rpc.call("inFlight"),
+    running: () => rpc.call("running"),
+    endRequest: (id) => rpc.call("endRequest", id),
   };
   return child;
 }

@@ -1,4 +1,5 @@
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
 /** The addresses that a process listens on, as `http://host:port`. */
 export interface Addresses {
@@ -11,13 +12,19 @@ export interface ProcessStats {
   metrics(): Promise<MetricsSnapshot>;
   /** Requests under `/v1` that have not ended. */
   inFlight(): number;
+  /** The oldest of them. */
+  running(): IdentifiedRequest[];
+  /** Ends one of them. @returns whether it ran in this process */
+  endRequest(id: string): boolean;
 }
 
-/** The same, summed over all processes that share the port. */
+/** The same, combined over all processes that share the port. */
 export interface AggregateStats {
   /** In the Prometheus text format. */
   metricsText(): Promise<string>;
   inFlight(): Promise<number>;
+  running(): Promise<IdentifiedRequest[]>;
+  endRequest(id: string): Promise<boolean>;
 }
 
 /** What the parent can call in a child. */

@@ -31,6 +31,10 @@ export interface MetricsOptions {
   refusedRequests: () => number;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
+  /** Rows of the request log that were lost because storage was away for long; read at each scrape. */
+  droppedRequests: () => number;
+  /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
+  tokenless: () => number;
 }
 
 /** The metrics of one process, as plain data that can be sent to another process. */
@@ -43,6 +47,8 @@ export interface Metrics extends RequestObserver {
   commitFailed(): void;
   /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
   gpuSamplesReceived(stored: number, skipped: number): void;
+  /** A refused request is not in the request log, because many like it are. */
+  requestOmitted(): void;
   /** In the Prometheus text format; served as `metricsContentType`. */
   text(): Promise<string>;
   snapshot(): Promise<MetricsSnapshot>;
@@ -83,6 +89,24 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["result"],
   });
   const [stored, skipped] = [gpuSamples({ result: "stored" }), gpuSamples({ result: "skipped" })];
+  const notLogged = createCounter(registry, {
+    name: "tollgate_request_log_omitted_total",
+    help: "Requests that are not in the request log: refused ones above the limit, or those for which memory had no room",
+    labelNames: ["reason"],
+  });
+  const [omitted, dropped] = [notLogged({ reason: "refused" }), notLogged({ reason: "no_room" })];
+  const withoutTokens = createCounter(registry, {
+    name: "tollgate_responses_without_tokens_total",
+    help: "Responses that were counted without tokens, although their path reports them",
+    labelNames: [],
+  })({});
+  let before = { dropped: 0, tokenless: 0 };
+  const readCounts = (): void => {
+    const now = { dropped: options.droppedRequests(), tokenless: options.tokenless() };
+    dropped.count += now.dropped - before.dropped;
+    withoutTokens.count += now.tokenless - before.tokenless;
+    before = now;
+  };
   addGauge(
     registry,
     { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
@@ -97,8 +121,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
       stored.count += storedCount;
       skipped.count += skippedCount;
     },
-    text: () => registry.metrics(),
-    snapshot: () => registry.getMetricsAsJSON(),
+    requestOmitted: () => void omitted.count++,
+    text() {
+      readCounts();
+      return registry.metrics();
+    },
+    snapshot() {
+      readCounts();
+      return registry.getMetricsAsJSON();
+    },
     close: closeProcess,
   };
 }

@@ -32,6 +32,8 @@ for (const perKey of [false, true]) {
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
     refusedRequests: () => 0,
     inFlight: () => 0,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   });
   const countAll = () => {
     for (let request = 0; request < requests; request += 1) {

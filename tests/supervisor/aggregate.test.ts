@@ -23,6 +23,8 @@ function startProcess(): TestProcess {
     waiting: () => waiting,
     refusedRequests: () => 5,
     inFlight: () => 2,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   });
   opened.push(metrics);
   let killed = false;
@@ -33,6 +35,8 @@ function startProcess(): TestProcess {
   return {
     metrics: () => reply(async () => structuredClone(await metrics.snapshot())),
     inFlight: () => reply(() => 2),
+    running: () => reply(() => []),
+    endRequest: () => reply(() => false),
     metricsNow: metrics,
     count(requests) {
       for (let n = 0; n < requests; n++) metrics.gpuSamplesReceived(1, 0);

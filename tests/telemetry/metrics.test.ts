@@ -25,6 +25,8 @@ function open({ perKey = false, waiting = { requests: 0, keys: 0, sinceMs: 0 } }
     waiting: () => waiting,
     refusedRequests: () => 5,
     inFlight: inFlight.count,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   };
   const metrics = createMetrics(options);
   opened.push(metrics);

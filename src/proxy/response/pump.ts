@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../errors.ts";
-import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
+import { AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { Meter } from "./meter.ts";
@@ -65,6 +65,12 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
+  // A client that takes nothing would keep a request alive that an administrator has ended.
+  signal.addEventListener("abort", () => {
+    const reason: unknown = signal.reason;
+    const isEnded = reason instanceof AbortReason && reason.outcome === "ended_by_admin";
+    if (isEnded && writing) void endBroken(reason, meter, writer, options.errorFrame);
+  });
   try {
     for (;;) {
       readTimeout.beginWait();

@@ -8,7 +8,7 @@ import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
-import { type Count, type CountDeps, createCount } from "./count.ts";
+import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
@@ -91,7 +91,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await settle(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await settle(responding, countOf(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -106,7 +106,7 @@ async function respondWhole(
   const { upstream, tracker } = responding;
   const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
     async (error: unknown) => {
-      await settle(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+      await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
       throw abortReasonOf(error, upstream.signal);
     },
   );
@@ -115,7 +115,7 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const count = createCount(responding, deps);
+  const count = countOf(responding, deps);
   await settle(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edit?.(read) ?? read;
@@ -137,9 +137,11 @@ async function respondStreaming(
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   tracker.streamed = true;
-  const count = createCount(responding, deps);
+  const count = countOf(responding, deps);
+  const reader = count.createReader(kind);
+  tracker.onUsageSeen(reader.seen);
   const meter = createMeter({
-    reader: count.createReader(kind),
+    reader,
     filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
     hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
@@ -168,6 +170,17 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
+/** What the ledger stores of a request; read when it is counted. */
+const describedBy = (tracker: RequestTracker): DescribedRequest => ({
+  requestId: tracker.requestId,
+  model: tracker.model?.sent,
+  describe: (usage, reason) =>
+    tracker.recordForLedger(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
+});
+
+const countOf = (responding: Responding, deps: RespondDeps): Count =>
+  createCount({ ...responding, described: describedBy(responding.tracker) }, deps);
+
 interface Ending {
   usage: Usage;
   /** Why it ended early; undefined if it is whole. */
@@ -187,7 +200,7 @@ async function settle(
 ): Promise<void> {
   const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (isCounted(reason, hasSent)) await count.commit(usage);
+  if (isCounted(reason, hasSent)) await count.commit(usage, reason);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", {
@@ -199,4 +212,7 @@ async function settle(
 
 /** What our stop cuts counts if the client got any of it. Else it gets an error, and sends the request again. */
 const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
-  reason === undefined || reason.outcome === "client_left" || (reason.outcome === "shutdown" && hasSent);
+  reason === undefined ||
+  reason.outcome === "client_left" ||
+  reason.outcome === "ended_by_admin" ||
+  (reason.outcome === "shutdown" && hasSent);

@@ -11,21 +11,33 @@ export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens"
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
-/** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
+/** A token limit that was lowered. */
+export interface Capped {
+  from: number;
+  to: number;
+}
+
+/**
+ * Caps every occurrence, so that the backend reads a capped one whichever it uses.
+ * @returns the first that was lowered; undefined if none was
+ */
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
   maxTokens: readonly RepeatedSlot[],
   rules: CapRules,
-): Steps<void> {
+): Steps<Capped | undefined> {
   const values = maxTokens.flatMap((repeated) => repeated.values);
-  if (values.length === 0) return;
+  if (values.length === 0) return undefined;
+  let first: Capped | undefined;
   const limit = yield* outputLimitInSteps(bytes, rules);
   for (const value of values) {
     const tokens = findPositiveInteger(bytes, value);
     if (tokens === undefined || tokens <= limit) continue;
+    first ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
     editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
   }
+  return first;
 }
 
 /**

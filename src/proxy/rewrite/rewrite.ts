@@ -1,3 +1,4 @@
+import type { RequestChange, RequestChanges } from "../../domain.ts";
 import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
@@ -24,6 +25,8 @@ export interface Rewritten {
   usageAdded: UsageAdded;
   /** Undefined if the body names no model. */
   model: ModelNames | undefined;
+  /** What was changed and why; undefined if nothing was. */
+  changes?: RequestChanges | undefined;
 }
 
 export interface ModelNames {
@@ -74,19 +77,32 @@ export function* rewriteInSteps(
   if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
 
   const editor = createJsonEditor();
+  const kinds: RequestChange[] = [];
+  let counted = 0;
+  /** Notes the change if there were edits since the last call. */
+  const note = (kind: RequestChange): void => {
+    if (editor.count() > counted) kinds.push(kind);
+    counted = editor.count();
+  };
   const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
-  yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  note("model");
+  const maxTokens = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  note("max_tokens");
   const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) {
     fillTemplateKwargs(editor, bytes, body.root, body.templateKwargs, mode);
   }
-  prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard });
+  note("thinking");
+  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
+  counted = editor.count();
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
     stream && endpoint.streamOptions
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
-  return { pieces: editor.apply(bytes), stream, usageAdded, model };
+  note("stream_usage");
+  const changes = kinds.length === 0 ? undefined : { kinds, maxTokens };
+  return { pieces: editor.apply(bytes), stream, usageAdded, model, changes };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
@@ -140,15 +156,27 @@ interface PrefixReasons {
   hanGuard: boolean;
 }
 
-function prefixSystem(editor: JsonEditor, bytes: Uint8Array, body: RequestBody, reasons: PrefixReasons): void {
+function prefixSystem(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  body: RequestBody,
+  reasons: PrefixReasons,
+): readonly RequestChange[] {
   const { endpoint, mode, hanGuard } = reasons;
   const { root, conversation, templateKwargs } = body;
   // The backend refuses a body without a conversation.
-  if (conversation?.findFirst() === undefined) return;
-  const prefixes: string[] = [];
-  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) prefixes.push(maximumEffortPrefix);
-  if (hanGuard && discouragesHan(conversation.list())) prefixes.push(hanGuardPrefix);
-  if (prefixes.length === 0) return;
+  if (conversation?.findFirst() === undefined) return [];
+  const due: { kind: RequestChange; text: string }[] = [];
+  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) {
+    due.push({ kind: "system_prompt_effort", text: maximumEffortPrefix });
+  }
+  if (hanGuard && discouragesHan(conversation.list())) {
+    due.push({ kind: "system_prompt_language", text: hanGuardPrefix });
+  }
+  if (due.length === 0) return [];
+  const prefixes = due.map(({ text }) => text);
+  const before = editor.count();
   if (endpoint.system === "message") prefixChat(editor, bytes, conversation, prefixes);
   else prefixMessages(editor, bytes, root, conversation, prefixes);
+  return editor.count() > before ? due.map(({ kind }) => kind) : [];
 }

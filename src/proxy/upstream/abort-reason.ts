@@ -23,10 +23,11 @@ export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_b
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
+export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
- * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream
+ * Classifies a failure by who aborted: the read timeout, the client, an administrator, or our stop. If none of them did, the upstream
  * failed, whichever of its many errors the runtime reports.
  */
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {

@@ -31,6 +31,8 @@ export interface UpstreamRequest {
   client: AbortSignal;
   /** Called with the length of each part of the response body. */
   onReceived: (bytes: number) => void;
+  /** Called once, with what ends the request. */
+  onStarted?: (abort: (reason: AbortReason) => void) => void;
 }
 
 export interface UpstreamResponse {
@@ -63,6 +65,7 @@ export function createForward(deps: ForwardDeps): Forward {
     const abort = (reason: AbortReason): void => aborter.abort(reason);
     running.add(abort);
     if (deps.stopping.aborted) abort(stopped());
+    request.onStarted?.(abort);
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());

@@ -4,6 +4,7 @@ import { prepareFindActiveKey } from "../keys.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { type Store, StorageError } from "../store.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
@@ -25,6 +26,7 @@ const maxCalls = 100;
 
 export interface PostgresStoreOptions {
   url: string;
+  requestLog?: RequestLogLimits | undefined;
   clock: WallClock;
 }
 
@@ -34,11 +36,11 @@ export interface PostgresStoreOptions {
  * version or another program
  */
 export async function openPostgresStore(
-  { url, clock }: PostgresStoreOptions,
+  options: PostgresStoreOptions,
   migrations: readonly Migration[] = readMigrations("postgres-migrations"),
 ): Promise<Store> {
-  await prepareDatabase(url, migrations);
-  return createPostgresStore(url, clock);
+  await prepareDatabase(options.url, migrations);
+  return createPostgresStore(options);
 }
 
 async function prepareDatabase(url: string, migrations: readonly Migration[]): Promise<void> {
@@ -65,7 +67,7 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
 }
 
 /** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */
-function createPostgresStore(url: string, clock: WallClock): Store {
+function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
@@ -73,8 +75,8 @@ function createPostgresStore(url: string, clock: WallClock): Store {
   const lookupEngine = createPostgresEngine(lookups);
   const findActive = prepareFindActiveKey(lookupEngine);
   const findSession = prepareFindSession(lookupEngine);
-  const flushStore = createSqlStore(createPostgresEngine(flushes), clock);
-  const store = createSqlStore(createPostgresEngine(others), clock);
+  const flushStore = createSqlStore(createPostgresEngine(flushes), clock, requestLog);
+  const store = createSqlStore(createPostgresEngine(others), clock, requestLog);
 
   return {
     keys: {
@@ -92,15 +94,18 @@ function createPostgresStore(url: string, clock: WallClock): Store {
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush, responses = []) =>
-        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length), () => {
-          const add = () => flushStore.usage.add(increments, flush, responses);
+      add: (increments, flush, responses = [], requests) =>
+        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length + (requests?.rows.length ?? 0)), () => {
+          const add = () => flushStore.usage.add(increments, flush, responses, requests);
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
     },
+    requests: withTimeouts(limited, store.requests),
+    traffic: withTimeouts(limited, store.traffic),
+    database: withTimeouts(limited, store.database),
     gpu: {
       ...withTimeouts(limited, store.gpu),
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),

@@ -1,12 +1,12 @@
 import { Database } from "bun:sqlite";
-import { sql } from "drizzle-orm";
+import { getTableName, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Engine } from "../engine.ts";
 import { ensureDatabaseFile, markCreated } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import * as schema from "../schema.ts";
-import { requireTableNames } from "../tables.ts";
+import { columnName, requireTableNames } from "../tables.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
 const writerBusyMs = 1000;
@@ -110,6 +110,15 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
     db,
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
+    // One statement for each row takes less than half the time of one that expands all rows from JSON (SQLite 3.54).
+    prepareInsert: (table, columns) => {
+      const names = columns.map((name) => columnName(table, name));
+      const values = names.map(() => "?").join();
+      const insert = client.prepare(`insert into ${getTableName(table)} (${names.join()}) values (${values})`);
+      return (rows) => async () => {
+        for (const row of rows) insert.run(...(row as (string | number | null)[]));
+      };
+    },
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),
     pipeline: async (statements) => {
@@ -129,6 +138,14 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
         if (client.inTransaction) client.run("ROLLBACK");
         throw error;
       }
+    },
+    async describe() {
+      const found = client
+        .query<{ version: string; bytes: number }, []>(
+          "select sqlite_version() as version, page_count * page_size as bytes from pragma_page_count, pragma_page_size",
+        )
+        .get();
+      return { kind: "sqlite", version: found?.version ?? "", sizeBytes: found?.bytes ?? 0 };
     },
     close: () => {
       if (!readOnly) checkpoint(client);

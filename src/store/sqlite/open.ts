@@ -6,8 +6,9 @@ import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import { prepareFindSession } from "../sessions.ts";
-import type { SqlStore } from "../sql-store.ts";
+import { defaultRequestLogLimits, type SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { openReader } from "./engine.ts";
@@ -20,6 +21,7 @@ const watchIntervalMs = 2000;
 export interface SqliteStoreOptions {
   /** Created if it does not exist. */
   dataDir: string;
+  requestLog?: RequestLogLimits | undefined;
   clock: WallClock;
   log: Log;
 }
@@ -30,10 +32,15 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
  * Opens the SQLite database of a data folder and applies pending migrations.
  * @throws StorageError if it cannot be opened and written, was lost, or belongs to a newer version or another program
  */
-export async function openSqliteStore({ dataDir, clock, log }: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore({
+  dataDir,
+  requestLog = defaultRequestLogLimits,
+  clock,
+  log,
+}: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
   // The Worker opens first: it creates the tables that the statements of the reader need.
-  const worker = await startRestartingWorker({ file, clock, log });
+  const worker = await startRestartingWorker({ file, requestLog, clock, log });
   try {
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
@@ -80,12 +87,15 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
     },
+    database: remote("database", ["describe", "tables", "countRows"]),
+    traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
+    requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
     },
     sessions: {
-      ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
+      ...remote("sessions", ["create", "extend", "list", "delete", "deleteOthers", "deleteAll", "countLoginAttempt"]),
       find: withStorageErrors(prepareFindSession(reader)),
     },
     settings: remote("settings", ["find", "set", "setIfAbsent"]),

@@ -1,5 +1,6 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { StorageError } from "../store.ts";
 import { isLimited, maxWaitingCalls } from "./call-queue.ts";
 import type { WorkerCall, WorkerReply } from "./worker.ts";
@@ -83,10 +84,11 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
  */
 export async function startRestartingWorker(options: {
   file: string;
+  requestLog: RequestLogLimits;
   clock: WallClock;
   log: Log;
 }): Promise<StorageWorker> {
-  const { file, clock, log } = options;
+  const { file, requestLog, clock, log } = options;
   let restartMs = firstRestartMs;
   let restartTimer: Timer | undefined;
   let stopped = false;
@@ -98,7 +100,7 @@ export async function startRestartingWorker(options: {
       if (open) scheduleRestart();
     });
     try {
-      await worker.call("open", file);
+      await worker.call("open", file, requestLog);
       open = true;
       return worker;
     } catch (error) {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Engine } from "../engine.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
+import type { RequestLogLimits } from "../request-log-store.ts";
 import { StorageError } from "../store.ts";
 import { createCallQueue, isCount } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
@@ -44,9 +45,9 @@ function serve(): void {
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
 
   const methods: Record<string, Method> = {
-    open: (file) => {
+    open: (file, limits) => {
       engine = openWriter(String(file));
-      const store = createSqlStore(engine, () => now);
+      const store = createSqlStore(engine, () => now, limits as RequestLogLimits);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;

@@ -1,0 +1,112 @@
+import { eq, inArray, sql } from "drizzle-orm";
+import type { Usage } from "../domain.ts";
+import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import type { Engine, Statement } from "./engine.ts";
+import { requestColumns, withTokens } from "./request-row.ts";
+import type { FlushedRequests, RequestLogLimits } from "./request-log-store.ts";
+import type { ResponseUsage } from "./store.ts";
+
+/** Writes and prunes the request log, as part of a flush. */
+export interface RequestLogWriter {
+  /** @param added the tokens that each of `responses` adds to the counts */
+  write(
+    requests: FlushedRequests | undefined,
+    added: readonly Usage[],
+    responses: readonly ResponseUsage[],
+  ): Statement[];
+  /** Deletes a bounded number of old rows, at most once a second. @param written the rows of this flush */
+  prune(now: number, written: number): Statement[];
+}
+
+const pruneIntervalMs = 1000;
+const minPruned = 500;
+
+export function prepareRequestLog(engine: Engine, limits: RequestLogLimits): RequestLogWriter {
+  const insert = engine.prepareInsert(engine.tables.requestLog, requestColumns);
+  const amend = prepareAmend(engine);
+  const deleteOld = preparePrune(engine);
+  const retentionMs = limits.days * minutesPerDay * msPerMinute;
+  let prunedAt = 0;
+  let writtenSince = 0;
+
+  return {
+    write(requests, added, responses) {
+      if (requests === undefined) return [];
+      const tokens = new Map(responses.map(({ responseId }, index) => [responseId, added[index]]));
+      const tokensOf = (id: string | null): Usage | undefined => (id === null ? undefined : tokens.get(id));
+      const rows = requests.rows.map(({ values, responseId }) => {
+        const counted = tokensOf(responseId);
+        return counted === undefined ? values : withTokens(values, counted);
+      });
+      const amendments = requests.amendments.map((one) => amend({ ...one, ...tokensOf(one.responseId) }));
+      return [...(rows.length === 0 ? [] : [insert(rows)]), ...amendments];
+    },
+    prune(now, written) {
+      writtenSince += written;
+      if (now - prunedAt < pruneIntervalMs && now >= prunedAt) return [];
+      // Twice what was written, so that a log that is too long gets shorter under any load.
+      const count = minPruned + 2 * writtenSince;
+      prunedAt = now;
+      writtenSince = 0;
+      return deleteOld({ before: now - retentionMs, maxRows: limits.rows, count });
+    },
+  };
+}
+
+function prepareAmend({ db, tables: { requestLog } }: Engine) {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = requestLog;
+  const update = db
+    .update(requestLog)
+    .set({
+      inputTokens: sql`coalesce(${inputTokens}, 0) + cast(${sql.placeholder("input")} as bigint)`,
+      outputTokens: sql`coalesce(${outputTokens}, 0) + cast(${sql.placeholder("output")} as bigint)`,
+      cachedInputTokens: sql`coalesce(${cachedInputTokens}, 0) + cast(${sql.placeholder("cached")} as bigint)`,
+      reasoningTokens: sql`coalesce(${reasoningTokens}, 0) + cast(${sql.placeholder("reasoning")} as bigint)`,
+    })
+    .where(
+      eq(
+        requestLog.id,
+        sql`(select max(id) from ${requestLog} where request_id = ${sql.placeholder("requestId")}
+          and key_id = ${sql.placeholder("keyId")})`,
+      ),
+    )
+    .prepare();
+  return ({ requestId, keyId, ...usage }: Usage & { requestId: string; keyId: number }): Statement =>
+    () =>
+      update.execute({
+        requestId,
+        keyId,
+        input: usage.inputTokens,
+        output: usage.outputTokens,
+        cached: usage.cachedInputTokens ?? 0,
+        reasoning: usage.reasoningTokens ?? 0,
+      });
+}
+
+interface Pruned {
+  before: number;
+  maxRows: number;
+  count: number;
+}
+
+/** By age, then by number: ids rise by one for each row, so the highest tells how many rows are too many. */
+function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) => Statement[] {
+  const oldest = (condition: ReturnType<typeof sql>) =>
+    db
+      .delete(requestLog)
+      .where(
+        inArray(
+          requestLog.id,
+          sql`(select id from ${requestLog} where ${condition} limit cast(${sql.placeholder("count")} as bigint))`,
+        ),
+      )
+      .prepare();
+  const byAge = oldest(sql`ended_at < ${sql.placeholder("before")} order by ended_at`);
+  const byNumber = oldest(
+    sql`id <= (select max(id) from ${requestLog}) - cast(${sql.placeholder("maxRows")} as bigint) order by id`,
+  );
+  return ({ before, maxRows, count }) => [
+    () => byAge.execute({ before, count }),
+    () => byNumber.execute({ maxRows, count }),
+  ];
+}
