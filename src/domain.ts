@@ -28,6 +28,8 @@ export interface UsageEvent extends Usage {
   responseId?: string | undefined;
   /** The name sent to the backend; unset if the request named none. */
   model?: string | undefined;
+  /** Of the cached input, what is not part of the input: all of it on `/v1/messages`. */
+  cachedBesideInputTokens?: number | undefined;
   /** For the request log; unset for usage that came after its response was counted. */
   request?: RequestRecord | undefined;
   /** The request that this usage belongs to, if its response was counted before. */

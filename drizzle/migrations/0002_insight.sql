@@ -91,6 +91,7 @@ CREATE TABLE `usage_model_day` (
 	`input_tokens` integer NOT NULL,
 	`output_tokens` integer NOT NULL,
 	`cached_input_tokens` integer NOT NULL,
+	`cached_beside_input_tokens` integer NOT NULL,
 	`reasoning_tokens` integer NOT NULL,
 	PRIMARY KEY(`day`, `key_id`, `model`)
 ) WITHOUT ROWID;
@@ -103,6 +104,7 @@ CREATE TABLE `usage_model_hour` (
 	`input_tokens` integer NOT NULL,
 	`output_tokens` integer NOT NULL,
 	`cached_input_tokens` integer NOT NULL,
+	`cached_beside_input_tokens` integer NOT NULL,
 	`reasoning_tokens` integer NOT NULL,
 	PRIMARY KEY(`hour`, `key_id`, `model`)
 ) WITHOUT ROWID;

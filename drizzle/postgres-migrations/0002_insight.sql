@@ -87,6 +87,7 @@ CREATE TABLE "usage_model_day" (
 	"input_tokens" bigint NOT NULL,
 	"output_tokens" bigint NOT NULL,
 	"cached_input_tokens" bigint NOT NULL,
+	"cached_beside_input_tokens" bigint NOT NULL,
 	"reasoning_tokens" bigint NOT NULL,
 	CONSTRAINT "usage_model_day_day_key_id_model_pk" PRIMARY KEY("day","key_id","model")
 );
@@ -99,6 +100,7 @@ CREATE TABLE "usage_model_hour" (
 	"input_tokens" bigint NOT NULL,
 	"output_tokens" bigint NOT NULL,
 	"cached_input_tokens" bigint NOT NULL,
+	"cached_beside_input_tokens" bigint NOT NULL,
 	"reasoning_tokens" bigint NOT NULL,
 	CONSTRAINT "usage_model_hour_hour_key_id_model_pk" PRIMARY KEY("hour","key_id","model")
 );

@@ -3,10 +3,11 @@ import type { PricesBody } from "./insight-schemas.ts";
 
 type ModelPrice = PricesBody["models"][number];
 
-/** Tokens whose cached part is also part of the input, or not, as their backend reports it. */
 export interface PricedTokens {
   inputTokens: number;
   cachedInputTokens: number;
+  /** Of the cached input, what is not part of the input. */
+  cachedBesideInputTokens: number;
   outputTokens: number;
 }
 
@@ -43,9 +44,9 @@ function matches(pattern: string, model: string): boolean {
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */
 export const priceDays = ({ models }: PricesBody): number[] => models.map((one) => dayNumberFrom(one.valid_from));
 
-export function costOf(price: ModelPrice, { inputTokens, cachedInputTokens, outputTokens }: PricedTokens): number {
-  // `/v1/messages` reports cached input beside the input and not as part of it.
-  const uncached = Math.max(0, inputTokens - cachedInputTokens);
+export function costOf(price: ModelPrice, tokens: PricedTokens): number {
+  const { inputTokens, cachedInputTokens, cachedBesideInputTokens, outputTokens } = tokens;
+  const uncached = Math.max(0, inputTokens - (cachedInputTokens - cachedBesideInputTokens));
   const cached = price.cached_input ?? price.input;
   return (uncached * price.input + cachedInputTokens * cached + outputTokens * price.output) / 1_000_000;
 }

@@ -14,6 +14,8 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
     model: text().notNull(),
     ...counters(),
     cachedInputTokens: integer().notNull(),
+    /** Of the cached input, what is not part of the input. */
+    cachedBesideInputTokens: integer().notNull(),
     reasoningTokens: integer().notNull(),
   });
   const latency = () => ({

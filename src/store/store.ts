@@ -36,6 +36,8 @@ export interface UsageIncrement extends UsageSum, Usage {
   lastClosedAt: number;
   /** Unset: the requests named none. */
   model?: string | undefined;
+  /** Of the cached input, what is not part of the input. */
+  cachedBesideInputTokens?: number | undefined;
 }
 
 /** Usage of a response that the backend stores and may report again under the same id. */

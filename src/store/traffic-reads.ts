@@ -35,6 +35,7 @@ async function sumModels({ db, tables }: Engine, query: ModelUsageQuery): Promis
       requestCount: sumOf(table.requestCount),
       inputTokens: sumOf(table.inputTokens),
       cachedInputTokens: sumOf(table.cachedInputTokens),
+      cachedBesideInputTokens: sumOf(table.cachedBesideInputTokens),
       outputTokens: sumOf(table.outputTokens),
       reasoningTokens: sumOf(table.reasoningTokens),
     })

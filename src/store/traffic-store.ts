@@ -60,6 +60,8 @@ export interface ModelUsage {
   requestCount: number;
   inputTokens: number;
   cachedInputTokens: number;
+  /** Of these, what is not part of the input. */
+  cachedBesideInputTokens: number;
   outputTokens: number;
   reasoningTokens: number;
 }

@@ -88,12 +88,13 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   return {
     add(event) {
       const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId } = event;
-      const { cachedInputTokens, reasoningTokens } = event;
+      const { cachedInputTokens, cachedBesideInputTokens, reasoningTokens } = event;
       const model = modelOf(event);
       const request = { keyId, minute: minuteOf(closedAt), requestCount, lastClosedAt: closedAt, model };
       const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));
       if (isPlain) {
-        addIncrement({ ...request, inputTokens, outputTokens, cachedInputTokens, reasoningTokens });
+        const details = { cachedInputTokens, cachedBesideInputTokens, reasoningTokens };
+        addIncrement({ ...request, inputTokens, outputTokens, ...details });
         logEvent(event, null);
         return true;
       }
@@ -129,6 +130,9 @@ export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
   increment.outputTokens += added.outputTokens;
   if (added.cachedInputTokens !== undefined) {
     increment.cachedInputTokens = (increment.cachedInputTokens ?? 0) + added.cachedInputTokens;
+  }
+  if (added.cachedBesideInputTokens !== undefined) {
+    increment.cachedBesideInputTokens = (increment.cachedBesideInputTokens ?? 0) + added.cachedBesideInputTokens;
   }
   if (added.reasoningTokens !== undefined) {
     increment.reasoningTokens = (increment.reasoningTokens ?? 0) + added.reasoningTokens;

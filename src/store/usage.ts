@@ -78,6 +78,7 @@ function rowsOf(increments: readonly UsageIncrement[]): (number | string)[][] {
       one.lastClosedAt,
       one.model ?? "",
       one.cachedInputTokens ?? 0,
+      one.cachedBesideInputTokens ?? 0,
       one.reasoningTokens ?? 0,
     ]);
 }
@@ -122,7 +123,7 @@ function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Stat
     db
       .insert(table)
       .select(
-        sql`select ${periodOf}, ${column(1)}, value->>6, ${sums}, sum(${column(7)}), sum(${column(8)})
+        sql`select ${periodOf}, ${column(1)}, value->>6, ${sums}, sum(${column(7)}), sum(${column(8)}), sum(${column(9)})
           from ${rows} where true group by 1, 2, 3 order by 1, 2, 3`,
       )
       .onConflictDoUpdate({
@@ -130,6 +131,7 @@ function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Stat
         set: {
           ...sumWithInserted(table),
           cachedInputTokens: sql`${table.cachedInputTokens} + excluded.cached_input_tokens`,
+          cachedBesideInputTokens: sql`${table.cachedBesideInputTokens} + excluded.cached_beside_input_tokens`,
           reasoningTokens: sql`${table.reasoningTokens} + excluded.reasoning_tokens`,
         },
       })

@@ -1,7 +1,7 @@
 import { type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import { countingRuleOf } from "../usage/counting-rule.ts";
+import { countingRuleOf, countsCacheBesideInput } from "../usage/counting-rule.ts";
 import {
   type BodyHeaders,
   createUsageReader,
@@ -49,6 +49,7 @@ export function createCount(
   { record, wall }: CountDeps,
 ): Count {
   const rule = countingRuleOf(method, path);
+  const countsCacheApart = countsCacheBesideInput(path);
   let responseId: string | undefined;
   let committed: Usage | undefined;
   let added: Usage | undefined;
@@ -67,6 +68,7 @@ export function createCount(
       outputTokens,
       cachedInputTokens,
       reasoningTokens,
+      cachedBesideInputTokens: countsCacheApart ? cachedInputTokens : undefined,
       requestCount: isFirst ? 1 : 0,
       responseId,
       model,
