@@ -14,10 +14,15 @@ import { LoginPage } from "./pages/login.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
+import { lazyPage } from "./parts/lazy.tsx";
 import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import "./styles/index.css";
+
+// Less often opened, so not part of the first view's script.
+const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
+const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
 
 function Console(): JSX.Element {
   tickWhileVisible();
@@ -31,6 +36,8 @@ function Console(): JSX.Element {
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
+          <Route path="/requests" component={RequestsPage} />
+          <Route path="/requests/running" component={RunningPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
           <Route path="*" component={NotFoundPage} />

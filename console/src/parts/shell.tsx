@@ -13,6 +13,7 @@ import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
 
 const navigation = [
   { href: "/", label: "Overview", icon: "overview" },
+  { href: "/requests", label: "Requests", icon: "requests" },
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
   { href: "/gpus", label: "GPUs", icon: "gpus" },
@@ -31,6 +32,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
 
   const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
+    "g r": () => navigate("/requests"),
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
     "g g": () => navigate("/gpus"),

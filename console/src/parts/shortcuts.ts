@@ -2,6 +2,7 @@ import { onCleanup, onMount } from "solid-js";
 
 export const shortcuts = [
   { keys: ["g", "o"], label: "Go to the overview" },
+  { keys: ["g", "r"], label: "Go to requests" },
   { keys: ["g", "k"], label: "Go to API keys" },
   { keys: ["g", "u"], label: "Go to usage" },
   { keys: ["g", "g"], label: "Go to GPUs" },
@@ -10,7 +11,7 @@ export const shortcuts = [
   { keys: ["?"], label: "Show keyboard shortcuts" },
 ] as const;
 
-export type Shortcut = "g o" | "g k" | "g u" | "g g" | "/" | "n" | "?";
+export type Shortcut = "g o" | "g r" | "g k" | "g u" | "g g" | "/" | "n" | "?";
 
 /** The second key of a sequence must follow within this time. */
 const sequenceMs = 1000;
