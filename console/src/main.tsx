@@ -23,6 +23,8 @@ import "./styles/index.css";
 // Less often opened, so not part of the first view's script.
 const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
 const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
+const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
+const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
 
 function Console(): JSX.Element {
   tickWhileVisible();
@@ -36,10 +38,12 @@ function Console(): JSX.Element {
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
+          <Route path="/keys/:id" component={KeyPage} />
           <Route path="/requests" component={RequestsPage} />
           <Route path="/requests/running" component={RunningPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
+          <Route path="/settings/prices" component={PricesPage} />
           <Route path="*" component={NotFoundPage} />
         </Route>
       </Router>

@@ -10,9 +10,15 @@ import { BusiestKeys } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
 import { RelativeTime } from "../parts/relative-time.tsx";
+
+const TrafficPanels = lazyPart(
+  async () => (await import("../parts/traffic-panels.tsx")).TrafficPanels,
+  () => null,
+);
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
 
@@ -72,6 +78,7 @@ export function OverviewPage(): JSX.Element {
           </Show>
         </Panel>
       </div>
+      <TrafficPanels />
     </Page>
   );
 }

@@ -11,8 +11,14 @@ import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
+
+const ModelUsagePanel = lazyPart(
+  async () => (await import("../parts/model-usage-panel.tsx")).ModelUsagePanel,
+  () => null,
+);
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,
@@ -42,6 +48,7 @@ export function UsagePage(): JSX.Element {
         matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
+      <ModelUsagePanel />
     </Page>
   );
 }
