@@ -24,7 +24,12 @@ import "./styles/index.css";
 const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
 const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
 const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
+const SettingsPage = lazyPage("Settings", async () => (await import("./pages/settings.tsx")).SettingsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
+const AccountPage = lazyPage("Account", async () => (await import("./pages/account.tsx")).AccountPage);
+const HelpPage = lazyPage("Quick start", async () => (await import("./pages/help.tsx")).HelpPage);
+const PlaygroundPage = lazyPage("Playground", async () => (await import("./pages/playground.tsx")).PlaygroundPage);
+const ExplainPage = lazyPage("Explain a request", async () => (await import("./pages/explain.tsx")).ExplainPage);
 
 function Console(): JSX.Element {
   tickWhileVisible();
@@ -43,7 +48,12 @@ function Console(): JSX.Element {
           <Route path="/requests/running" component={RunningPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
+          <Route path="/settings" component={SettingsPage} />
           <Route path="/settings/prices" component={PricesPage} />
+          <Route path="/settings/account" component={AccountPage} />
+          <Route path="/help" component={HelpPage} />
+          <Route path="/help/playground" component={PlaygroundPage} />
+          <Route path="/help/explain" component={ExplainPage} />
           <Route path="*" component={NotFoundPage} />
         </Route>
       </Router>

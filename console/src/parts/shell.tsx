@@ -17,6 +17,8 @@ const navigation = [
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
   { href: "/gpus", label: "GPUs", icon: "gpus" },
+  { href: "/settings", label: "Settings", icon: "settings" },
+  { href: "/help", label: "Help", icon: "help" },
 ] as const;
 
 const themeOptions = themes.map((value) => ({
@@ -36,6 +38,8 @@ export function Shell(props: RouteSectionProps): JSX.Element {
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
     "g g": () => navigate("/gpus"),
+    "g s": () => navigate("/settings"),
+    "g h": () => navigate("/help"),
     n: () => openNewKey(props.location, navigate),
     "/": focusFilter,
     "?": () => setShowsShortcuts(true),
