@@ -18,7 +18,7 @@ describe.skipIf(!hasBrowser)("help", () => {
     const { url } = traffic.console.program;
     await page.getByText(trafficModel).first().waitFor();
     for (const label of ["curl", "OpenAI, Python", "OpenAI, Node", "Anthropic, Python", "Claude Code", "Codex"]) {
-      await page.getByLabel("Client").selectOption(label);
+      await page.getByRole("combobox", { name: "Client" }).selectOption(label);
       await page.getByRole("region", { name: `the lines for ${label}` }).waitFor();
       expect(await code.textContent()).toContain(url);
     }
@@ -50,7 +50,12 @@ describe.skipIf(!hasBrowser)("help", () => {
     await response.getByText("Status 200").waitFor();
     await response.getByText("claude-x").waitFor();
     await response.getByText("See it in the request log").waitFor();
-    const figure = (label: string) => response.locator(".figure", { hasText: label }).locator(".value").textContent();
+    const figure = (label: string) =>
+      response
+        .locator(".figure")
+        .filter({ has: page.getByText(label, { exact: true }) })
+        .locator(".value")
+        .textContent();
     expect(await figure("First byte")).toMatch(/\d m?s$/);
     expect(Number((await figure("Output tokens"))?.replaceAll(",", ""))).toBeGreaterThan(0);
     expect((await response.locator(".response-text").last().textContent())?.length).toBeGreaterThan(0);
@@ -82,7 +87,7 @@ describe.skipIf(!hasBrowser)("help", () => {
     await result.getByText("PROXY_ALIAS_MODEL is").waitFor();
     expect(await result.getByRole("region", { name: "the body" }).textContent()).toContain(`"${trafficModel}"`);
     expect(await violations(page)).toEqual([]);
-    await page.getByLabel("Body").fill("{ no JSON");
+    await page.getByRole("textbox", { name: "Body" }).fill("{ no JSON");
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await result.getByText("The request would be refused").waitFor();
     expect(traffic.console.simulator.requests.length).toBe(before);

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
-import { startTrafficConsole, type TrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
+import {
+  startTrafficConsole,
+  type TrafficConsole,
+  trafficModel,
+  waitForLog,
+  waitForSums,
+} from "./support/traffic-console.ts";
 import { csvOf } from "./support/usage-console.ts";
 
 describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
@@ -13,6 +19,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await traffic.chat({ stream: true });
     await traffic.chat({}, "status=500");
     await waitForLog(traffic, 3);
+    await waitForSums(traffic, 3);
   });
   afterAll(() => traffic.console[Symbol.asyncDispose]());
 
@@ -31,7 +38,8 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await notice
       .getByText(/1 streamed response .* by caller on \/v1\/chat\/completions.*PROXY_FORCE_STREAM_USAGE/)
       .waitFor();
-    expect(await violations(page)).toEqual([]);
+    // The notice and the last two panels.
+    expect(await violations(page, "main > .notice, main > section:nth-last-of-type(-n + 2)")).toEqual([]);
     await failures.getByRole("link", { name: /caller/ }).click();
     await page.getByRole("dialog").getByText("Timeline").waitFor();
   });
@@ -46,7 +54,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await panel.getByRole("radio", { name: "Both" }).check();
     await page.waitForURL("**/usage?by=key_model");
     await panel.getByRole("link", { name: "caller" }).waitFor();
-    await panel.getByRole("radio", { name: "Day" }).check();
+    await panel.getByRole("radio", { name: "Day", exact: true }).check();
     await panel.getByRole("rowheader", { name: /^\d{4}-\d\d-\d\d$/ }).waitFor();
     const [header, line] = await csvOf(page, "Models and cost");
     expect(header?.slice(0, 4)).toEqual(["date", "key_name", "model", "request_count"]);
@@ -57,7 +65,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await using visit = await traffic.console.visit("/settings/prices");
     const { page } = visit;
     await page.getByRole("button", { name: "Add a model price" }).click();
-    await page.getByLabel("Model").fill("traffic-*");
+    await page.getByRole("textbox", { name: "Model" }).fill("traffic-*");
     await page.getByLabel("Valid from").fill("2020-01-01");
     await page.getByLabel("Input", { exact: true }).fill("1000000");
     await page.getByLabel("Output").fill("0");

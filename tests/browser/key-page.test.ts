@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hasBrowser } from "./support/console-under-test.ts";
-import { startTrafficConsole, type TrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
+import {
+  startTrafficConsole,
+  type TrafficConsole,
+  trafficModel,
+  waitForLog,
+  waitForSums,
+} from "./support/traffic-console.ts";
 
 describe.skipIf(!hasBrowser)("a key's page", () => {
   let traffic: TrafficConsole;
@@ -9,6 +15,7 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     await traffic.chat({ stream: true });
     await traffic.chat({}, "status=500");
     await waitForLog(traffic, 2);
+    await waitForSums(traffic, 2);
   });
   afterAll(() => traffic.console[Symbol.asyncDispose]());
 

@@ -15,7 +15,6 @@ export interface Band {
   quantile: Quantile;
   /** The distance from the band below, so that stacked bands end at the quantile. */
   heights: Float64Array;
-  values: Float64Array;
 }
 
 /** The quantiles of a metric in the steps of a chart, as bands on top of each other. */
@@ -30,7 +29,7 @@ export function latencyBands(
     const values = valuesInSteps(points, steps, (point) => point[metric]?.[quantile] ?? null, worse);
     const base = below;
     below = values;
-    return { quantile, values, heights: values.map((value, step) => value - (base?.[step] ?? 0)) };
+    return { quantile, heights: values.map((value, step) => value - (base?.[step] ?? 0)) };
   });
 }
 

@@ -33,7 +33,8 @@ export function useRequestLog(filters: RequestFilters): RequestLog {
   const pages = (): readonly RequestPage[] => query.data?.pages ?? [];
   const limits = (): RequestPage["log"] | undefined => pages()[0]?.log;
   const isOn = (): boolean => limits() !== undefined && limits()?.days !== 0 && filters.value("until") === "";
-  const tail = useArrived(filters, isOn, () => void query.refetch());
+  const isKnown = ({ id }: LoggedRequest): boolean => merged().some((request) => request.id === id);
+  const tail = useArrived(filters, { isOn, isKnown, readAgain: () => void query.refetch() });
   createEffect(
     on([filters.query, filters.timeQuery], () => {
       tail.forget();
@@ -60,8 +61,14 @@ export function useRequestLog(filters: RequestFilters): RequestLog {
   };
 }
 
+interface ArrivedOptions {
+  isOn: () => boolean;
+  isKnown: (request: LoggedRequest) => boolean;
+  readAgain: () => void;
+}
+
 /** What the live tail brought. While it is paused, new requests wait. */
-function useArrived(filters: RequestFilters, isOn: () => boolean, readAgain: () => void) {
+function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: ArrivedOptions) {
   const [shown, setShown] = createSignal<LoggedRequest[]>([]);
   const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);
   const [skippedCount, setSkippedCount] = createSignal(0);
@@ -84,7 +91,7 @@ function useArrived(filters: RequestFilters, isOn: () => boolean, readAgain: () 
   };
   const tail = createRequestTail<LoggedRequest>({
     address: () => (isOn() ? streamAddress(filters.query()) : undefined),
-    onOpen: () => void catchUp(filters, add),
+    onOpen: () => void catchUp(filters, isKnown, add, readAgain),
     onRequests: add,
     onSkipped: (count) => setSkippedCount((before) => before + count),
   });
@@ -105,12 +112,19 @@ function useArrived(filters: RequestFilters, isOn: () => boolean, readAgain: () 
   };
 }
 
-/** Adds what ended before the tail was connected. */
-async function catchUp(filters: RequestFilters, add: (requests: LoggedRequest[]) => void): Promise<void> {
+/** Adds what ended before the tail was connected; all is read again if that is more than one page. */
+async function catchUp(
+  filters: RequestFilters,
+  isKnown: (request: LoggedRequest) => boolean,
+  add: (requests: LoggedRequest[]) => void,
+  readAgain: () => void,
+): Promise<void> {
   const asked = filters.query();
   try {
-    const { requests } = await getRequests({ ...asked, ...filters.timeQuery() });
-    if (asked === filters.query()) add(requests);
+    const { requests, next_cursor: next } = await getRequests({ ...asked, ...filters.timeQuery() });
+    if (asked !== filters.query()) return;
+    if (next === null || requests.some(isKnown)) add(requests);
+    else readAgain();
   } catch {
     // The page's own query reports why.
   }

@@ -7,13 +7,14 @@ import {
   useSessionsQuery,
   useSettingsQuery,
 } from "../data/insight-queries.ts";
+import { session } from "../data/session.ts";
 import { dateTimeLabel } from "../data/time-labels.ts";
 import { TextField } from "../parts/controls.tsx";
 import { Page } from "../parts/page.tsx";
 import { NotLoaded, Panel } from "../parts/panel.tsx";
 import { RelativeTime } from "../parts/relative-time.tsx";
 import { SectionTabs } from "../parts/section-tabs.tsx";
-import { SkeletonRows } from "../parts/skeleton.tsx";
+import { SkeletonList, SkeletonRows } from "../parts/skeleton.tsx";
 import "../styles/insight.css";
 
 /** The own password, and where it is logged in. */
@@ -25,9 +26,17 @@ export function AccountPage(): JSX.Element {
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} error={sessions.isError ? sessions.error : undefined} />
       <Panel title="Password">
-        <Show when={settings.data?.password_from_environment !== true} fallback={<FromEnvironment />}>
-          <PasswordForm />
-        </Show>
+        <Switch fallback={<SkeletonList />}>
+          <Match when={settings.data?.password_from_environment === true}>
+            <FromEnvironment />
+          </Match>
+          <Match when={settings.data}>
+            <PasswordForm />
+          </Match>
+          <Match when={settings.isError}>
+            <NotLoaded error={settings.error} />
+          </Match>
+        </Switch>
       </Panel>
     </Page>
   );
@@ -61,6 +70,8 @@ function PasswordForm(): JSX.Element {
   };
   return (
     <form class="panel-body narrow" ref={form} onSubmit={submit}>
+      {/* For password managers. */}
+      <input type="text" autocomplete="username" value={session()?.username ?? ""} readonly hidden />
       <TextField label="Current password" hint="A stolen session cannot change the password.">
         {(ids) => <input {...ids} ref={current} type="password" required autocomplete="current-password" />}
       </TextField>

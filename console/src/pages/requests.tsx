@@ -42,11 +42,7 @@ export function RequestsPage(): JSX.Element {
           <Switch
             fallback={
               <>
-                <RequestTable
-                  rows={log.rows()}
-                  isStale={false}
-                  onOpen={(request) => filters.open(request.request_id)}
-                />
+                <RequestTable rows={log.rows()} onOpen={(request) => filters.open(request.request_id)} />
                 <TableFoot log={log} />
               </>
             }

@@ -1,4 +1,5 @@
-import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { saveCount, savedCount } from "../data/browser-settings.ts";
 import { count, plural } from "../data/format.ts";
 import { type Settings, useSettingsQuery } from "../data/insight-queries.ts";
 import { byteSize } from "../data/request-format.ts";
@@ -12,6 +13,7 @@ import "../styles/insight.css";
 /** How this server is set up. Settings change in its environment, not here. */
 export function SettingsPage(): JSX.Element {
   const settings = useSettingsQuery();
+  createEffect(() => settings.data && saveCount("settings", settings.data.settings.length));
   return (
     <Page title="Settings" sources={[{ name: "Settings", query: settings }]}>
       <SectionTabs section="settings" label="Settings" />
@@ -96,7 +98,7 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
         </tr>
       </thead>
       <tbody>
-        <Show when={props.settings} fallback={<SkeletonRows columns={4} rows={10} />}>
+        <Show when={props.settings} fallback={<SkeletonRows columns={4} rows={savedCount("settings", 34)} />}>
           {(settings) => (
             <For each={settings()}>
               {(setting) => (

@@ -17,7 +17,7 @@ export function Edits(props: { explanation: Explanation }): JSX.Element {
           <For each={props.explanation.edits}>
             {(edit) => (
               <li>
-                <h4>{changeLabel(edit.what)}</h4>
+                <h3>{changeLabel(edit.what)}</h3>
                 <p class="hint">{edit.why}</p>
                 <p>
                   <code>{edit.from ?? "Not set"}</code> → <code>{edit.to ?? "Removed"}</code>

@@ -74,7 +74,6 @@ function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric
     const { from = "", to = "" } = zoomParameters(zoom);
     if (zoom !== undefined) navigate(`/requests?${new URLSearchParams({ since: from, until: to }).toString()}`);
   };
-  let drawn: ReturnType<typeof bands> = [];
   return (
     <Chart
       label={`${metrics.find(({ value }) => value === props.metric)?.label} over time`}
@@ -84,23 +83,23 @@ function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric
       span={span()}
       bucketMs={bucketMinutes * minuteMs}
       kind="bars"
-      series={(stepMs) => {
-        drawn = bands(stepMs);
-        return drawn.map(({ quantile, heights }, index) => ({
+      series={(stepMs) =>
+        bands(stepMs).map(({ quantile, heights }, index) => ({
           id: index,
           label: quantileNames[quantile],
           colour: colours[index] ?? 0,
           values: heights,
-        }));
-      }}
+        }))
+      }
       format={formatOf(props.metric)}
       whole={false}
-      rows={(_, series, step) =>
-        series.flatMap(({ label, colour }, index) => {
-          const value = drawn[index]?.values[step] ?? Number.NaN;
+      rows={(_, series, step) => {
+        let value = 0;
+        return series.flatMap(({ label, colour, values }) => {
+          value += values[step] ?? Number.NaN;
           return Number.isNaN(value) ? [] : [{ label, colour, value: formatOf(props.metric)(value) }];
-        })
-      }
+        });
+      }}
       onZoom={openLog}
       zoomed={false}
       loaded={props.query.data !== undefined}

@@ -9,15 +9,13 @@ import { SkeletonRows } from "./skeleton.tsx";
 interface RequestTableProps {
   /** Undefined while they load. */
   rows: readonly LoggedRequest[] | undefined;
-  /** Whether the rows belong to filters that were changed since. */
-  isStale: boolean;
   onOpen: (request: LoggedRequest) => void;
 }
 
 export function RequestTable(props: RequestTableProps): JSX.Element {
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone requests" classList={{ stale: props.isStale }} aria-busy={props.isStale}>
+      <table class="cards-on-phone requests">
         <caption class="visually-hidden">Requests, newest first</caption>
         <thead>
           <tr>

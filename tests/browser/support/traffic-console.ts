@@ -37,6 +37,15 @@ export async function startTrafficConsole(
   };
 }
 
+/** Waits until the sums by minute hold at least `count` requests: they are written every few seconds. */
+export async function waitForSums({ console }: TrafficConsole, count: number): Promise<void> {
+  for (;;) {
+    const { points } = await console.admin.expectOk<{ points: { request_count: number }[] }>("GET", "/api/failures");
+    if (points.reduce((sum, point) => sum + point.request_count, 0) >= count) return;
+    await Bun.sleep(50);
+  }
+}
+
 /** Waits until the API lists at least `count` requests: they are written a moment after they ended. */
 export async function waitForLog({ console }: TrafficConsole, count: number, filter = ""): Promise<void> {
   for (;;) {

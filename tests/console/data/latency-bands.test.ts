@@ -23,24 +23,23 @@ describe("latency bands", () => {
     const bands = latencyBands([point(0, 10), point(2, 20)], { span, stepMs: minute }, "first_byte_ms");
     expect(bands.map(({ quantile }) => quantile)).toEqual(["p50", "p95", "p99"]);
     expect(bands.map(({ heights }) => heights[2])).toEqual([20, 20, 20]);
-    expect(bands.map(({ values }) => values[2])).toEqual([20, 40, 60]);
-    expect(bands[0]?.values[1]).toBeNaN();
+    expect(bands[0]?.heights[1]).toBeNaN();
   });
 
   test("show the worst of the buckets in one step: the slowest response, and the lowest speed", () => {
     const points = [point(0, 10), point(1, 40)];
     const steps = { span, stepMs: 2 * minute };
-    expect(latencyBands(points, steps, "first_byte_ms")[0]?.values[0]).toBe(40);
+    expect(latencyBands(points, steps, "first_byte_ms")[0]?.heights[0]).toBe(40);
     const speed = latencyBands(points, steps, "tokens_per_second");
-    expect(speed.map(({ values }) => values[0])).toEqual([1, 2, 10]);
+    expect(speed.map(({ heights }) => heights[0])).toEqual([1, 1, 8]);
   });
 
   test("leave out what was not measured, and buckets outside the chart", () => {
     const points = [point(-1, 10), point(4, 10)];
-    expect([...(latencyBands(points, { span, stepMs: minute }, "first_byte_ms")[0]?.values ?? [])]).toEqual(
+    expect([...(latencyBands(points, { span, stepMs: minute }, "first_byte_ms")[0]?.heights ?? [])]).toEqual(
       Array.from({ length: 4 }, () => Number.NaN),
     );
-    expect(latencyBands([point(0, 1)], { span, stepMs: minute }, "duration_ms")[0]?.values[0]).toBeNaN();
+    expect(latencyBands([point(0, 1)], { span, stepMs: minute }, "duration_ms")[0]?.heights[0]).toBeNaN();
   });
 });
 
