@@ -5,7 +5,6 @@ import type { AdminDeps } from "./admin/routes.ts";
 import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config, Environment } from "./config.ts";
 import type { RequestObserver } from "./domain.ts";
-import { encodeHistogram } from "./histogram.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Connections, createConnections, type Listener, listen } from "./runtime/listen.ts";
@@ -13,14 +12,15 @@ import type { Log } from "./log/log.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
 import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
+import { startReconciler } from "./telemetry/reconciler.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
-import { createTrafficRecorder, type Traffic, type TrafficRecorder } from "./telemetry/traffic-recorder.ts";
+import { createTrafficRecorder, type TrafficRecorder } from "./telemetry/traffic-recorder.ts";
 import { createStoredRequestLog } from "./telemetry/stored-request-log.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
 import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import { probeUpstream } from "./proxy/upstream/probe.ts";
+import { fetchBackendMetrics, probeUpstream } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -29,7 +29,6 @@ import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
 import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
-import type { StoredTraffic } from "./store/traffic-store.ts";
 import { reportSettings } from "./settings-report.ts";
 import { build } from "./version.ts";
 
@@ -90,7 +89,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     running: async () => running(),
     endRequest: async (id: string) => endRequest(id),
   };
-  const recorder = createTrafficRecorder({ write: (traffic) => store.traffic.add(storedTraffic(traffic)), clock, log });
+  const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
+  const stopReconciler = startReconciler({
+    fetchMetrics: (signal) => fetchBackendMetrics(config.upstream, signal),
+    write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
+    log,
+  });
   const draining = new AbortController();
   const stopping = new AbortController();
   try {
@@ -120,6 +124,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         const graceEnds = monotonic() + config.shutdownGraceMs;
         log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
         draining.abort();
+        stopReconciler();
         await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
         await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
         await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
@@ -131,6 +136,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       },
     };
   } catch (error) {
+    stopReconciler();
     await ledger.close();
     await store.close();
     metrics.close();
@@ -242,19 +248,6 @@ function observersOf(config: Config, { metrics, recorder, ledger, log, clock }: 
   const onOmitted = metrics.requestOmitted;
   return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];
 }
-
-const storedTraffic = ({ latencies, outcomes, tokenless }: Traffic): StoredTraffic => ({
-  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond }) => ({
-    minute,
-    model,
-    requestCount,
-    firstByte: encodeHistogram(firstByte),
-    duration: encodeHistogram(duration),
-    tokensPerSecond: encodeHistogram(tokensPerSecond),
-  })),
-  outcomes,
-  tokenless,
-});
 
 async function adminDepsOf(
   config: Config,

@@ -38,8 +38,16 @@ CREATE TABLE `outcome_minute` (
 	PRIMARY KEY(`minute`, `key_id`, `outcome`, `code`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `reconciliation_day` (
+	`day` integer PRIMARY KEY NOT NULL,
+	`generated_tokens` integer NOT NULL,
+	`prompt_tokens` integer NOT NULL,
+	`counted_output_tokens` integer NOT NULL,
+	`counted_input_tokens` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `request_log` (
-	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`id` integer PRIMARY KEY NOT NULL,
 	`ended_at` integer NOT NULL,
 	`request_id` text NOT NULL,
 	`key_id` integer,
@@ -69,10 +77,9 @@ CREATE TABLE `request_log` (
 	`is_failed` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `request_log_time` ON `request_log` (`ended_at`);--> statement-breakpoint
-CREATE INDEX `request_log_key` ON `request_log` (`key_id`,`ended_at`);--> statement-breakpoint
+CREATE INDEX `request_log_key` ON `request_log` (`key_id`,`id`);--> statement-breakpoint
 CREATE INDEX `request_log_request_id` ON `request_log` (`request_id`);--> statement-breakpoint
-CREATE INDEX `request_log_failed` ON `request_log` (`ended_at`) WHERE is_failed = 1;--> statement-breakpoint
+CREATE INDEX `request_log_failed` ON `request_log` (`id`) WHERE is_failed = 1;--> statement-breakpoint
 CREATE TABLE `tokenless_hour` (
 	`hour` integer NOT NULL,
 	`key_id` integer NOT NULL,

@@ -110,3 +110,9 @@ export const endOtherSessions = {
   response: { 200: settings.endedBody, ...errors(401, 403) },
   detail: { summary: "End all sessions but the current one", ...sessionAndCsrf },
 };
+
+export const getReconciliation = {
+  query: insight.reconciliationQuery,
+  response: { 200: insight.reconciliationBody, ...errors(400, 401) },
+  detail: { summary: "What the backend's own counters say, beside what was counted, by day" },
+};

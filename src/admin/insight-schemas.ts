@@ -163,6 +163,28 @@ export const pricesBody = t.Object({
 export type PricesBody = Static<typeof pricesBody>;
 export const pricesRequest = describes(t.Object({ ...pricesBody.properties, _csrf: csrfField }));
 
+export const reconciliationQuery = t.Object({
+  days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),
+});
+export const reconciliationBody = t.Object({
+  days: t.Integer(),
+  source: nullable(t.String({ description: "`vllm` or `sglang`; null if the backend has no such metrics" })),
+  checked_at: nullable(timestamp),
+  rows: t.Array(
+    t.Object({
+      date: day,
+      generated_tokens: count,
+      counted_output_tokens: count,
+      difference: t.Integer({ description: "Generated less counted: responses that were cut, or without usage" }),
+      prompt_tokens: count,
+      counted_input_tokens: count,
+      is_drifting: t.Boolean({ description: "More than 5 % and 10,000 tokens apart" }),
+    }),
+    { description: "Latest day first" },
+  ),
+});
+export type ReconciliationBody = Static<typeof reconciliationBody>;
+
 export const explainRequest = describes(
   t.Object({ path: t.String({ pattern: "^/v1/[^?#]*$", maxLength: 2000 }), body: t.String(), _csrf: csrfField }),
 );

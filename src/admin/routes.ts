@@ -24,6 +24,7 @@ import { getOverview } from "./overview.ts";
 import { getPrices, setPrices } from "./prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
 import { parseIntegers } from "./query.ts";
+import { getReconciliation } from "./reconciliation.ts";
 import { streamRequests } from "./request-stream.ts";
 import { listRequests } from "./requests.ts";
 import { getSettings, type SettingsDeps } from "./settings.ts";
@@ -111,6 +112,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/usage/without-tokens", listTokenless(context), insight.listTokenless)
     .get("/api/latency", getLatency(context), insight.getLatency)
     .get("/api/failures", listFailures(context), insight.listFailures)
+    .get("/api/reconciliation", getReconciliation(context), insight.getReconciliation)
     .get("/api/prices", getPrices(context), insight.getPrices)
     .get("/api/settings", getSettings(context), insight.getSettings)
     .get("/api/sessions", listSessions(context), insight.listSessions)

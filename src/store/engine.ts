@@ -12,11 +12,15 @@ export interface Engine {
   tables: Tables;
   /** The elements of a JSON array as rows with one column, `value`. */
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
-  /** Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default. */
+  /**
+   * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
+   * @param sums for rows that exist, by their `key`: the columns to which the values are added
+   */
   prepareInsert: (
     table: SQLiteTable,
     columns: readonly string[],
-  ) => (rows: readonly (readonly unknown[])[]) => Statement;
+    sums?: { key: readonly string[]; added: readonly string[] },
+  ) => (rows: readonly (readonly (string | number | null)[])[]) => Statement;
   /** Runs a query that is written as SQL and returns only numbers. */
   rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */

@@ -1,4 +1,4 @@
-import { eq, inArray, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, lte, sql } from "drizzle-orm";
 import type { Usage } from "../domain.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -89,22 +89,19 @@ interface Pruned {
   count: number;
 }
 
-/** By age, then by number: ids rise by one for each row, so the highest tells how many rows are too many. */
+/** By age, then by number: ids rise by one for each row. The last row stays, so that its id does not come again. */
 function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) => Statement[] {
-  const oldest = (condition: ReturnType<typeof sql>) =>
-    db
-      .delete(requestLog)
-      .where(
-        inArray(
-          requestLog.id,
-          sql`(select id from ${requestLog} where ${condition} limit cast(${sql.placeholder("count")} as bigint))`,
-        ),
-      )
-      .prepare();
-  const byAge = oldest(sql`ended_at < ${sql.placeholder("before")} order by ended_at`);
-  const byNumber = oldest(
-    sql`id <= (select max(id) from ${requestLog}) - cast(${sql.placeholder("maxRows")} as bigint) order by id`,
-  );
+  const last = sql`(select max(id) from ${requestLog})`;
+  const oldest = sql`(select id from ${requestLog} order by id limit cast(${sql.placeholder("count")} as bigint))`;
+  const isOld = and(inArray(requestLog.id, oldest), lt(requestLog.id, last));
+  const byAge = db
+    .delete(requestLog)
+    .where(and(isOld, lt(requestLog.endedAt, sql.placeholder("before"))))
+    .prepare();
+  const byNumber = db
+    .delete(requestLog)
+    .where(and(isOld, lte(requestLog.id, sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`)))
+    .prepare();
   return ({ before, maxRows, count }) => [
     () => byAge.execute({ before, count }),
     () => byNumber.execute({ maxRows, count }),

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { type Columns, sqliteColumns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
-export function defineTables({ table, identity, integer, real, text, boolean, primaryKey, index }: Columns) {
+export function defineTables({ table, identity, rowId, integer, real, text, boolean, primaryKey, index }: Columns) {
   const counters = () => ({
     requestCount: integer().notNull(),
     inputTokens: integer().notNull(),
@@ -89,6 +89,14 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
     outcomeHour: table("outcome_hour", { hour: integer().notNull(), ...outcome() }, (t) => [
       primaryKey({ columns: [t.hour, t.keyId, t.outcome, t.code] }),
     ]),
+    /** What the backend says it processed, beside what was counted in the same minutes. */
+    reconciliationDay: table("reconciliation_day", {
+      day: integer().primaryKey(),
+      generatedTokens: integer().notNull(),
+      promptTokens: integer().notNull(),
+      countedOutputTokens: integer().notNull(),
+      countedInputTokens: integer().notNull(),
+    }),
     /** Responses that should have reported tokens and did not. */
     tokenlessHour: table(
       "tokenless_hour",
@@ -102,11 +110,11 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
       },
       (t) => [primaryKey({ columns: [t.hour, t.keyId, t.model, t.path] })],
     ),
-    /** One row for each request. Times end in Us: microseconds. */
+    /** One row for each request, by id in the order of their commits. Times end in Us: microseconds. */
     requestLog: table(
       "request_log",
       {
-        id: identity(),
+        id: rowId(),
         endedAt: integer().notNull(),
         requestId: text().notNull(),
         keyId: integer(),
@@ -138,11 +146,10 @@ export function defineTables({ table, identity, integer, real, text, boolean, pr
         isFailed: integer().notNull(),
       },
       (t) => [
-        index("request_log_time").on(t.endedAt),
-        index("request_log_key").on(t.keyId, t.endedAt),
+        index("request_log_key").on(t.keyId, t.id),
         index("request_log_request_id").on(t.requestId),
         index("request_log_failed")
-          .on(t.endedAt)
+          .on(t.id)
           .where(sql`is_failed = 1`),
       ],
     ),
@@ -208,6 +215,7 @@ export const {
   outcomeMinute,
   outcomeHour,
   tokenlessHour,
+  reconciliationDay,
   requestLog,
   usageFlushes,
   countedResponses,

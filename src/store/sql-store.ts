@@ -5,6 +5,7 @@ import { createKeyStore } from "./keys.ts";
 import { createSessionStore } from "./sessions.ts";
 import { createSettingsStore } from "./settings.ts";
 import type { Engine } from "./engine.ts";
+import { createReconciliationStore } from "./reconciliation.ts";
 import { createRequestLogStore } from "./requests.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
 import type { Store } from "./store.ts";
@@ -18,11 +19,13 @@ export type SqlStore = Omit<Store, "close">;
 
 export function createSqlStore(engine: Engine, clock: WallClock, limits = defaultRequestLogLimits): SqlStore {
   const settings = createSettingsStore(engine);
+  const usage = createUsageStore(engine, clock, limits);
   return {
     keys: createKeyStore(engine),
-    usage: createUsageStore(engine, clock, limits),
+    usage,
     requests: createRequestLogStore(engine),
     traffic: createTrafficStore(engine, clock),
+    reconciliation: createReconciliationStore(engine, settings, usage),
     database: createDatabaseStore(engine),
     gpu: createGpuStore(engine),
     sessions: createSessionStore(engine, clock),

@@ -1,5 +1,6 @@
 import type { GpuReading, KeyId, Usage } from "../domain.ts";
 import type { DatabaseStore } from "./database-store.ts";
+import type { ReconciliationStore } from "./reconciliation-store.ts";
 import type { FlushedRequests, RequestLogStore } from "./request-log-store.ts";
 import type { TrafficStore } from "./traffic-store.ts";
 
@@ -118,6 +119,7 @@ export interface Store {
   readonly usage: UsageStore;
   readonly requests: RequestLogStore;
   readonly traffic: TrafficStore;
+  readonly reconciliation: ReconciliationStore;
   readonly database: DatabaseStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;

@@ -39,9 +39,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   const increments = new Map<string, UsageIncrement>();
   /** By response id. */
   const responses = new Map<string, ResponseUsage>();
-  const rows: RequestRow[] = [];
-  const amendments: RequestAmendment[] = [];
-  let dropped = 0;
+  const log = createLogRows(logsRequests);
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
@@ -69,22 +67,6 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
       : model && cleanText(model, maxModelLength);
   }
 
-  function addRow(request: RequestRecord, endedAt: number, usage: Usage | undefined, responseId: string | null): void {
-    if (!logsRequests) return;
-    if (rows.length < maxRequests) rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
-    else dropped++;
-  }
-
-  /** @param responseId set if the tokens are known only once they are counted */
-  function logEvent(event: UsageEvent, responseId: string | null): void {
-    const { request, closedAt, amends: requestId, keyId } = event;
-    if (request !== undefined) addRow(request, closedAt, event, responseId);
-    else if (requestId !== undefined && logsRequests) {
-      const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
-      amendments.push({ requestId, keyId, responseId, inputTokens, outputTokens, cachedInputTokens, reasoningTokens });
-    }
-  }
-
   return {
     add(event) {
       const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId } = event;
@@ -95,23 +77,53 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
       if (isPlain) {
         const details = { cachedInputTokens, cachedBesideInputTokens, reasoningTokens };
         addIncrement({ ...request, inputTokens, outputTokens, ...details });
-        logEvent(event, null);
+        log.addEvent(event, null);
         return true;
       }
       addIncrement({ ...request, inputTokens: 0, outputTokens: 0 });
       const isFirst = addResponse({ ...event, model }, responseId);
-      logEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
+      log.addEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
       return isFirst;
     },
     addIncrement,
-    addRequest: (request, endedAt) => addRow(request, endedAt, undefined, null),
-    droppedRequests: () => dropped,
-    isEmpty: () => increments.size === 0 && rows.length === 0,
+    addRequest: (request, endedAt) => log.add(request, endedAt, undefined, null),
+    droppedRequests: log.dropped,
+    isEmpty: () => increments.size === 0 && log.isEmpty(),
     usage: () => ({
       increments: [...increments.values()],
       responses: [...responses.values()],
-      ...(logsRequests && { requests: { rows, amendments } }),
+      ...(logsRequests && { requests: log.requests() }),
     }),
+  };
+}
+
+/** What a flush adds to the request log. */
+function createLogRows(isOn: boolean) {
+  const rows: RequestRow[] = [];
+  const amendments: RequestAmendment[] = [];
+  let dropped = 0;
+
+  function add(request: RequestRecord, endedAt: number, usage: Usage | undefined, responseId: string | null): void {
+    if (!isOn) return;
+    if (rows.length < maxRequests) rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
+    else dropped++;
+  }
+
+  return {
+    add,
+    /** @param responseId set if the tokens are known only once they are counted */
+    addEvent(event: UsageEvent, responseId: string | null): void {
+      const { request, closedAt, amends: requestId, keyId } = event;
+      if (request !== undefined) add(request, closedAt, event, responseId);
+      else if (requestId !== undefined && isOn) {
+        const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
+        const usage = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
+        amendments.push({ requestId, keyId, responseId, ...usage });
+      }
+    },
+    dropped: () => dropped,
+    isEmpty: () => rows.length === 0,
+    requests: (): FlushedRequests => ({ rows, amendments }),
   };
 }
 

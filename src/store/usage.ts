@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { noUsage } from "../domain.ts";
@@ -48,9 +48,9 @@ export function createUsageStore(engine: Engine, clock: WallClock, limits: Reque
         const newTokens = responses.map((response, index) =>
           incrementOf(response, addedUsage(response, added[index] ?? noUsage)),
         );
-        const rows = rowsOf(await modelNames.limit([...increments, ...newTokens]));
+        const all = await modelNames.limit([...increments, ...newTokens]);
         await pipeline([
-          ...(rows.length === 0 ? [] : addStatements(JSON.stringify(rows))),
+          ...(all.length === 0 ? [] : addStatements(all)),
           ...requestLog.write(requests, newTokens, responses),
           ...requestLog.prune(now, requests?.rows.length ?? 0),
           ...pruneOncePerMinute(now),
@@ -63,24 +63,6 @@ export function createUsageStore(engine: Engine, clock: WallClock, limits: Reque
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
-}
-
-/** Columns in the order that `prepareAdding` reads; rows sorted, so that concurrent flushes lock them in the same order. */
-function rowsOf(increments: readonly UsageIncrement[]): (number | string)[][] {
-  return increments
-    .toSorted((a, b) => a.keyId - b.keyId || a.minute - b.minute)
-    .map((one) => [
-      one.minute,
-      one.keyId,
-      one.requestCount,
-      one.inputTokens,
-      one.outputTokens,
-      one.lastClosedAt,
-      one.model ?? "",
-      one.cachedInputTokens ?? 0,
-      one.cachedBesideInputTokens ?? 0,
-      one.reasoningTokens ?? 0,
-    ]);
 }
 
 /** Records the last flush of each ledger. Resolves with false if this flush or a later one is recorded. */
@@ -104,74 +86,111 @@ function prepareRecordFlush({ db, tables: { usageFlushes } }: Engine) {
   };
 }
 
-/** Six constant statements, however many keys and minutes: all rows are passed as one JSON parameter. */
-function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
+const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
+const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
+
+/** Six constant statements, however many keys and minutes. */
+function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
   const { keys, usageMinute, usageHour, usageDay, usageModelHour, usageModelDay } = tables;
-  const rows = jsonRows(sql.placeholder("rows"));
+  const prepare = (table: CounterTable, period: string) =>
+    prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+  const prepareModels = (table: ModelTable, period: string) =>
+    prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
+      key: [period, "keyId", "model"],
+      added: modelCounters,
+    });
+  const addMinutes = prepare(usageMinute, "minute");
+  const addHours = prepare(usageHour, "hour");
+  const addDays = prepare(usageDay, "day");
+  const addModelHours = prepareModels(usageModelHour, "hour");
+  const addModelDays = prepareModels(usageModelDay, "day");
+
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const sums = sql`sum(${column(2)}), sum(${column(3)}), sum(${column(4)})`;
+  const addToKeys = db
+    .update(keys)
+    .set({
+      requestCount: sql`${keys.requestCount} + added.requests`,
+      inputTokens: sql`${keys.inputTokens} + added.input`,
+      outputTokens: sql`${keys.outputTokens} + added.output`,
+      lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
+    })
+    .from(
+      sql`(select ${column(0)} as key_id, sum(${column(1)}) as requests, sum(${column(2)}) as input,
+        sum(${column(3)}) as output, max(${column(4)}) as used_at
+        from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
+    )
+    .where(eq(keys.id, sql`added.key_id`))
+    .prepare();
 
-  const addPer = (table: CounterTable, target: CounterTable["keyId" | "requestCount"][], period: SQL) =>
-    db
-      .insert(table)
-      // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
-      .select(sql`select ${period}, ${column(1)}, ${sums} from ${rows} where true group by 1, 2 order by 1, 2`)
-      .onConflictDoUpdate({ target, set: sumWithInserted(table) })
-      .prepare();
-
-  const addPerModel = (table: ModelTable, period: ModelTable["keyId"], periodOf: SQL) =>
-    db
-      .insert(table)
-      .select(
-        sql`select ${periodOf}, ${column(1)}, value->>6, ${sums}, sum(${column(7)}), sum(${column(8)}), sum(${column(9)})
-          from ${rows} where true group by 1, 2, 3 order by 1, 2, 3`,
-      )
-      .onConflictDoUpdate({
-        target: [period, table.keyId, table.model] as never,
-        set: {
-          ...sumWithInserted(table),
-          cachedInputTokens: sql`${table.cachedInputTokens} + excluded.cached_input_tokens`,
-          cachedBesideInputTokens: sql`${table.cachedBesideInputTokens} + excluded.cached_beside_input_tokens`,
-          reasoningTokens: sql`${table.reasoningTokens} + excluded.reasoning_tokens`,
-        },
-      })
-      .prepare();
-  const hour = sql`${column(0)} / ${minutesPerHour}`;
-  const day = sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`;
-
-  const statements = [
-    addPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
-    addPer(usageHour, [usageHour.hour, usageHour.keyId] as never, hour),
-    addPer(usageDay, [usageDay.day, usageDay.keyId] as never, day),
-    addPerModel(usageModelHour, usageModelHour.hour as never, hour),
-    addPerModel(usageModelDay, usageModelDay.day as never, day),
-    // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
-    db
-      .update(keys)
-      .set({
-        requestCount: sql`${keys.requestCount} + added.requests`,
-        inputTokens: sql`${keys.inputTokens} + added.input`,
-        outputTokens: sql`${keys.outputTokens} + added.output`,
-        lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
-      })
-      .from(
-        sql`(select ${column(1)} as key_id, sum(${column(2)}) as requests, sum(${column(3)}) as input,
-          sum(${column(4)}) as output, max(${column(5)}) as used_at from ${rows} group by 1 order by 1) as added`,
-      )
-      .where(eq(keys.id, sql`added.key_id`))
-      .prepare(),
-  ];
-
-  return (json) => statements.map((statement) => () => statement.execute({ rows: json }));
+  return (increments: readonly UsageIncrement[]): Statement[] => {
+    const rows = JSON.stringify(
+      increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
+    );
+    return [
+      addMinutes(sumRows(increments, ({ minute }) => minute)),
+      addHours(sumRows(increments, hourOf)),
+      addDays(sumRows(increments, dayOf)),
+      addModelHours(sumModelRows(increments, hourOf)),
+      addModelDays(sumModelRows(increments, dayOf)),
+      // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
+      () => addToKeys.execute({ rows }),
+    ];
+  };
 }
 
 type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
+type PeriodOf = (increment: UsageIncrement) => number;
 
-const sumWithInserted = (table: CounterTable | ModelTable) => ({
-  requestCount: sql`${table.requestCount} + excluded.request_count`,
-  inputTokens: sql`${table.inputTokens} + excluded.input_tokens`,
-  outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
-});
+const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
+const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
+
+const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
+  groupRows(
+    increments.map((one) => [periodOf(one), one.keyId, one.requestCount, one.inputTokens, one.outputTokens]),
+    2,
+  );
+
+const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
+  groupRows(
+    increments.map((one) => [
+      periodOf(one),
+      one.keyId,
+      one.model ?? "",
+      one.requestCount,
+      one.inputTokens,
+      one.outputTokens,
+      one.cachedInputTokens ?? 0,
+      one.cachedBesideInputTokens ?? 0,
+      one.reasoningTokens ?? 0,
+    ]),
+    3,
+  );
+
+type SummedRow = (number | string)[];
+
+/**
+ * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
+ * order.
+ */
+function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
+  if (rows.length < 2) return rows;
+  const groups = new Map<string, SummedRow>();
+  for (const row of rows) {
+    const key = row.slice(0, keyLength).join(" ");
+    const sum = groups.get(key);
+    if (sum === undefined) groups.set(key, row);
+    else for (let at = keyLength; at < row.length; at++) sum[at] = Number(sum[at]) + Number(row[at]);
+  }
+  return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
+}
+
+function compareRows(a: SummedRow, b: SummedRow, keyLength: number): number {
+  for (let at = 0; at < keyLength; at++) {
+    const [left = 0, right = 0] = [a[at], b[at]];
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
 
 function preparePruning({
   db,

@@ -1,5 +1,5 @@
 import type { KeyId, RequestObserver, RequestRecord } from "../domain.ts";
-import { addValue, type Histogram } from "../histogram.ts";
+import { addHistogram, addValue, encodeHistogram, type Histogram } from "../histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour } from "../time/seoul.ts";
@@ -44,8 +44,15 @@ export interface Traffic {
   tokenless: TokenlessSum[];
 }
 
+/** The same with histograms as text. */
+export interface EncodedTraffic extends Omit<Traffic, "latencies"> {
+  latencies: (Omit<LatencySum, HistogramName> & Record<HistogramName, string>)[];
+}
+
+type HistogramName = "firstByte" | "duration" | "tokensPerSecond";
+
 export interface TrafficRecorderDeps {
-  write: (traffic: Traffic) => Promise<void>;
+  write: (traffic: EncodedTraffic) => Promise<void>;
   clock: WallClock;
   log: Log;
 }
@@ -89,7 +96,7 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
     const written = sums;
     sums = createSums();
     try {
-      await write(written.traffic());
+      await write(encode(written.traffic()));
     } catch (error) {
       log.debug("Traffic statistics not written; they wait in memory", { error: String(error) });
       written.add(sums.traffic());
@@ -136,6 +143,18 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
     },
   };
 }
+
+const encode = ({ latencies, ...others }: Traffic): EncodedTraffic => ({
+  ...others,
+  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond }) => ({
+    minute,
+    model,
+    requestCount,
+    firstByte: encodeHistogram(firstByte),
+    duration: encodeHistogram(duration),
+    tokensPerSecond: encodeHistogram(tokensPerSecond),
+  })),
+});
 
 /** Tokens are expected of a whole, successful response to a POST on the paths that report them. */
 function isTokenless({ method, path, status, outcome, usage }: RequestRecord): boolean {
@@ -225,7 +244,5 @@ function addLatency(sum: LatencySum, { durationMs, firstByteMs, streamed, usage 
 
 function addLatencies(sum: LatencySum, added: LatencySum): void {
   sum.requestCount += added.requestCount;
-  for (const name of ["firstByte", "duration", "tokensPerSecond"] as const) {
-    for (const [bucket, count] of added[name]) sum[name].set(bucket, (sum[name].get(bucket) ?? 0) + count);
-  }
+  for (const name of ["firstByte", "duration", "tokensPerSecond"] as const) addHistogram(sum[name], added[name]);
 }

@@ -52,6 +52,7 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/usage/without-tokens",
       "GET /api/latency",
       "GET /api/failures",
+      "GET /api/reconciliation",
       "GET /api/prices",
       "PUT /api/prices",
       "POST /api/explain",

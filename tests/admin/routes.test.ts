@@ -40,6 +40,7 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/usage/without-tokens", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/latency", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/failures", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/reconciliation", status: 200, contains: '"source":null' },
   { method: "GET", path: "/api/prices", status: 200, contains: '"models":[]' },
   { method: "PUT", path: "/api/prices", json: {}, status: 200, contains: '"models":[]' },
   { method: "POST", path: "/api/explain", json: { path: "/v1/x", body: "" }, status: 200, contains: '"edits":[]' },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { RequestRecord } from "../../src/domain.ts";
-import { countOf } from "../../src/histogram.ts";
-import { createTrafficRecorder, type Traffic } from "../../src/telemetry/traffic-recorder.ts";
+import { countOf, decodeHistogram } from "../../src/histogram.ts";
+import { createTrafficRecorder, type EncodedTraffic } from "../../src/telemetry/traffic-recorder.ts";
 import { requestRecord } from "../store/logged-requests.ts";
 import { memoryLog } from "../store/test-store.ts";
 
@@ -15,7 +15,7 @@ afterEach(() => {
 const minute = 60_000;
 
 function start() {
-  const written: Traffic[] = [];
+  const written: EncodedTraffic[] = [];
   const state = { now: 10 * minute, fails: false };
   const { entries, log } = memoryLog();
   const recorder = createTrafficRecorder({
@@ -54,7 +54,7 @@ test("requests are summed by minute and model, and written after some seconds", 
   ]);
   expect(served?.minute).toBe(10);
   expect(
-    [served?.duration, served?.firstByte, served?.tokensPerSecond].map((one) => countOf(one ?? new Map())),
+    [served?.duration, served?.firstByte, served?.tokensPerSecond].map((one) => countOf(decodeHistogram(one ?? ""))),
   ).toEqual([3, 2, 2]);
   await pass(60_000);
   expect([written.length, jest.getTimerCount()]).toEqual([1, 0]);

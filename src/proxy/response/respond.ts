@@ -1,6 +1,6 @@
 import type { KeyId, Usage } from "../../domain.ts";
 import { noUsage } from "../../domain.ts";
-import { errorFrame } from "../errors.ts";
+import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
@@ -200,6 +200,8 @@ async function settle(
 ): Promise<void> {
   const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
+  // The client gets this status instead of the upstream's.
+  if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;

@@ -15,7 +15,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
     db: db as unknown as Engine["db"],
     tables: schema,
     jsonRows,
-    prepareInsert: (table, columns) => {
+    prepareInsert: (table, columns, sums) => {
       const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
         const position = columns.indexOf(name);
         return position === -1
@@ -23,7 +23,8 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
           : sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
       });
       const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
-      const insert = (db as unknown as Engine["db"]).insert(table).select(select).prepare();
+      const statement = (db as unknown as Engine["db"]).insert(table).select(select);
+      const insert = (sums === undefined ? statement : statement.onConflictDoUpdate(addTo(table, sums))).prepare();
       return (rows) => () => insert.execute({ rows: JSON.stringify(rows) });
     },
     async rows<Row extends NumberColumns<Row>>(query: Query) {
@@ -48,6 +49,17 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return { kind: "postgresql", version: found?.version ?? "", sizeBytes: Number(found?.bytes ?? 0) };
     },
     close: () => void close(),
+  };
+}
+
+type Sums = NonNullable<Parameters<Engine["prepareInsert"]>[2]>;
+
+function addTo(table: Parameters<Engine["prepareInsert"]>[0], { key, added }: Sums) {
+  const columns = getTableColumns(table);
+  const excluded = (name: string): Query => sql.raw(`excluded.${columnName(table, name)}`);
+  return {
+    target: key.map((name) => columns[name]) as never,
+    set: Object.fromEntries(added.map((name) => [name, sql`${columns[name]} + ${excluded(name)}`])),
   };
 }
 

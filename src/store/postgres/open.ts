@@ -105,6 +105,7 @@ function createPostgresStore({ url, requestLog, clock }: PostgresStoreOptions): 
     },
     requests: withTimeouts(limited, store.requests),
     traffic: withTimeouts(limited, store.traffic),
+    reconciliation: withTimeouts(limited, store.reconciliation),
     database: withTimeouts(limited, store.database),
     gpu: {
       ...withTimeouts(limited, store.gpu),

@@ -15,6 +15,7 @@ export const {
   outcomeMinute,
   outcomeHour,
   tokenlessHour,
+  reconciliationDay,
   requestLog,
   usageFlushes,
   countedResponses,

@@ -111,12 +111,15 @@ function createSqliteEngine(client: Database, readOnly: boolean): Engine {
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
     // One statement for each row takes less than half the time of one that expands all rows from JSON (SQLite 3.54).
-    prepareInsert: (table, columns) => {
-      const names = columns.map((name) => columnName(table, name));
-      const values = names.map(() => "?").join();
-      const insert = client.prepare(`insert into ${getTableName(table)} (${names.join()}) values (${values})`);
+    prepareInsert: (table, columns, sums) => {
+      const nameOf = (name: string): string => columnName(table, name);
+      const added = sums?.added.map(nameOf).map((name) => `${name} = ${name} + excluded.${name}`);
+      const insert = client.prepare(
+        `insert into ${getTableName(table)} (${columns.map(nameOf).join()}) values (${columns.map(() => "?").join()})` +
+          (sums === undefined ? "" : ` on conflict (${sums.key.map(nameOf).join()}) do update set ${added?.join()}`),
+      );
       return (rows) => async () => {
-        for (const row of rows) insert.run(...(row as (string | number | null)[]));
+        for (const row of rows) insert.run(...row);
       };
     },
     rows: async (query) => db.all(query),

@@ -88,6 +88,7 @@ function createSqliteStore({ worker, reader, findProblem, watch }: SqliteParts):
       history: (range) => readReport(worker, "usage.history", range),
     },
     database: remote("database", ["describe", "tables", "countRows"]),
+    reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     gpu: {
