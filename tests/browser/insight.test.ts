@@ -92,6 +92,26 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.getByText("Without prices, the console shows tokens only.").waitFor();
   });
 
+  test("the backend's own counters appear beside the counts, if it has them, and a drift is named", async () => {
+    await using visit = await traffic.console.visit("/usage");
+    const { page } = visit;
+    await page.getByRole("region", { name: "Models and cost" }).waitFor();
+    const panel = page.getByRole("region", { name: "Compared with the backend" });
+    expect(await panel.count()).toBe(0);
+    const day = { generated_tokens: 1000, counted_output_tokens: 900, difference: 100, prompt_tokens: 70_000 };
+    const rows = [
+      { ...day, date: "2026-11-21", counted_input_tokens: 7000, is_drifting: true },
+      { ...day, date: "2026-11-20", counted_input_tokens: 70_000, is_drifting: false },
+    ];
+    await page.route("**/api/reconciliation*", (route) =>
+      route.fulfill({ json: { days: 30, source: "vllm", checked_at: new Date().toISOString(), rows } }),
+    );
+    await page.reload();
+    await panel.getByText("Token counters of vLLM").waitFor();
+    expect(await panel.getByText("Drifting").count()).toBe(1);
+    expect(await panel.getByText("In line").count()).toBe(1);
+  });
+
   test("a refused price keeps what was typed", async () => {
     await using visit = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 400/ });
     const { page } = visit;

@@ -38,6 +38,9 @@ const getLastRequests = (query: { failed?: "true"; key_id?: number; limit: numbe
 const getTokenless = (hours: number) => responseBody(api.usage["without-tokens"].get({ query: { hours } }));
 export type Tokenless = Awaited<ReturnType<typeof getTokenless>>;
 
+const getReconciliation = () => responseBody(api.reconciliation.get({ query: { days: 30 } }));
+export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;
+
 const getPrices = () => responseBody(api.prices.get());
 export type Prices = Awaited<ReturnType<typeof getPrices>>;
 
@@ -101,6 +104,9 @@ export const useTokenlessQuery = (hours: number): QueryResult<typeof getTokenles
     queryFn: () => getTokenless(hours),
     refetchInterval: 60_000,
   }));
+
+export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> =>
+  useQuery(() => ({ queryKey: ["reconciliation"], queryFn: getReconciliation, refetchInterval: 60_000 }));
 
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));

@@ -15,8 +15,8 @@ import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
-const ModelUsagePanel = lazyPart(
-  async () => (await import("../parts/model-usage-panel.tsx")).ModelUsagePanel,
+const UsagePanels = lazyPart(
+  async () => (await import("../parts/usage-panels.tsx")).UsagePanels,
   () => null,
 );
 
@@ -48,7 +48,7 @@ export function UsagePage(): JSX.Element {
         matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
         onClear={filters.clear}
       />
-      <ModelUsagePanel />
+      <UsagePanels />
     </Page>
   );
 }
