@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)("help", () => {
     await page.getByText("Status 401").waitFor();
   });
 
-  test("explain shows each edit with its reason, and refuses what is not JSON", async () => {
+  test("explain shows each edit with its reason, and what would be refused, and sends nothing to the backend", async () => {
     await using visit = await traffic.console.visit("/help/explain");
     const { page } = visit;
     const before = traffic.console.simulator.requests.length;
@@ -89,7 +89,14 @@ describe.skipIf(!hasBrowser)("help", () => {
     expect(await violations(page)).toEqual([]);
     await page.getByRole("textbox", { name: "Body" }).fill("{ no JSON");
     await page.getByRole("button", { name: "Explain", exact: true }).click();
-    await result.getByText("The request would be refused").waitFor();
+    await result.getByText("Nothing: the backend would get the body as it is.").waitFor();
+    await page.route("**/api/explain", (route) =>
+      route.fulfill({
+        json: { refused: "invalid_json", changed: false, body: "", stream: false, model: null, edits: [] },
+      }),
+    );
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await result.getByText("The request would be refused: invalid_json.").waitFor();
     expect(traffic.console.simulator.requests.length).toBe(before);
   });
 

@@ -45,62 +45,14 @@ const OwnPort = (): JSX.Element => (
 function Playground(props: { model: string }): JSX.Element {
   const playground = usePlayground();
   const explain = useExplain();
-  const [model, setModel] = createSignal<string>();
-  let message: HTMLTextAreaElement | undefined;
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    const body = JSON.stringify({
-      model: model() ?? props.model,
-      max_tokens: maxTokens,
-      stream: true,
-      stream_options: { include_usage: true },
-      messages: [{ role: "user", content: message?.value ?? "" }],
-    });
+  const send = (body: string): void => {
     explain.mutate({ path: playgroundPath, body });
     void playground.send(apiKey().trim(), body);
   };
   return (
     <>
       <Panel title="Request" hint={`POST ${playgroundPath}, at most ${maxTokens} tokens`}>
-        <form class="panel-body" onSubmit={submit}>
-          <div class="filter-fields">
-            <label class="filter-field">
-              <span>API key (kept in this page’s memory only)</span>
-              <input
-                type="password"
-                required
-                autocomplete="off"
-                value={apiKey()}
-                onInput={({ currentTarget }) => setApiKey(currentTarget.value)}
-              />
-            </label>
-            <label class="filter-field">
-              <span>Model</span>
-              <input
-                type="text"
-                required
-                autocomplete="off"
-                spellcheck={false}
-                value={model() ?? props.model}
-                onInput={({ currentTarget }) => setModel(currentTarget.value)}
-              />
-            </label>
-          </div>
-          <label class="filter-field">
-            <span>Message</span>
-            <textarea ref={message} class="message" rows="3" required>
-              Hello! What can you do?
-            </textarea>
-          </label>
-          <div class="actions">
-            <button class="button primary" type="submit" disabled={playground.isRunning()}>
-              Send
-            </button>
-            <button class="button" type="button" disabled={!playground.isRunning()} onClick={() => playground.stop()}>
-              Stop
-            </button>
-          </div>
-        </form>
+        <RequestForm {...props} isRunning={playground.isRunning()} onSend={send} onStop={playground.stop} />
       </Panel>
       <Show when={playground.run()}>
         {(run) => (
@@ -118,6 +70,72 @@ function Playground(props: { model: string }): JSX.Element {
     </>
   );
 }
+
+interface RequestFormProps {
+  model: string;
+  isRunning: boolean;
+  onSend: (body: string) => void;
+  onStop: () => void;
+}
+
+function RequestForm(props: RequestFormProps): JSX.Element {
+  const [model, setModel] = createSignal<string>();
+  let message: HTMLTextAreaElement | undefined;
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    props.onSend(chatBody(model() ?? props.model, message?.value ?? ""));
+  };
+  return (
+    <form class="panel-body" onSubmit={submit}>
+      <div class="filter-fields">
+        <label class="filter-field">
+          <span>API key (kept in this page’s memory only)</span>
+          <input
+            type="password"
+            required
+            autocomplete="off"
+            value={apiKey()}
+            onInput={({ currentTarget }) => setApiKey(currentTarget.value)}
+          />
+        </label>
+        <label class="filter-field">
+          <span>Model</span>
+          <input
+            type="text"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={model() ?? props.model}
+            onInput={({ currentTarget }) => setModel(currentTarget.value)}
+          />
+        </label>
+      </div>
+      <label class="filter-field">
+        <span>Message</span>
+        <textarea ref={message} class="message" rows="3" required>
+          Hello! What can you do?
+        </textarea>
+      </label>
+      <div class="actions">
+        <button class="button primary" type="submit" disabled={props.isRunning}>
+          Send
+        </button>
+        <button class="button" type="button" disabled={!props.isRunning} onClick={() => props.onStop()}>
+          Stop
+        </button>
+      </div>
+    </form>
+  );
+}
+
+const chatBody = (model: string, content: string): string =>
+  JSON.stringify({
+    model,
+    max_tokens: maxTokens,
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [{ role: "user", content }],
+  });
 
 function RunResult(props: { run: PlaygroundRun }): JSX.Element {
   const speed = (): string | undefined => {

@@ -69,15 +69,10 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
             value={days()}
             onChange={(span) => setParameters({ span: span === "30" ? undefined : span }, { replace: true })}
           />
-          <button
-            class="button"
-            type="button"
-            disabled={(rows()?.length ?? 0) === 0 || usage.isPlaceholderData}
-            onClick={() => downloadCsv(`usage-by-${group()}-${days()}-days.csv`, modelUsageCsv(rows() ?? []))}
-          >
-            <Icon name="download" />
-            CSV
-          </button>
+          <CsvButton
+            rows={usage.isPlaceholderData ? undefined : rows()}
+            fileName={`usage-by-${group()}-${days()}-days.csv`}
+          />
         </>
       }
     >
@@ -96,6 +91,18 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
   );
 }
 
+const CsvButton = (props: { rows: Row[] | undefined; fileName: string }): JSX.Element => (
+  <button
+    class="button"
+    type="button"
+    disabled={(props.rows?.length ?? 0) === 0}
+    onClick={() => downloadCsv(props.fileName, modelUsageCsv(props.rows ?? []))}
+  >
+    <Icon name="download" />
+    CSV
+  </button>
+);
+
 const apiGroup = (group: Group): UsageGroup => (group === "day" ? "model" : group);
 
 const keyIdOf = (text: string | undefined): number | undefined =>
@@ -109,38 +116,13 @@ function UsageTable(props: { rows: Row[] | undefined; usage: ModelUsage | undefi
   const hasKey = (): boolean => !hasDate() && props.usage?.by !== "model";
   const hasModel = (): boolean => !hasDate() && props.usage?.by !== "key";
   const currency = (): string | undefined => props.usage?.currency ?? undefined;
-  const labels = (): string[] => ["Requests", "Input", "Cached input", "Output", "Reasoning"];
   const columns = { hasDate, hasKey, hasModel, currency };
   return (
     <>
       <div class="table-scroll">
         <table class="cards-on-phone models" classList={{ stale: props.isStale }} aria-busy={props.isStale}>
           <caption class="visually-hidden">Usage by model</caption>
-          <thead>
-            <tr>
-              <Show when={hasDate()}>
-                <th scope="col">Day</th>
-              </Show>
-              <Show when={hasKey()}>
-                <th scope="col">Key</th>
-              </Show>
-              <Show when={hasModel()}>
-                <th scope="col">Model</th>
-              </Show>
-              <For each={labels()}>
-                {(label) => (
-                  <th scope="col" class="number">
-                    {label}
-                  </th>
-                )}
-              </For>
-              <Show when={currency()}>
-                <th scope="col" class="number">
-                  Cost
-                </th>
-              </Show>
-            </tr>
-          </thead>
+          <UsageHead {...columns} />
           <tbody>
             <Show when={props.rows} fallback={<SkeletonRows columns={6} />}>
               <For each={scroll.shown()}>{(row) => <UsageRow row={row} {...columns} />}</For>
@@ -165,13 +147,42 @@ function UsageTable(props: { rows: Row[] | undefined; usage: ModelUsage | undefi
   );
 }
 
-function UsageRow(props: {
-  row: Row;
+interface Columns {
   hasDate: () => boolean;
   hasKey: () => boolean;
   hasModel: () => boolean;
   currency: () => string | undefined;
-}): JSX.Element {
+}
+
+const UsageHead = (props: Columns): JSX.Element => (
+  <thead>
+    <tr>
+      <Show when={props.hasDate()}>
+        <th scope="col">Day</th>
+      </Show>
+      <Show when={props.hasKey()}>
+        <th scope="col">Key</th>
+      </Show>
+      <Show when={props.hasModel()}>
+        <th scope="col">Model</th>
+      </Show>
+      <For each={["Requests", "Input", "Cached input", "Output", "Reasoning"]}>
+        {(label) => (
+          <th scope="col" class="number">
+            {label}
+          </th>
+        )}
+      </For>
+      <Show when={props.currency()}>
+        <th scope="col" class="number">
+          Cost
+        </th>
+      </Show>
+    </tr>
+  </thead>
+);
+
+function UsageRow(props: Columns & { row: Row }): JSX.Element {
   const model = (): JSX.Element => (
     <Show when={props.row.model} fallback={modelLabel(props.row.model ?? "")}>
       {(name) => (
