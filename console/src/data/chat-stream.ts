@@ -1,4 +1,4 @@
-/** What a streamed chat has brought so far. */
+/** The content of a streamed chat so far. */
 export interface ChatProgress {
   text: string;
   reasoning: string;

@@ -1,7 +1,7 @@
 export interface QuickStart {
   id: string;
   label: string;
-  /** Where it goes, and what to know. */
+  /** The file or program for the lines, and their preconditions. */
   note: string;
   text: string;
 }

@@ -13,7 +13,7 @@ export interface RequestLog {
   searchedBackTo: () => string | undefined;
   hasMore: () => boolean;
   loadMore: () => void;
-  /** What the server keeps; undefined until the first response. */
+  /** How much the server keeps; undefined until the first response. */
   limits: () => RequestPage["log"] | undefined;
   isPaused: () => boolean;
   setPaused: (paused: boolean) => void;
@@ -67,7 +67,7 @@ interface ArrivedOptions {
   readAgain: () => void;
 }
 
-/** What the live tail brought. While it is paused, new requests wait. */
+/** The requests from the live tail. While it is paused, new requests wait. */
 function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: ArrivedOptions) {
   const [shown, setShown] = createSignal<LoggedRequest[]>([]);
   const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);

@@ -9,7 +9,7 @@ interface ServerAddress {
   model: () => string;
 }
 
-/** What a client has to know of this server. */
+/** The address and the model that a client of this server needs. */
 export function useServerAddress(): ServerAddress {
   const overview = useOverviewQuery();
   const settings = useSettingsQuery();

@@ -16,7 +16,7 @@ const example = JSON.stringify(
   2,
 );
 
-/** What Tollgate would make of a request. Nothing is sent to the backend. */
+/** Shows the body that Tollgate would send for a request. Nothing is sent to the backend. */
 export function ExplainPage(): JSX.Element {
   const explain = useExplain();
   let path: HTMLSelectElement | undefined;

@@ -18,7 +18,7 @@ const stateLabels = {
   running: "Responding",
 } as const;
 
-/** Whose requests the backend works on now, oldest first. */
+/** The requests that the backend works on now, oldest first. */
 export function RunningPage(): JSX.Element {
   const running = useRunningQuery();
   const [ending, setEnding] = createSignal<RunningRequest>();

@@ -2,7 +2,7 @@ import { For, type JSX, Show } from "solid-js";
 import type { Explanation } from "../data/insight-queries.ts";
 import { changeLabel } from "../data/request-format.ts";
 
-/** What the rewriter changes in a request, and why. */
+/** The changes of the rewriter to a request, each with its reason. */
 export function Edits(props: { explanation: Explanation }): JSX.Element {
   return (
     <Show

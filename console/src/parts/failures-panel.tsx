@@ -17,7 +17,7 @@ import { SkeletonList } from "./skeleton.tsx";
 const hours = 24;
 const bucketMinutes = 15;
 
-/** What failed on the last day, of all keys or of one. Dragging opens the log of that time. */
+/** The failures of the last day, of all keys or of one. Dragging opens the log of that time. */
 export function FailuresPanel(props: { keyId?: number }): JSX.Element {
   const failures = useFailuresQuery(
     () => hours,
@@ -116,7 +116,7 @@ const colours = [6, 3, 4, 8, 2, 0] as const;
 const label = (outcome: string): string =>
   outcome === "completed" ? "Error response of the backend" : outcomeLabel(outcome);
 
-/** What completed without an error is no failure; the rest of `failed_count` completed with one. */
+/** A request that completed without an error is not a failure; the rest of `failed_count` completed with one. */
 function failedOutcomes({ outcomes, failed_count: failed }: Failures["points"][number]): Record<string, number> {
   const { completed: _, ...others } = outcomes;
   const known = Object.values(others).reduce((sum, value) => sum + value, 0);

@@ -9,7 +9,7 @@ const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "S
 
 const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input"];
 
-/** What the backend's own counters report beside what was counted. Not shown for a backend without such counters. */
+/** The backend's own token counters beside the counts. Not shown for a backend without such counters. */
 export function ReconciliationPanel(): JSX.Element {
   const reconciliation = useReconciliationQuery();
   const rows = (): Reconciliation["rows"] => reconciliation.data?.rows ?? [];
