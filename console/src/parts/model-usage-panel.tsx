@@ -51,6 +51,8 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
     (): Row[] | undefined =>
       usage.data && (usage.data.bucket === "day" ? usageByDay(usage.data.rows) : usage.data.rows),
   );
+  // Not within the JSX: read by a click, a condition there would create a memo outside of a root.
+  const current = (): Row[] | undefined => (usage.isPlaceholderData ? undefined : rows());
   return (
     <Panel
       title="Models and cost"
@@ -69,10 +71,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
             value={days()}
             onChange={(span) => setParameters({ span: span === "30" ? undefined : span }, { replace: true })}
           />
-          <CsvButton
-            rows={usage.isPlaceholderData ? undefined : rows()}
-            fileName={`usage-by-${group()}-${days()}-days.csv`}
-          />
+          <CsvButton rows={current()} fileName={`usage-by-${group()}-${days()}-days.csv`} />
         </>
       }
     >
