@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    await page.route(/\/api\/(usage|gpu-stats|overview)/, () => {});
+    await page.route(/\/api\/(usage|gpu-stats|overview|latency|failures)/, () => {});
     await page.goto(console.program.adminUrl + path);
     await page.locator(".chart-skeleton").first().waitFor();
     expect(await page.locator(".y-tick, .x-tick").count()).toBe(0);
@@ -109,16 +109,21 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
   });
 
-  test.each(["/", "/keys", "/usage", "/gpus"])("%s names what failed and why, and shows no zeros", async (path) => {
-    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
-    const { page } = visit;
-    await page.route(/\/api\/(keys|usage|gpu-stats|overview)/, (route) => route.fulfill(refuse));
-    await page.goto(console.program.adminUrl + path);
-    await page.getByRole("alert").getByText("could not be loaded: Internal error.").waitFor();
-    await page.getByText("Could not be loaded", { exact: true }).first().waitFor();
-    expect(await page.locator(".skeleton, .chart-skeleton, .y-tick").count()).toBe(0);
-    expect(await page.locator(".figure .value").allTextContents()).not.toContain("0");
-  });
+  test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/requests", "/requests/running", "/settings"])(
+    "%s names what failed and why, and shows no zeros",
+    async (path) => {
+      await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
+      const { page } = visit;
+      await page.route(/\/api\/(keys|usage|gpu-stats|overview|latency|failures|requests|in-flight|settings)/, (route) =>
+        route.fulfill(refuse),
+      );
+      await page.goto(console.program.adminUrl + path);
+      await page.getByRole("alert").getByText("could not be loaded: Internal error.").waitFor();
+      await page.getByText("Could not be loaded", { exact: true }).first().waitFor();
+      expect(await page.locator(".skeleton, .chart-skeleton, .y-tick").count()).toBe(0);
+      expect(await page.locator(".figure .value").allTextContents()).not.toContain("0");
+    },
+  );
 
   test("a response of a proxy in between is reported in our words", async () => {
     await using visit = await console.visit("/usage");

@@ -28,7 +28,9 @@ export const queryClient = new QueryClient({
   },
 });
 
-type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<Awaited<ReturnType<Call>>>;
+export type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<
+  Awaited<ReturnType<Call>>
+>;
 
 const getOverview = () => responseBody(api.overview.get());
 const getKeys = () => responseBody(api.keys.get());

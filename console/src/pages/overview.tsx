@@ -13,8 +13,14 @@ import { BusiestKeys, maxRows } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
+
+const TrafficPanels = lazyPart(
+  async () => (await import("../parts/traffic-panels.tsx")).TrafficPanels,
+  () => null,
+);
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
 const outputOfAllKeys: ChartSelection = {
@@ -85,6 +91,7 @@ export function OverviewPage(): JSX.Element {
           </Panel>
         </div>
       </div>
+      <TrafficPanels />
     </Page>
   );
 }

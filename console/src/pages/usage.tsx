@@ -10,9 +10,15 @@ import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { RangeControl } from "../parts/range-control.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
+
+const UsagePanels = lazyPart(
+  async () => (await import("../parts/usage-panels.tsx")).UsagePanels,
+  () => null,
+);
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,
@@ -46,6 +52,7 @@ export function UsagePage(): JSX.Element {
           onClear={filters.clear}
         />
       </div>
+      <UsagePanels />
     </Page>
   );
 }
