@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/password.ts";
 import type { Environment } from "../config.ts";
-import { demoModel } from "../demo/client-behaviour.ts";
+import { demoEmbeddingModel, demoModel } from "../demo/client-behaviour.ts";
 import { createFaults } from "../demo/faults.ts";
 import { loadInMinute } from "../demo/history.ts";
 import { seed, type SeededDemo } from "../demo/seed.ts";
@@ -43,7 +43,11 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
   // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
-  const simulator = startSimulator({ models: [demoModel], framesPerSecond: tokensPerSecond, recordRequests: 0 });
+  const simulator = startSimulator({
+    models: [demoModel, demoEmbeddingModel],
+    framesPerSecond: tokensPerSecond,
+    recordRequests: 0,
+  });
   try {
     return await runDemo(dataDir, simulator, io);
   } finally {

@@ -9,6 +9,7 @@ export interface ClientTurn {
 }
 
 export const demoModel = "tollgate-demo";
+export const demoEmbeddingModel = "tollgate-demo-embedding";
 
 const questions = [
   "Summarise the minutes of this morning's meeting in three sentences.",
@@ -53,7 +54,7 @@ export function supportTurn(turn: number, outputTokens: number): ClientTurn {
 /** Batches of text to index. */
 export function embeddingTurn(turn: number): ClientTurn {
   const input = Array.from({ length: 8 }, (_, index) => paragraph.repeat(1 + ((turn + index) % 6)));
-  return { path: "/v1/embeddings", body: { model: demoModel, input } };
+  return { path: "/v1/embeddings", body: { model: demoEmbeddingModel, input } };
 }
 
 /** Users on unreliable networks: one stream in eight is left before its end. */

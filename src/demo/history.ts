@@ -1,3 +1,4 @@
+import { demoEmbeddingModel, demoModel } from "./client-behaviour.ts";
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import type { Store, UsageIncrement } from "../store/store.ts";
@@ -107,6 +108,9 @@ function loadIn(keys: readonly KeyTraffic[], now: number, minute: number, step: 
   return Math.min(1, written / step / outputTokensPerMinute);
 }
 
+/** Embeddings have no output tokens. */
+const modelOf = ({ outputTokens }: UsageIncrement): string => (outputTokens === 0 ? demoEmbeddingModel : demoModel);
+
 /** The store refuses calls if too many wait. */
 const batchSize = 100;
 
@@ -116,7 +120,7 @@ export async function writeHistory(
   { counts, power }: History,
   gpuKeyId: number,
 ): Promise<void> {
-  await store.usage.add(counts);
+  await store.usage.add(counts.map((count) => Object.assign(count, { model: modelOf(count) })));
   for (let first = 0; first < power.length; first += batchSize) {
     const batch = power.slice(first, first + batchSize);
     // Without waiting in between, because the store runs the writes in sequence.

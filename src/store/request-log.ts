@@ -96,13 +96,17 @@ function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) 
   const last = sql`(select max(id) from ${requestLog})`;
   const oldest = sql`(select id from ${requestLog} order by id limit cast(${sql.placeholder("count")} as bigint))`;
   const isOld = and(inArray(requestLog.id, oldest), lt(requestLog.id, last));
+  const cutoff = sql.placeholder("before");
+  const highest = sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`;
+  // The first condition is that of the oldest row, so that nothing is read while that one stays.
+  const oldestEnd = sql`(select ended_at from ${requestLog} order by id limit 1)`;
   const byAge = db
     .delete(requestLog)
-    .where(and(isOld, lt(requestLog.endedAt, sql.placeholder("before"))))
+    .where(and(sql`${oldestEnd} < ${cutoff}`, isOld, lt(requestLog.endedAt, cutoff)))
     .prepare();
   const byNumber = db
     .delete(requestLog)
-    .where(and(isOld, lte(requestLog.id, sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`)))
+    .where(and(sql`(select min(id) from ${requestLog}) <= ${highest}`, isOld, lte(requestLog.id, highest)))
     .prepare();
   return async ({ before, maxRows, count }) => {
     await byAge.execute({ before, count });

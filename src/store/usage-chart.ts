@@ -1,13 +1,13 @@
 import type { KeyId } from "../domain.ts";
 import { msPerMinute, timestampOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
-import { createKeyMatcher } from "./key-filter.ts";
+import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "./key-names.ts";
 import type { UsageSum } from "./store.ts";
 import type { ChartRange, UsageMetric } from "./usage-ranges.ts";
 import { addSums, noSum } from "./usage-batch.ts";
 import { columnsOf, sumFields } from "./usage-json.ts";
-import { oneBucket, sumSlices } from "./usage-slices.ts";
+import { oneBucket, summedRowsPerSlice, sumSlices } from "./usage-slices.ts";
 
 interface KeySum extends UsageSum {
   keyId: KeyId;
@@ -34,18 +34,21 @@ interface Columns {
 /** Reads the sums of all keys first, mostly from days and hours, and then only the buckets that the caller lacks. */
 export async function* chart(engine: Engine, range: ChartRange): AsyncGenerator<string> {
   const names = await readKeyNames(engine);
-  const ranking = yield* rankKeys(engine, range, createKeyMatcher(range, names));
-  const columns = yield* readColumns(engine, range, ranking);
+  const ranking = yield* rankKeys(engine, range, names);
+  const columns = yield* readColumns(engine, range, names, ranking);
   yield JSON.stringify(chartBody(range, ranking, columns, names));
 }
 
 /** Yields after each slice, so that flushes run in between. */
 type Slices<Result> = AsyncGenerator<string, Result>;
 
-async function* rankKeys(engine: Engine, range: ChartRange, matches: (keyId: KeyId) => boolean): Slices<Ranking> {
+type Names = ReadonlyMap<KeyId, string>;
+
+async function* rankKeys(engine: Engine, range: ChartRange, names: Names): Slices<Ranking> {
   const byKey = new Map<KeyId, KeySum>();
-  for await (const rows of sumSlices(engine, range, oneBucket)) {
-    for (const row of rows) if (matches(row.keyId)) byKey.set(row.keyId, addKeySums(byKey.get(row.keyId), row));
+  const condition = keyCondition({ ...range, hiddenIds: [] }, names);
+  for await (const rows of sumSlices(engine, range, oneBucket, { condition, sliceRows: summedRowsPerSlice })) {
+    for (const row of rows) byKey.set(row.keyId, addKeySums(byKey.get(row.keyId), row));
     yield "";
   }
   const value = (sum: KeySum): number => valueOf(sum, range.metric);
@@ -66,18 +69,22 @@ function valueOf(sum: UsageSum, metric: UsageMetric): number {
   return metric === "input" ? sum.inputTokens : sum.outputTokens;
 }
 
-async function* readColumns(engine: Engine, range: ChartRange, { top, rest }: Ranking): Slices<Columns> {
+async function* readColumns(engine: Engine, range: ChartRange, names: Names, { top }: Ranking): Slices<Columns> {
   const { to, bucketMinutes, metric } = range;
   const first = firstMinute(range, top);
   const emptyColumn = (): number[] => Array.from({ length: (to - first) / bucketMinutes }, () => 0);
   const series = new Map(top.map(({ keyId }) => [keyId, emptyColumn()]));
   const other = emptyColumn();
-  const restIds = new Set(rest.map(({ keyId }) => keyId));
-  for await (const rows of sumSlices(engine, { from: first, to }, bucketMinutes)) {
+  const sums = sumSlices(engine, { from: first, to }, bucketMinutes, {
+    condition: keyCondition(range, names),
+    apart: [...series.keys()],
+    sliceRows: summedRowsPerSlice,
+  });
+  for await (const rows of sums) {
     for (const row of rows) {
-      const values = series.get(row.keyId) ?? (restIds.has(row.keyId) ? other : undefined);
+      const values = series.get(row.keyId) ?? other;
       const index = (row.period - first) / bucketMinutes;
-      if (values !== undefined) values[index] = (values[index] ?? 0) + valueOf(row, metric);
+      values[index] = (values[index] ?? 0) + valueOf(row, metric);
     }
     yield "";
   }
@@ -93,12 +100,7 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
 
-function chartBody(
-  range: ChartRange,
-  { all, top, rest }: Ranking,
-  columns: Columns,
-  names: ReadonlyMap<KeyId, string>,
-) {
+function chartBody(range: ChartRange, { all, top, rest }: Ranking, columns: Columns, names: Names) {
   const topIds = new Set(top.map(({ keyId }) => keyId));
   const listed = all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
   return {

@@ -1,34 +1,54 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { KeyId } from "../domain.ts";
-import { dayFromNumber, dayNumberFrom } from "../time/seoul.ts";
+import {
+  dayFromNumber,
+  dayNumberFrom,
+  dayOf,
+  minuteOf,
+  minutesPerDay,
+  msPerMinute,
+  startOfDay,
+} from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
-import { createKeyMatcher } from "./key-filter.ts";
+import { type KeyCondition, keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "./key-names.ts";
 import { rowsPerSlice } from "./json-slices.ts";
+import { safeSum } from "./safe-sum.ts";
 import type { UsageSum } from "./store.ts";
 import type { DayRange } from "./usage-ranges.ts";
 import { addSums, noSum } from "./usage-batch.ts";
 import { columnsOf, sumFields } from "./usage-json.ts";
-import type { UsageRow } from "./usage-slices.ts";
+import { summedRowsPerSlice, sumSlices, type UsageRow } from "./usage-slices.ts";
+
+/** A range never has more days. */
+const maxDays = 366;
 
 /** The sum of each day, and the sum over the keys that exist. */
 export async function* byDay(engine: Engine, range: DayRange): AsyncGenerator<string> {
-  const names = await readKeyNames(engine);
-  const matches = createRowMatcher(range, names);
+  const condition = keyCondition(range, await readKeyNames(engine));
+  const from = minuteOf(startOfDay(range.firstDay));
   const days = new Map<number, UsageSum>();
   let rowCount = 0;
-  for await (const rows of daySlices(engine, range)) {
+  const sums = sumSlices(engine, { from, to: from + maxDays * minutesPerDay }, minutesPerDay, {
+    condition,
+    apart: [],
+    sliceRows: summedRowsPerSlice,
+  });
+  for await (const rows of sums) {
     for (const row of rows) {
-      if (!matches(row)) continue;
-      rowCount++;
+      rowCount += row.rowCount;
       days.set(row.period, addSums(days.get(row.period) ?? noSum, row));
     }
     yield "";
   }
+  const latestFirst = [...days].toReversed();
   yield JSON.stringify({
     row_count: rowCount,
-    all_time: sumFields((await existingKeys(engine)).filter(matches).reduce<UsageSum>(addSums, noSum)),
-    days: { date: Array.from(days.keys(), dayFromNumber), ...columnsOf([...days.values()]) },
+    all_time: sumFields(await sumOfExistingKeys(engine, condition)),
+    days: {
+      date: latestFirst.map(([minute]) => dayOf(minute * msPerMinute)),
+      ...columnsOf(latestFirst.map(([, sum]) => sum)),
+    },
   });
 }
 
@@ -38,10 +58,9 @@ const rowsPerPage = 200;
 /** The latest days by key, as many as fill a page. */
 export async function* byDayAndKey(engine: Engine, range: DayRange): AsyncGenerator<string> {
   const names = await readKeyNames(engine);
-  const matches = createRowMatcher(range, names);
   const found: UsageRow[] = [];
-  for await (const rows of daySlices(engine, range)) {
-    for (const row of rows) if (matches(row)) found.push(row);
+  for await (const rows of daySlices(engine, range, keyCondition(range, names))) {
+    found.push(...rows);
     yield "";
     if (found.length > rowsPerPage) break;
   }
@@ -70,27 +89,24 @@ function namesOf(page: readonly UsageRow[], names: ReadonlyMap<KeyId, string>): 
   return { key_id: ids, name: ids.map((id) => names.get(id) ?? "") };
 }
 
-function createRowMatcher(range: DayRange, names: ReadonlyMap<KeyId, string>): (row: { keyId: KeyId }) => boolean {
-  const matches = createKeyMatcher(range, names);
-  const hidden = new Set(range.hiddenIds);
-  return ({ keyId }) => matches(keyId) && !hidden.has(keyId);
-}
-
-/** The totals of the keys that exist. */
-async function existingKeys({ rows, tables: { keys } }: Engine): Promise<(UsageSum & { keyId: KeyId })[]> {
-  return await rows(
-    sql`select ${keys.id} as "keyId", ${keys.requestCount} as "requestCount",
-      ${keys.inputTokens} as "inputTokens", ${keys.outputTokens} as "outputTokens" from ${keys}`,
+async function sumOfExistingKeys({ rows, tables: { keys } }: Engine, condition: KeyCondition): Promise<UsageSum> {
+  const [sum] = await rows<UsageSum>(
+    sql`select coalesce(${safeSum(keys.requestCount)}, 0) as "requestCount",
+      coalesce(${safeSum(keys.inputTokens)}, 0) as "inputTokens",
+      coalesce(${safeSum(keys.outputTokens)}, 0) as "outputTokens" from ${keys} where ${condition(keys.id)}`,
   );
+  return sum ?? noSum;
 }
 
 /** Rows by day, latest first, and key. A slice has as many whole days as fit; a day with more rows is one of its own. */
 export async function* daySlices(
   { rows, tables: { usageDay } }: Engine,
   { firstDay, beforeDay }: Pick<DayRange, "firstDay" | "beforeDay">,
+  condition?: KeyCondition,
 ): AsyncGenerator<UsageRow[]> {
   const sinceDay = dayNumberFrom(firstDay);
   let before = beforeDay === undefined ? Number.MAX_SAFE_INTEGER : dayNumberFrom(beforeDay);
+  const included = condition?.(usageDay.keyId) ?? sql`1 = 1`;
   for (;;) {
     const within = sql`${usageDay.day} >= ${sinceDay} and ${usageDay.day} < ${before}`;
     const from = await startOfSlice(within);
@@ -99,7 +115,7 @@ export async function* daySlices(
       sql`select ${usageDay.day} as "period", ${usageDay.keyId} as "keyId",
         ${usageDay.requestCount} as "requestCount", ${usageDay.inputTokens} as "inputTokens",
         ${usageDay.outputTokens} as "outputTokens"
-        from ${usageDay} where ${within} and ${usageDay.day} >= ${from}
+        from ${usageDay} where ${within} and ${usageDay.day} >= ${from} and ${included}
         order by ${usageDay.day} desc, ${usageDay.keyId}`,
     );
     before = from;

@@ -1,8 +1,9 @@
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { KeyId } from "../domain.ts";
 import { bucketFloor, minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { rowsPerSlice } from "./json-slices.ts";
+import type { KeyCondition } from "./key-filter.ts";
 import { safeSum } from "./safe-sum.ts";
 import type { UsageSum } from "./store.ts";
 
@@ -11,6 +12,24 @@ export interface UsageRow extends UsageSum {
   period: number;
   keyId: KeyId;
 }
+
+interface SummedRow extends UsageRow {
+  /** How many rows of a table are summed. */
+  rowCount: number;
+}
+
+/** Which keys to sum, and how. */
+interface SumOptions {
+  /** By default all keys. */
+  condition?: KeyCondition;
+  /** Sums all other keys as one, with the id 0. By default, no keys are summed together. */
+  apart?: readonly KeyId[];
+  /** Rows of a table in one slice. */
+  sliceRows?: number;
+}
+
+/** More rows than of a report that lists them all: only their sums leave the database. */
+export const summedRowsPerSlice = 3 * rowsPerSlice;
 
 /** Minutes since the epoch; the end is exclusive. */
 export interface MinuteRange {
@@ -26,29 +45,36 @@ export async function* sumSlices(
   engine: Engine,
   { from, to }: MinuteRange,
   bucketMinutes: number,
-): AsyncGenerator<UsageRow[]> {
+  { condition, apart, sliceRows = rowsPerSlice }: SumOptions = {},
+): AsyncGenerator<SummedRow[]> {
   const { rows } = engine;
   for (const { unit, from: first, to: beyondLast } of listSegments(from, to, bucketMinutes)) {
     const { table, period } = tableOf(engine, unit);
     const localMinute = sql`(${period} * ${unit} + ${offsetMinutes - alignmentOf(unit)})`;
     const bucket = sql`${localMinute} / ${bucketMinutes} * ${bucketMinutes} - ${offsetMinutes}`;
+    const included = condition?.(table.keyId) ?? sql`1 = 1`;
+    const key = apart === undefined ? sql`${table.keyId}` : keyApart(table.keyId, apart);
     for (let start = first; start < beyondLast;) {
       const [beyond] = await rows<{ period: number }>(
         sql`select ${period} as "period" from ${table} where ${period} >= ${start} and ${period} < ${beyondLast}
-          order by ${period}, ${table.keyId} limit 1 offset ${rowsPerSlice}`,
+          order by ${period}, ${table.keyId} limit 1 offset ${sliceRows}`,
       );
       // As many whole minutes, hours or days as fit; one with more rows than a slice is a slice of its own.
       const end = beyond === undefined ? beyondLast : Math.max(beyond.period, start + 1);
-      yield await rows<UsageRow>(
-        sql`select ${bucket} as "period", ${table.keyId} as "keyId",
+      yield await rows<SummedRow>(
+        sql`select ${bucket} as "period", ${key} as "keyId",
           ${safeSum(table.requestCount)} as "requestCount", ${safeSum(table.inputTokens)} as "inputTokens",
-          ${safeSum(table.outputTokens)} as "outputTokens"
-          from ${table} where ${period} >= ${start} and ${period} < ${end} group by 1, 2 order by 1, 2`,
+          ${safeSum(table.outputTokens)} as "outputTokens", count(*) as "rowCount"
+          from ${table} where ${period} >= ${start} and ${period} < ${end} and ${included}
+          group by 1, 2 order by 1, 2`,
       );
       start = end;
     }
   }
 }
+
+const keyApart = (column: SQLWrapper, apart: readonly KeyId[]): SQL =>
+  apart.length === 0 ? sql`0` : sql`case when ${column} in ${apart} then ${column} else 0 end`;
 
 function tableOf(
   { tables: { usageDay, usageHour, usageMinute } }: Engine,

@@ -1,18 +1,25 @@
-import type { AxeResults } from "axe-core";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import type { Page } from "playwright-core";
+import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 
-const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
-const paths = ["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"];
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const results = await page.evaluate((): Promise<AxeResults> => Reflect.get(globalThis, "axe").run());
-  return results.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
-}
+const paths = [
+  "/login",
+  "/",
+  "/keys",
+  "/usage",
+  "/gpus",
+  "/keys/1",
+  "/requests",
+  "/requests/running",
+  "/settings",
+  "/settings/prices",
+  "/settings/account",
+  "/help",
+  "/help/playground",
+  "/help/explain",
+  "/nowhere",
+];
 
 describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
   let console: ConsoleUnderTest;
@@ -73,9 +80,12 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
     await using visit = await console.visit("/");
     const { page } = visit;
     for (const [second, title] of [
+      ["r", "Requests"],
       ["k", "API keys"],
       ["u", "Usage"],
       ["g", "GPUs"],
+      ["s", "Settings"],
+      ["h", "Quick start"],
       ["o", "Overview"],
     ] as const) {
       await page.keyboard.press("g");

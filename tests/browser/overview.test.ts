@@ -43,8 +43,8 @@ describe.skipIf(!hasBrowser)("a console on its own port", () => {
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
     await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
     await page.keyboard.press("Enter");
-    await page.getByText("Try it").click();
-    await page.getByText("curl http://ADDRESS/v1/models").waitFor();
+    await page.getByText("Use it").click();
+    await page.getByText("http://ADDRESS/v1/chat/completions").waitFor();
   });
 });
 

@@ -71,9 +71,9 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
     await using visit = await console.visit("/usage?range=6h", { phone: true });
     const { page } = visit;
     await waitForBars(page);
-    expect(await page.getByRole("button", { name: "Zoom out" }).isDisabled()).toBe(true);
+    expect(await chartOf(page).getByRole("button", { name: "Zoom out" }).isDisabled()).toBe(true);
     await tap(page, 5);
-    await page.getByRole("button", { name: "Zoom in" }).tap();
+    await chartOf(page).getByRole("button", { name: "Zoom in" }).tap();
     await page.waitForURL(/from=.*&to=/);
     const hours = (): number => {
       const parameters = new URL(page.url()).searchParams;
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
     expect(hours()).toBeCloseTo(3, 0);
     await waitForBars(page);
     const zoomed = page.url();
-    await page.getByRole("button", { name: "Zoom out" }).tap();
+    await chartOf(page).getByRole("button", { name: "Zoom out" }).tap();
     await page.waitForURL((url) => url.href !== zoomed);
     expect(hours()).toBeCloseTo(6, 0);
   });
@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   test("a mouse needs no buttons for it", async () => {
     await using visit = await console.visit("/usage?range=6h");
     await waitForBars(visit.page);
-    expect(await visit.page.getByRole("button", { name: "Zoom in" }).isVisible()).toBe(false);
+    expect(await chartOf(visit.page).getByRole("button", { name: "Zoom in" }).isVisible()).toBe(false);
   });
 
   test("the time axis has a label every three hours of a day", async () => {

@@ -1,6 +1,6 @@
 import { floorToStep, minuteMs } from "./seoul-time.ts";
 import type { TimeSpan } from "./time-range.ts";
-import type { UsageHistory } from "./usage-history.ts";
+import type { UsageChartData } from "./usage-chart.ts";
 
 /** Watts by bucket start, epoch milliseconds. */
 export type PowerHistory = ReadonlyMap<number, number>;
@@ -53,10 +53,14 @@ export function powerSteps(power: PowerHistory, span: TimeSpan, stepMs: number):
 }
 
 /** Output tokens of all keys by bucket start, epoch milliseconds. */
-export function outputByBucket(history: UsageHistory = new Map()): Map<number, number> {
+export function outputByBucket(chart: UsageChartData | undefined): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const { starts, output } of history.values()) {
-    for (const [index, start] of starts.entries()) sums.set(start, (sums.get(start) ?? 0) + (output[index] ?? 0));
+  if (chart === undefined) return sums;
+  for (const values of [...chart.series.values(), chart.other.values]) {
+    for (const [index, tokens] of values.entries()) {
+      const start = chart.span.from + index * chart.bucketMinutes * minuteMs;
+      if (tokens > 0) sums.set(start, (sums.get(start) ?? 0) + tokens);
+    }
   }
   return sums;
 }

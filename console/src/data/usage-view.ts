@@ -1,5 +1,5 @@
+import { plural } from "./format.ts";
 import { colourCount } from "./key-colours.ts";
-import type { RankedKey } from "./key-ranking.ts";
 
 /** How the usage chart shows its keys. */
 export const usageViews = {
@@ -20,16 +20,7 @@ export const usageViewOptions = Object.entries(usageViews).map(([value, { label 
   label,
 }));
 
-/** The keys as a view draws them: those after its top ones as part of Other. */
-export function rankedIn(view: UsageView, ranked: readonly RankedKey[]): RankedKey[] {
-  const { topCount } = usageViews[view];
-  let top = 0;
-  return ranked.map((one) => (one.colour > 0 && ++top > topCount ? { ...one, colour: 0 } : one));
-}
-
 /** Other, in the list of hidden keys; no key has this id. */
 export const otherId = 0;
 
-/** Whether the chart leaves a key out: it is hidden itself, or as part of Other. */
-export const isHidden = ({ key, colour }: RankedKey, hiddenIds: ReadonlySet<number>): boolean =>
-  hiddenIds.has(key.id) || (colour === 0 && hiddenIds.has(otherId));
+export const otherLabel = (keyCount: number): string => `Other (${plural(keyCount, "key")})`;

@@ -3,9 +3,11 @@ import { createDrawnData } from "./drawn-data.ts";
 import { type EnergyPerTokens, energyPerTokens, outputByBucket, outputSteps, powerSteps } from "./energy.ts";
 import { type PowerHistoryData, usePowerHistoryQuery } from "./queries.ts";
 import { dayMs, minuteMs } from "./seoul-time.ts";
-import { sameQuery, type TimeSpan } from "./time-range.ts";
+import { now } from "./server-clock.ts";
+import { chosenSpan, minuteDays, presetOptions, sameQuery, type TimeSpan } from "./time-range.ts";
+import { everyKey } from "./usage-chart.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
-import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
+import { type ChartSelection, type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
 
 export interface EnergyState extends TimeRangeState {
   usage: UsageBuckets;
@@ -27,13 +29,15 @@ export interface EnergyState extends TimeRangeState {
 
 /** Power and output tokens over the time range in the URL. */
 export function useEnergy(): EnergyState {
-  const timeRangeState = useTimeRange("24h");
+  const timeRangeState = useTimeRange("24h", presetOptions);
   const { chosen } = timeRangeState;
-  const usage = useUsageBuckets(chosen);
+  const selection: ChartSelection = { ...everyKey, metric: "output", top: 0, list: 0 };
+  const usage = useUsageBuckets(chosen, () => selection, minuteDays);
   const { span } = usage;
   // Each power point counts its bucket at its maximum, so finer buckets give a closer bound.
-  const finestMinutes = (): number => (usage.requested().days <= 7 || chosen().zoom !== undefined ? 1 : 5);
-  const requested = createMemo(() => ({ days: usage.requested().days, bucketMinutes: finestMinutes() }), undefined, {
+  const days = createMemo(() => Math.max(1, Math.ceil((now() - chosenSpan(chosen(), now()).from) / dayMs)));
+  const finestMinutes = (): number => (days() <= 7 || chosen().zoom !== undefined ? 1 : 5);
+  const requested = createMemo(() => ({ days: days(), bucketMinutes: finestMinutes() }), undefined, {
     equals: sameQuery,
   });
   const query = usePowerHistoryQuery(requested);
@@ -50,7 +54,7 @@ export function useEnergy(): EnergyState {
     isLoading: () => !isCurrent() && !query.isError,
   };
 
-  const output = createMemo(() => outputByBucket(usage.history()));
+  const output = createMemo(() => outputByBucket(usage.chart()));
   const watts = (): ReadonlyMap<number, number> => data()?.watts ?? new Map();
   const totalIn = (within: TimeSpan): EnergyPerTokens =>
     energyPerTokens(
@@ -65,7 +69,7 @@ export function useEnergy(): EnergyState {
       shown !== undefined && shown.fetchedAt - shown.days * dayMs <= span().from + usage.bucketMinutes() * minuteMs
     );
   };
-  const total = createMemo(() => (usage.history() !== undefined && powerCoversSpan() ? totalIn(span()) : undefined));
+  const total = createMemo(() => (usage.chart() !== undefined && powerCoversSpan() ? totalIn(span()) : undefined));
   const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
   return {
     ...timeRangeState,

@@ -131,7 +131,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
-      loaded={props.state.usage.history() !== undefined}
+      loaded={props.state.usage.chart() !== undefined}
       loading={props.state.usage.isLoading()}
       failure={<NotLoaded error={props.state.usage.query.error} />}
       onPlotWidth={props.state.usage.setPlotWidth}

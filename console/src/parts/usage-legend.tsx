@@ -1,10 +1,9 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../data/browser-settings.ts";
-import { plural } from "../data/format.ts";
+import { count } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import type { TimeSpan } from "../data/time-range.ts";
-import { addSums, sumsIn } from "../data/usage-history.ts";
-import { otherId } from "../data/usage-view.ts";
+import type { OtherKeys, UsageChartData } from "../data/usage-chart.ts";
+import { otherId, otherLabel } from "../data/usage-view.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
@@ -13,7 +12,7 @@ import { LegendRow } from "./usage-legend-row.tsx";
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
   filters: UsageFilters;
-  span: TimeSpan;
+  chart: UsageChartData | undefined;
   loading: boolean;
 }
 
@@ -22,8 +21,9 @@ const skeletonRows = 8;
 
 /** The keys of the chart with their sums: those with a colour of their own, and the others, as one until they are opened. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
-  const top = createMemo(() => props.ranked.filter(({ colour }) => colour > 0));
-  const others = createMemo(() => props.ranked.filter(({ colour }) => colour === 0));
+  const hasRow = ({ key, colour }: RankedKey): boolean => colour > 0 || props.filters.hiddenIds().has(key.id);
+  const top = createMemo(() => props.ranked.filter(hasRow));
+  const others = createMemo(() => props.ranked.filter((one) => !hasRow(one)));
   const [showsOthers, setShowsOthers] = createSignal(false);
   const scroll = createInfiniteScroll(() => (showsOthers() ? others().map(({ key }) => key.id) : []));
   createEffect(() => top().length > 0 && saveCount("legend", top().length + Math.min(1, others().length)));
@@ -38,19 +38,26 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
               <SkeletonRows columns={4} rows={Math.min(skeletonRows, savedCount("legend", skeletonRows))} />
             </Show>
             <KeyRows {...props} ids={top().map(({ key }) => key.id)} />
-            <Show when={others().length > 0}>
-              <OtherRow
-                {...props}
-                top={top()}
-                others={others()}
-                open={showsOthers()}
-                onToggleOpen={() => setShowsOthers(!showsOthers())}
-              />
+            <Show when={props.chart !== undefined && props.chart.other.keyCount > 0 && props.chart.other}>
+              {(other) => (
+                <OtherRow
+                  filters={props.filters}
+                  topIds={top().map(({ key }) => key.id)}
+                  other={other()}
+                  open={showsOthers()}
+                  onToggleOpen={() => setShowsOthers(!showsOthers())}
+                />
+              )}
             </Show>
             <KeyRows {...props} ids={scroll.shown()} />
           </tbody>
         </table>
         <MoreRows scroll={scroll} />
+        <Show when={showsOthers() && (props.chart?.keyCount ?? 0) > props.ranked.length}>
+          <p class="table-foot">
+            {count((props.chart?.keyCount ?? 0) - props.ranked.length)} more keys with less usage.
+          </p>
+        </Show>
       </div>
       <HiddenNote filters={props.filters} />
     </Show>
@@ -104,7 +111,7 @@ function KeyRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Elem
             <LegendRow
               name={ranked().key.name}
               colour={ranked().colour}
-              sums={sumsIn(ranked().key, props.span)}
+              sums={ranked().key.sums}
               shown={!props.filters.hiddenIds().has(id)}
               isOnly={isOnly(id)}
               onToggle={() => toggleHidden(props.filters, id)}
@@ -119,27 +126,23 @@ function KeyRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Elem
 
 interface OtherRowProps {
   filters: UsageFilters;
-  span: TimeSpan;
-  top: readonly RankedKey[];
-  others: readonly RankedKey[];
+  topIds: readonly number[];
+  other: OtherKeys;
   open: boolean;
   onToggleOpen: () => void;
 }
 
-/** The keys without a colour of their own, with their sum. */
+/** The keys without a colour of their own, with their sum. Without the top keys, the first of them get one. */
 function OtherRow(props: OtherRowProps): JSX.Element {
-  const isOnly = (): boolean =>
-    props.top.length > 0 && props.top.every(({ key }) => props.filters.hiddenIds().has(key.id));
-  const showOnly = (): void => props.filters.setHiddenIds(new Set(isOnly() ? [] : props.top.map(({ key }) => key.id)));
   return (
     <LegendRow
-      name={`Other (${plural(props.others.length, "key")})`}
+      name={otherLabel(props.other.keyCount)}
       colour={0}
-      sums={addSums(props.others.map(({ key }) => sumsIn(key, props.span)))}
+      sums={props.other.sums}
       shown={!props.filters.hiddenIds().has(otherId)}
-      isOnly={isOnly()}
+      isOnly={false}
       onToggle={() => toggleHidden(props.filters, otherId)}
-      onShowOnly={showOnly}
+      onShowOnly={() => props.filters.setHiddenIds(new Set(props.topIds))}
     >
       <button class="link" type="button" aria-expanded={props.open} onClick={() => props.onToggleOpen()}>
         {props.open ? "Hide list" : "List"}

@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
 import { energyPerTokens, outputByBucket, outputSteps, powerSteps } from "../../../console/src/data/energy.ts";
-import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
-import { usageHistoryFrom } from "../../../console/src/data/usage-history.ts";
+import { minuteMs } from "../../../console/src/data/seoul-time.ts";
+import { usageChartFrom } from "../../../console/src/data/usage-chart.ts";
+import { at, chartBody, chartRequest, start } from "./chart-bodies.ts";
 
-const start = Date.parse("2026-11-21T10:00:00+09:00");
 const span = { from: start, to: start + 10 * minuteMs };
-const at = (minute: number): number => start + minute * minuteMs;
 
 test("each minute counts at its maximum, and tokens count in buckets with power", () => {
   const watts = new Map([
@@ -63,26 +62,24 @@ test("a wider step has its highest minute, and a step without a reading is NaN",
   expect([...powerSteps(power, span, 2 * minuteMs)]).toEqual([500, Number.NaN, 0, Number.NaN, Number.NaN]);
 });
 
-test("output tokens are summed over keys, and over the buckets of a step", () => {
-  const point = (minute: number, keyId: number, output: number) => ({
-    bucket_start: seoulTimestamp(at(minute)),
-    key_id: keyId,
-    key_name: `key ${keyId}`,
-    request_count: 1,
-    input_tokens: 1,
-    output_tokens: output,
-  });
-  const byBucket = outputByBucket(
-    usageHistoryFrom([point(0, 1, 10), point(0, 2, 20), point(2, 1, 5), point(10, 1, 7)]),
+test("output tokens are summed over keys and other keys, and over the buckets of a step", () => {
+  const body = chartBody(
+    [
+      [1, [10, 0, 5, 0, 0]],
+      [2, [20, 0, 0, 0, 0]],
+    ],
+    { otherKeys: 1, other: [0, 0, 0, 0, 7] },
   );
+  const byBucket = outputByBucket(usageChartFrom(body, chartRequest, at(4)));
   expect(byBucket).toEqual(
     new Map([
       [at(0), 30],
       [at(2), 5],
-      [at(10), 7],
+      [at(4), 7],
     ]),
   );
-  expect([...outputSteps(byBucket, span, 5 * minuteMs)]).toEqual([35, 0]);
+  expect([...outputSteps(byBucket, span, 4 * minuteMs)]).toEqual([35, 7, 0]);
+  expect(outputByBucket(undefined).size).toBe(0);
 });
 
 test("power in only the second minute of a usage bucket counts that bucket's tokens, once", () => {
