@@ -87,6 +87,16 @@ describe.skipIf(!hasBrowser)("usage legend", () => {
     await page.getByText("8 hidden.").waitFor();
   });
 
+  test("the period before is not compared while Other is hidden", async () => {
+    await using visit = await console.visit("/usage?compare=1&hide=0");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.getByText("Show Other to compare with the period before").waitFor();
+    expect(await page.locator(".comparison, path.overlay").count()).toBe(0);
+    await page.getByRole("checkbox", { name: "Other (4 keys)" }).check();
+    await page.locator(".comparison").waitFor();
+  });
+
   test("Top 5, Lines and Share are choices, and part of the URL", async () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;

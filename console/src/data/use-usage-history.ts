@@ -21,6 +21,8 @@ export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
   /** Over what is not hidden; undefined before the first response. */
   sums: () => UsageSums | undefined;
   before: UsageBefore;
+  /** Whether keys are left out as part of Other. */
+  hidesOther: () => boolean;
   exportCsv: () => void;
   isExporting: () => boolean;
 }
@@ -39,8 +41,9 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   }));
   const buckets = useUsageBuckets(timeRangeState.chosen, selection, maxDays);
   const ranked = createMemo<RankedKey[]>((before) => rankKeys(buckets.chart(), before), []);
-  const before = useUsageBefore(buckets.chart, filters.compares);
-  const hidesOther = (): boolean => filters.hiddenIds().has(otherId);
+  const hidesOther = (): boolean => filters.hiddenIds().has(otherId) && (buckets.chart()?.other.keyCount ?? 0) > 0;
+  // Other keys were part of Other then.
+  const before = useUsageBefore(buckets.chart, () => filters.compares() && !hidesOther());
   const [isExporting, setExporting] = createSignal(false);
 
   /** Fetches the usage of all keys: the chart has only that of the top ones. */
@@ -68,6 +71,7 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
     ranked,
     sums: () => shownSums(buckets.chart(), hidesOther()),
     before,
+    hidesOther,
     exportCsv: () => void exportCsv(),
     isExporting,
   };

@@ -108,9 +108,14 @@ function Comparison(props: UsageHistoryPanelProps & { value: number }): JSX.Elem
     <Show
       when={props.history.before.chart()}
       fallback={
-        <Show when={props.history.before.isMissing()}>
-          <span>The period before is not kept</span>
-        </Show>
+        <>
+          <Show when={props.history.before.isMissing()}>
+            <span>The period before is not kept</span>
+          </Show>
+          <Show when={props.filters.compares() && props.history.hidesOther()}>
+            <span>Show Other to compare with the period before</span>
+          </Show>
+        </>
       }
     >
       {(before) => {
