@@ -15,7 +15,7 @@ import type { Log } from "./log/log.ts";
 import { createLocalPlaces } from "./places.ts";
 import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
 import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
-import { createDescriptorLog, warnOfLowDescriptorLimit } from "./telemetry/descriptors.ts";
+import { createDescriptorLog } from "./telemetry/descriptors.ts";
 import { startReconciler } from "./telemetry/reconciler.ts";
 import { createRequestLog } from "./telemetry/request-log.ts";
 import { createUpstreamFailures, type UpstreamFailures } from "./telemetry/upstream-failures.ts";
@@ -23,9 +23,8 @@ import { createTrafficRecorder, type TrafficRecorder } from "./telemetry/traffic
 import { createStoredRequestLog } from "./telemetry/stored-request-log.ts";
 import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
-import { causeOf } from "./proxy/upstream/failure-cause.ts";
 import { createForward } from "./proxy/upstream/forward.ts";
-import { checkUpstream, fetchBackendMetrics, probeUpstream } from "./proxy/upstream/probe.ts";
+import { checkUpstream, fetchBackendMetrics } from "./proxy/upstream/probe.ts";
 import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
 import { errorResponse } from "./proxy/errors.ts";
 import { createHeldBytes } from "./proxy/request/held-bytes.ts";
@@ -158,23 +157,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await store.close();
     metrics.close();
     throw error;
-  }
-}
-
-/** How long the backend may take to accept a connection before a warning is logged. */
-const firstProbeMs = 10_000;
-
-/** Logs what would otherwise show only with the first requests or under load. */
-export async function warnAtStart(config: Config, log: Log, signal: AbortSignal): Promise<void> {
-  warnOfLowDescriptorLimit(log);
-  const { baseUrl } = config.upstream;
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
-  try {
-    // A connection is enough, and disturbs no backend; TLS fails only with a request.
-    await (baseUrl.startsWith("https:") ? probeUpstream(config.upstream, ended) : connectTo(addressOf(baseUrl))(ended));
-  } catch (error) {
-    if (signal.aborted) return;
-    log.warn("Backend not reachable; requests fail until it is", { backend: baseUrl, cause: causeOf(error) });
   }
 }
 

@@ -10,10 +10,11 @@ import { createLog, type LogOptions } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { type Server, startServer, warnAtStart } from "../server.ts";
+import { type Server, startServer } from "../server.ts";
 import { StorageError } from "../store/store.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
+import { warnAtStart } from "./warn-at-start.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 

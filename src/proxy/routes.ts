@@ -12,16 +12,18 @@ import {
   rateLimitHeaders,
   refusalOf,
   reservesTokens,
-  tokensToReserve,
 } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
-import { type ReadBody, readBody } from "./request/body.ts";
+import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
+import { clientProgramOf } from "./request/client-program.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import type { RequestQueue } from "./request/queue.ts";
+import { ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { requestIdOf } from "./request/request-id.ts";
+import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
@@ -29,11 +31,8 @@ import { resolveModelList, restrictModelList } from "./response/model-list.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { respond } from "./response/respond.ts";
 import { commentsUntil } from "./response/while-waiting.ts";
-import { estimateInput, rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
-import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
-import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
-import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
+import type { Forward } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
 export interface ProxyDeps {
@@ -169,26 +168,16 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   );
 }
 
-/** What is answered here and never forwarded. */
-const ownPaths = "/v1/tollgate/";
-
-/** @throws ProxyError for all but a GET of `/v1/tollgate/key` */
 async function describeKey(
   { request, tracker }: Incoming,
   path: string,
   keyId: KeyId,
   { findOwnKey, log }: ProxyDeps,
 ): Promise<Response> {
-  if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
-  if (request.method !== "GET" && request.method !== "HEAD") throw new ProxyError("method_not_allowed");
-  const found = await findOwnKey(keyId).catch((error: unknown) => {
-    log.warn("Key could not be described", { error: error instanceof Error ? error.message : String(error) });
-    throw new ProxyError("storage_unavailable");
-  });
-  if (found === undefined) throw new ProxyError("invalid_api_key");
-  tracker.status = 200;
+  const response = await respondWithOwnKey({ method: request.method, path, find: () => findOwnKey(keyId), log });
+  tracker.status = response.status;
   tracker.finish("completed");
-  return Response.json(found, { headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" } });
+  return response;
 }
 
 /** @throws ProxyError if a limit of the key refuses the request */
@@ -221,42 +210,6 @@ async function waitInQueue(
   } finally {
     clearTimeout(keepalive);
   }
-}
-
-async function expectTokens(body: ReadBody, maxOutput: number | undefined): Promise<number> {
-  const input = body instanceof Uint8Array ? await estimateInput(body) : undefined;
-  return tokensToReserve({ hasBody: hasBody(body), input, maxOutput });
-}
-
-interface RewrittenBody extends Pick<
-  Rewritten,
-  "stream" | "usageAdded" | "model" | "changes" | "maxTokens" | "hasSeveralModels"
-> {
-  body: UpstreamRequest["body"];
-  /** Undefined for a body that is not held: its length is the client's. */
-  length: number | undefined;
-}
-
-/** Of a body that is not held. */
-const notRead = {
-  length: undefined,
-  stream: false,
-  usageAdded: noUsageAdded,
-  model: undefined,
-  maxTokens: undefined,
-  hasSeveralModels: false,
-};
-
-const hasBody = (body: ReadBody): boolean => body !== null && (!(body instanceof Uint8Array) || body.length > 0);
-
-async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
-  if (!(body instanceof Uint8Array)) {
-    return { ...notRead, body };
-  }
-  const rewritten = await rewriteRequest(path, body, rules);
-  if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  const { pieces = [body], ...rest } = rewritten;
-  return { ...outgoingBodyOf(pieces), ...rest };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
@@ -326,14 +279,6 @@ export function createProxy(deps: ProxyDeps): Proxy {
     },
     refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };
-}
-
-/** The first word of `User-Agent`, such as `OpenAI/Python`. */
-function clientProgramOf(headers: Headers): string | undefined {
-  const agent = headers.get("user-agent");
-  if (agent === null || agent === "") return undefined;
-  const end = agent.indexOf(" ");
-  return end === -1 ? agent : agent.slice(0, end);
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

@@ -8,7 +8,7 @@ import type { Meter } from "./meter.ts";
 const maxWholeBytes = 1024 * 1024;
 
 /** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
-const lastFrameMs = 10;
+export const lastFrameMs = 10;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
 export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {

@@ -1,8 +1,7 @@
 import { errorFrame } from "../errors.ts";
+import { lastFrameMs } from "./pump.ts";
 
 const comment = new TextEncoder().encode(": keepalive\n\n");
-/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
-const lastFrameMs = 10;
 
 export interface WaitingStream {
   path: string;

@@ -1,0 +1,98 @@
+import {
+  type TInteger,
+  type TNumber,
+  type TOptional,
+  type TSchema,
+  type TString,
+  type TUnsafe,
+  Type,
+} from "@sinclair/typebox";
+
+/** One environment variable: how its text is parsed, its schema, and the description of valid values. */
+export interface Variable<S extends TSchema> {
+  schema: S;
+  read: (text: string) => unknown;
+  allowed: string;
+  /** The value of a secret is never shown, not even an invalid one. */
+  secret?: boolean;
+}
+
+export const invalid = Symbol("invalid");
+
+export const integer = (options: { minimum: number; maximum: number; default: number }): Variable<TInteger> => ({
+  schema: Type.Integer(options),
+  read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : invalid),
+  allowed: `a whole number from ${options.minimum} to ${options.maximum}`,
+});
+
+/** 0: the kernel chooses a free port. */
+export const port = integer({ minimum: 0, maximum: 65_535, default: 8080 });
+
+/** JavaScript timers overflow above 2^31 ms, which is 2 147 483 seconds. */
+const maxSeconds = 2_000_000;
+
+export const seconds = (options: { default: number; exclusiveMinimum?: number }): Variable<TNumber> => ({
+  schema: Type.Number({ minimum: 0, maximum: maxSeconds, ...options }),
+  read: (text: string) => (/^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : invalid),
+  allowed: `seconds${options.exclusiveMinimum === undefined ? "" : " above 0"}, up to ${maxSeconds}, decimals allowed`,
+});
+
+export const choice = <const T extends string>(values: readonly T[], otherwise: NoInfer<T>): Variable<TUnsafe<T>> => ({
+  schema: Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { default: otherwise },
+    ),
+  ),
+  read: (text: string) => text.toLowerCase(),
+  allowed: `one of ${values.join(", ")}`,
+});
+
+export const text = <S extends TSchema>(schema: S, allowed: string): Variable<S> => ({
+  schema,
+  read: (value: string) => value,
+  allowed,
+});
+
+export const list = (value: string): string[] =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+export function readUpstreamUrl(value: string): unknown {
+  const url = URL.parse(value);
+  if (url === null || !["http:", "https:"].includes(url.protocol)) return invalid;
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return invalid;
+  return url.origin + url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "").replace(/\/+$/, "");
+}
+
+export function readOrigins(value: string): unknown {
+  if (value.trim() === "*") return "*";
+  const origins = list(value);
+  return origins.length > 0 && origins.every(isOrigin) ? origins : invalid;
+}
+
+/** Browser extensions and browser-based apps have their own schemes, for which `URL` gives no origin. */
+function isOrigin(given: string): boolean {
+  const url = URL.parse(given);
+  return url !== null && url.host !== "" && given === `${url.protocol}//${url.host}`;
+}
+
+export const visibleAscii = "^[\\x21-\\x7e]+$";
+export const hostPattern = "^[^\\s/]+$";
+
+/** A secret that a person may have chosen. */
+export const chosenSecret = (
+  options: { minLength: number; minDifferent: number },
+  allowed: string,
+): Variable<TOptional<TString>> => ({
+  schema: Type.Optional(Type.String()),
+  read: (value: string) => {
+    const characters = Array.from(value);
+    const isEnough = characters.length >= options.minLength && new Set(characters).size >= options.minDifferent;
+    return isEnough ? value : invalid;
+  },
+  allowed,
+  secret: true,
+});
