@@ -40,6 +40,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     await using opened = new AsyncDisposableStack();
     for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));
     await visits[1]?.page.getByText("alpha").first().waitFor();
+    for (const { page } of visits) await page.getByRole("button", { name: "Refresh" }).waitFor();
     await withoutDatabase(async () => {
       for (const { page } of visits) {
         await page.getByRole("button", { name: "Refresh" }).click();
