@@ -6,7 +6,7 @@ import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
-const paths = ["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"];
+const paths = ["/login", "/", "/keys", "/usage", "/gpus", "/gpus/0", "/nowhere"];
 
 describe.skipIf(!hasBrowser)("accessibility", () => {
   let console: ConsoleUnderTest;

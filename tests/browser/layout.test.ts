@@ -3,6 +3,8 @@ import type { Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
 import { longName, startSeededConsole, waitUntilDrawn, waitUntilLoaded } from "./support/seeded-console.ts";
 
+const pages = ["/", "/keys", "/usage", "/gpus"];
+
 describe.skipIf(!hasBrowser)("layout", () => {
   let console: ConsoleUnderTest;
   beforeAll(async () => {
@@ -20,7 +22,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
       selector,
     );
 
-  test.each(["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"])(
+  test.each(["/login", ...pages, "/gpus/0", "/nowhere"])(
     "%s fits a phone without horizontal scrolling",
     async (path) => {
       await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" });
@@ -147,7 +149,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     await page.locator("html:not([data-theme])").waitFor({ state: "attached" });
   });
 
-  test.each(["/", "/keys", "/usage", "/gpus"])("%s has no visible layout shift while it loads", async (path) => {
+  test.each([...pages, "/gpus/0"])("%s has no visible layout shift while it loads", async (path) => {
     await using visit = await console.visit(path);
     const { page } = visit;
     await waitUntilLoaded(page);

@@ -31,6 +31,8 @@ export interface UsageBuckets {
   /** Whether the chart shows the chosen time range in its buckets. */
   isCurrent: () => boolean;
   isLoading: () => boolean;
+  /** Whether the chart has reported the width of its plot. */
+  isMeasured: () => boolean;
   /** Loading starts once the chart has reported the width of its plot. */
   setPlotWidth: (widthPx: number) => void;
 }
@@ -43,7 +45,8 @@ export function useUsageBuckets(timeRange: () => TimeRange): UsageBuckets {
   const requested = createMemo(() => bucketQuery(timeRange(), now(), keyCount, plotWidthPx()), undefined, {
     equals: sameQuery,
   });
-  const query = useUsageHistoryQuery(requested, () => plotWidthPx() > 0);
+  const isMeasured = (): boolean => plotWidthPx() > 0;
+  const query = useUsageHistoryQuery(requested, isMeasured);
   createComputed(() => (keyCount = query.data?.history.size ?? 0));
   const drawn = createDrawnData(() => query.data, timeRange, requested);
   const bucketMinutes = (): number => drawn()?.data.bucketMinutes ?? requested().bucketMinutes;
@@ -67,6 +70,7 @@ export function useUsageBuckets(timeRange: () => TimeRange): UsageBuckets {
     fetchedAt,
     isCurrent,
     isLoading: () => !isCurrent() && !query.isError,
+    isMeasured,
     setPlotWidth,
   };
 }

@@ -55,15 +55,18 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   );
 }
 
+type DrawnHistory = Pick<UsageBuckets, "span" | "barMinutes" | "fetchedAt" | "isLoading"> &
+  Pick<TimeRangeState, "chosen"> & { history: () => unknown; query: { readonly isError: boolean } };
+
 /** The range of the chart. If it is not the chosen one, also which one loads or that it could not be loaded. */
-export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState, "chosen"> }): JSX.Element {
+export function HistoryHint(props: { history: DrawnHistory; unit?: string }): JSX.Element {
   const chosenName = (): string => {
     const { preset, zoom } = props.history.chosen();
     return zoom === undefined ? rangePresets[preset].label : "the zoom";
   };
   const shown = (): string => {
     const { from, to } = props.history.span();
-    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} bars`;
+    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} ${props.unit ?? "bars"}`;
   };
   return (
     <Show when={props.history.history()} fallback={props.history.isLoading() && "Loading…"}>
