@@ -6,7 +6,7 @@ import { useGpuHistory } from "../data/use-gpu-history.ts";
 import { Figure } from "../parts/figure.tsx";
 import { GpuHistoryPanel } from "../parts/gpu-history-panel.tsx";
 import { GpuNotes } from "../parts/gpu-notes.tsx";
-import { Page } from "../parts/page.tsx";
+import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState } from "../parts/panel.tsx";
 
 /** One GPU: its latest sample and its history. */
@@ -24,14 +24,18 @@ function GpuDetails(props: { id: number | undefined }): JSX.Element {
   const gpus = useGpusQuery();
   const gpu = (): Gpu | undefined => gpus.data?.find(({ gpu_id }) => gpu_id === props.id);
   const history = useGpuHistory(() => gpu()?.gpu_id);
+  const sources = (): PageSource[] => [
+    { name: "Latest sample", query: gpus },
+    // Without a GPU its history does not load, and a refresh must not load it either.
+    ...(gpu() === undefined
+      ? []
+      : [{ name: "History", query: history.query, fetchedAt: history.fetchedAt(), slow: true }]),
+  ];
   const isUnknown = (): boolean => gpus.data !== undefined && gpu() === undefined;
   return (
     <Page
       title={`GPU ${props.id ?? ""}`.trimEnd()}
-      sources={[
-        { name: "Latest sample", query: gpus },
-        { name: "History", query: history.query, fetchedAt: history.fetchedAt(), slow: true },
-      ]}
+      sources={sources()}
       actions={
         <A class="button" href="/gpus">
           All GPUs
