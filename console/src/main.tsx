@@ -8,6 +8,7 @@ import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
 import { syncThemeAcrossTabs } from "./data/theme.ts";
 import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
+import { GpuPage } from "./pages/gpu.tsx";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -54,6 +55,7 @@ function Console(): JSX.Element {
           <Route path="/help" component={HelpPage} />
           <Route path="/help/playground" component={PlaygroundPage} />
           <Route path="/help/explain" component={ExplainPage} />
+          <Route path="/gpus/:id" component={GpuPage} />
           <Route path="*" component={NotFoundPage} />
         </Route>
       </Router>

@@ -9,6 +9,7 @@ const paths = [
   "/keys",
   "/usage",
   "/gpus",
+  "/gpus/0",
   "/keys/1",
   "/requests",
   "/requests/running",

@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
   }
 
   test("every open page reports it, keeps its data, and recovers by itself", async () => {
-    const paths = ["/", "/keys", "/usage", "/gpus"];
+    const paths = ["/", "/keys", "/usage", "/gpus", "/gpus/0"];
     const visits: Visit[] = [];
     await using opened = new AsyncDisposableStack();
     for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));

@@ -26,6 +26,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     "/keys",
     "/usage",
     "/gpus",
+    "/gpus/0",
     "/keys/1",
     "/requests",
     "/requests/running",
@@ -169,7 +170,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     await page.locator("html:not([data-theme])").waitFor({ state: "attached" });
   });
 
-  test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/requests", "/settings"])(
+  test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/gpus/0", "/requests", "/settings"])(
     "%s has no visible layout shift while it loads",
     async (path) => {
       await using visit = await console.visit(path);

@@ -1,6 +1,8 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { api, ApiError, responseBody } from "../client.ts";
 import { type DailyUsageLine, type DailyUsageRow, linesByDay, linesByDayAndKey } from "./daily-usage.ts";
+import { powerHistoryFrom } from "./energy.ts";
+import { gpuHistoryFrom } from "./gpu-history.ts";
 import { dayMs, minuteMs } from "./seoul-time.ts";
 import { serverNow } from "./server-clock.ts";
 import { type BucketQuery, chosenSpan, type TimeSpan } from "./time-range.ts";
@@ -39,6 +41,7 @@ const getGpus = () => responseBody(api["gpu-stats"].get());
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
 export type Key = Awaited<ReturnType<typeof getKeys>>[number];
 export type PowerHistoryData = Awaited<ReturnType<typeof getPowerHistory>>;
+export type GpuHistoryData = Awaited<ReturnType<typeof getGpuHistory>>;
 export type Gpu = Awaited<ReturnType<typeof getGpus>>[number];
 
 async function getUsageByDay(days: number, selection: KeySelection) {
@@ -115,11 +118,19 @@ async function getUsageChart(
 }
 
 async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
-  const body = await responseBody(
-    api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }),
+  const { points } = await responseBody(
+    api["gpu-stats"].history.get({ query: { days, bucket_minutes: bucketMinutes } }),
   );
-  const watts = new Map(body.points.map((point) => [Date.parse(point.recorded_at), point.power_draw_w]));
-  return { watts, days, bucketMinutes, fetchedAt: serverNow() };
+  return { power: powerHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
+}
+
+async function getGpuHistory(gpuId: number | undefined, { days, bucketMinutes }: BucketQuery) {
+  const { points } = await responseBody(
+    api["gpu-stats"].history.get({
+      query: { days, bucket_minutes: bucketMinutes, ...(gpuId !== undefined && { gpu_id: gpuId }) },
+    }),
+  );
+  return { history: gpuHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
 }
 
 // Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
@@ -214,12 +225,30 @@ export const useFixedChartQuery = (
 export const useGpusQuery = (): QueryResult<typeof getGpus> =>
   useQuery(() => ({ queryKey: ["gpus"], queryFn: getGpus, refetchInterval: 2000, reconcile: "gpu_id" }));
 
-export const usePowerHistoryQuery = (query: () => BucketQuery): QueryResult<typeof getPowerHistory> =>
+export const usePowerHistoryQuery = (
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getPowerHistory> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["power", query()],
     queryFn: () => getPowerHistory(query()),
     refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
     placeholderData: keepPreviousData,
+  }));
+
+export const useGpuHistoryQuery = (
+  gpuId: () => number | undefined,
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getGpuHistory> =>
+  useQuery(() => ({
+    enabled: enabled() && gpuId() !== undefined,
+    queryKey: ["gpu-history", gpuId(), query()],
+    queryFn: () => getGpuHistory(gpuId(), query()),
+    refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
+    // Not that of another GPU.
+    placeholderData: (previous, previousQuery) => (previousQuery?.queryKey[1] === gpuId() ? previous : undefined),
   }));
 
 /** Keeps the old data on the screen until the new data arrives. */

@@ -115,6 +115,9 @@ export function chosenSpan({ preset, zoom }: TimeRange, now: number, days = minu
   return { from: Math.max(zoom.from, kept), to: Math.min(zoom.to, now) };
 }
 
+/** How many whole days a history has to reach back to hold the span. */
+export const daysBack = ({ from }: TimeSpan, now: number): number => Math.max(1, Math.ceil((now - from) / dayMs));
+
 /** Narrower bars blur and are slow to draw. */
 const minBarPx = 3;
 

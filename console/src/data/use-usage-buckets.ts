@@ -21,6 +21,8 @@ export interface UsageBuckets {
   /** Whether the chart shows what is requested. */
   isCurrent: () => boolean;
   isLoading: () => boolean;
+  /** Whether the chart has reported the width of its plot. */
+  isMeasured: () => boolean;
   /** Loading starts once the chart has reported the width of its plot. */
   setPlotWidth: (widthPx: number) => void;
 }
@@ -45,7 +47,8 @@ export function useUsageBuckets(
     undefined,
     { equals: sameRequest },
   );
-  const query = useUsageChartQuery(requested, days, () => plotWidthPx() > 0);
+  const isMeasured = (): boolean => plotWidthPx() > 0;
+  const query = useUsageChartQuery(requested, days, isMeasured);
   const chart = createMemo<UsageChartData | undefined>((before) => query.data ?? before);
   const bucketMinutes = (): number => chart()?.bucketMinutes ?? bucketMinutesNow();
   const span = (): TimeSpan => chart()?.span ?? wholeBuckets(chosen(), now(), bucketMinutes());
@@ -63,6 +66,7 @@ export function useUsageBuckets(
     fetchedAt: () => chart()?.fetchedAt,
     isCurrent,
     isLoading: () => !isCurrent() && !query.isError,
+    isMeasured,
     setPlotWidth,
   };
 }

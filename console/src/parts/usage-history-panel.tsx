@@ -2,7 +2,7 @@ import { type JSX, Match, Show, Switch } from "solid-js";
 import { UsageChart } from "../charts/usage-chart.tsx";
 import { bucketName, compact, count, percentChange } from "../data/format.ts";
 import { spanLabel, zonedClockLabel } from "../data/time-labels.ts";
-import { presetLabel, type TimeSpan } from "../data/time-range.ts";
+import { presetLabel, type TimeRange, type TimeSpan } from "../data/time-range.ts";
 import { metricOf, type UsageMetric, usageMetrics } from "../data/usage-history.ts";
 import { usageViewOptions } from "../data/usage-view.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
@@ -56,8 +56,15 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   );
 }
 
+type DrawnHistory = Pick<UsageBuckets, "span" | "barMinutes" | "fetchedAt" | "isLoading"> &
+  Pick<TimeRangeState, "chosen"> & {
+    query: { readonly isError: boolean };
+    /** What is on the screen; undefined before the first response. */
+    chart: () => { request: { timeRange: TimeRange } } | undefined;
+  };
+
 /** The range of the chart. If it is not the chosen one, also which one loads or that it could not be loaded. */
-export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState, "chosen"> }): JSX.Element {
+export function HistoryHint(props: { history: DrawnHistory; unit?: string }): JSX.Element {
   const chosenName = (): string => {
     const { preset, zoom } = props.history.chosen();
     return zoom === undefined ? presetLabel(preset) : "the zoom";
@@ -66,7 +73,7 @@ export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState
     JSON.stringify(props.history.chart()?.request.timeRange) !== JSON.stringify(props.history.chosen());
   const shown = (): string => {
     const { from, to } = props.history.span();
-    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} bars`;
+    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} ${props.unit ?? "bars"}`;
   };
   return (
     <Show when={props.history.chart()} fallback={props.history.isLoading() && "Loading…"}>
