@@ -85,12 +85,12 @@ describe("tollgate demo", () => {
     expect(off[0]?.total_request_count).toBeGreaterThan(0);
   });
 
-  test("serves the demo model and its non-thinking variant", async () => {
+  test("serves the demo models and the non-thinking variant", async () => {
     const models = await fetch(`${program.url}/v1/models`, {
       headers: { authorization: `Bearer ${valueOf(introduction, "API key")}` },
     });
     const { data } = (await models.json()) as { data: { id: string }[] };
-    expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-nonthinking"]);
+    expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-embedding", "tollgate-demo-nonthinking"]);
   });
 
   test("exits with status 0 on Ctrl-C, and leaves no data", async () => {
