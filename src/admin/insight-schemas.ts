@@ -162,7 +162,7 @@ export const pricesBody = t.Object({
   energy: t.Array(t.Object({ valid_from: day, per_kwh: price }), { maxItems: 100 }),
 });
 export type PricesBody = Static<typeof pricesBody>;
-export const pricesRequest = describes(t.Object({ ...pricesBody.properties, _csrf: csrfField }));
+export const pricesRequest = describes(t.Object({ ...t.Partial(pricesBody).properties, _csrf: csrfField }));
 
 export const reconciliationQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),

@@ -37,7 +37,8 @@ export const setPrices =
   };
 
 /** @throws ApiError that names the first wrong field */
-function parsePrices({ currency = null, models = [], energy = [] }: JsonObject): PricesBody {
+function parsePrices({ currency = null, models = [], energy = [], _csrf = "" }: JsonObject): PricesBody {
+  if (typeof _csrf !== "string") throw new ApiError(400, "_csrf is invalid");
   const prices: unknown = { currency, models, energy };
   const cleaned: unknown = Value.Clean(pricesBody, structuredClone(prices));
   const problem = Value.Errors(pricesBody, cleaned).First();
