@@ -49,7 +49,7 @@ async function sumModels({ db, tables }: Engine, query: ModelUsageQuery): Promis
       ),
     )
     .groupBy(...groups)
-    .orderBy(desc(tokens))
+    .orderBy(desc(tokens), ...groups)
     .limit(limit);
 }
 
@@ -86,7 +86,7 @@ async function listOutcomes({ db, tables }: Engine, range: TrafficRange, keyId: 
     })
     .from(table)
     .where(and(isWithin(period, range), keyId === undefined ? undefined : eq(table.keyId, keyId)))
-    .orderBy(asc(period));
+    .orderBy(asc(period), asc(table.keyId), asc(table.outcome), asc(table.code));
 }
 
 async function sumTokenless({ db, tables: { tokenlessHour } }: Engine, sinceHour: number, limit: number) {
@@ -103,7 +103,7 @@ async function sumTokenless({ db, tables: { tokenlessHour } }: Engine, sinceHour
     .from(tokenlessHour)
     .where(gte(hour, sinceHour))
     .groupBy(keyId, model, path)
-    .orderBy(desc(safeSum(requestCount)))
+    .orderBy(desc(safeSum(requestCount)), keyId, model, path)
     .limit(limit);
 }
 
