@@ -19,7 +19,7 @@ import {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const variables = {
+export const variables = {
   PROXY_UPSTREAM_URL: {
     schema: Type.String({ default: "http://127.0.0.1:8000", pattern: `^https?://|${socketPattern}` }),
     read: readUpstreamUrl,
@@ -55,6 +55,12 @@ const variables = {
     Type.String({ default: "127.0.0.1", pattern: `${hostPattern}|${socketPattern}` }),
     "an address or name to listen on, or unix:/ and the path of a socket",
   ),
+  PROXY_MAX_CONCURRENCY: {
+    ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
+    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  },
+  PROXY_QUEUE_TIMEOUT: seconds({ default: 60, exclusiveMinimum: 0 }),
+  PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
   ADMIN_HOST: text(Type.Optional(Type.String({ pattern: hostPattern })), "an address or name to listen on"),
@@ -81,6 +87,8 @@ const variables = {
     secret: true,
   },
   METRICS_PER_KEY: choice(["on", "off"], "off"),
+  REQUEST_LOG_DAYS: integer({ minimum: 0, maximum: 3650, default: 7 }),
+  REQUEST_LOG_ROWS: integer({ minimum: 1000, maximum: 1_000_000_000, default: 5_000_000 }),
   SHUTDOWN_GRACE: seconds({ default: 30 }),
   LOG_LEVEL: choice(["debug", "info", "warn", "error"], "info"),
   LOG_FORMAT: {
@@ -217,6 +225,15 @@ function configFrom(settings: Settings, terminal: boolean) {
     /** 0: never. */
     sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
     corsOrigins: settings.PROXY_CORS_ORIGINS,
+    /** Undefined: the backend gets any number of requests at once. */
+    queue:
+      settings.PROXY_MAX_CONCURRENCY === undefined
+        ? undefined
+        : {
+            places: settings.PROXY_MAX_CONCURRENCY,
+            maxWaiting: settings.PROXY_QUEUE_SIZE,
+            timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
+          },
     host: settings.HOST,
     port: settings.PORT,
     adminPort: settings.ADMIN_PORT,
@@ -226,7 +243,11 @@ function configFrom(settings: Settings, terminal: boolean) {
     tls: tlsFiles(settings),
     dataDir: settings.DATA_DIR,
     databaseUrl: settings.DATABASE_URL,
-    retention: { usageMinutesDays: settings.USAGE_MINUTES_DAYS },
+    retention: {
+      usageMinutesDays: settings.USAGE_MINUTES_DAYS,
+      /** 0 days: requests are not logged one by one in the database. */
+      requestLog: { days: settings.REQUEST_LOG_DAYS, rows: settings.REQUEST_LOG_ROWS },
+    },
     processes: settings.PROCESSES,
     admin: {
       username: settings.ADMIN_USERNAME,

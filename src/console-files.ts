@@ -19,6 +19,8 @@ const contentTypes: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
+  txt: "text/plain; charset=utf-8",
+  woff2: "font/woff2",
 };
 
 const suffixes: readonly (readonly [Encoding, string])[] = [

@@ -2,13 +2,60 @@
 
 export type KeyId = number;
 
+/** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
+export type KeyScope = "all" | "inference" | "gpu";
+
+/** What each key may take; null: as much as there is. Members are named as in the API. */
+export interface KeyLimits {
+  max_concurrency: number | null;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  tokens_per_day: number | null;
+  tokens_per_month: number | null;
+}
+
+export type LimitName = keyof KeyLimits;
+
+/** What an API key may do. A key that may do everything has none. */
+export interface KeyRules extends KeyLimits {
+  scope: KeyScope;
+  /** In lower case; one that ends in `*` is a prefix. Null: every model. */
+  allowed_models: readonly string[] | null;
+}
+
 /** Tokens of one response, as the backend reports them. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
+  /** Of the input, what the backend took from its cache; on `/v1/messages` it is not part of `inputTokens`. Unset: none. */
+  cachedInputTokens?: number | undefined;
+  /** Of the output, what was spent on thinking. Unset: none, or not reported. */
+  reasoningTokens?: number | undefined;
 }
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** The place and the reserved tokens of one request in flight. Unique by all three members. */
+export interface AdmissionId {
+  keyId: KeyId;
+  /** The process that serves it. */
+  instance: string;
+  number: number;
+}
+
+/** Whether a request of a key with limits may run. */
+export interface Admission {
+  /** Undefined if it may. */
+  refusedBy: LimitName | undefined;
+  /** Until a refused one may be admitted, in milliseconds. */
+  waitMs: number;
+  /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
+  used(name: LimitName): number | undefined;
+  /** Leaves it to the count of the response to give back what the request holds. @returns what that is */
+  handOver(): AdmissionId | undefined;
+  /** Gives back what the request holds, if that was not left to a count. */
+  end(): void;
+}
 
 /** One counted response. */
 export interface UsageEvent extends Usage {
@@ -22,10 +69,43 @@ export interface UsageEvent extends Usage {
    * for this id. Usage that comes later is then given in full, not as a difference.
    */
   responseId?: string | undefined;
+  /** The name sent to the backend; unset if the request named none. */
+  model?: string | undefined;
+  /** Of the cached input, what is not part of the input: all of it on `/v1/messages`. */
+  cachedBesideInputTokens?: number | undefined;
+  /** For the request log; unset for usage that came after its response was counted. */
+  request?: RequestRecord | undefined;
+  /** The request that this usage belongs to, if its response was counted before. */
+  amends?: string | undefined;
+  /** Given back with the count; undefined for a key without limits. */
+  admission?: AdmissionId | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */
-export type Outcome = "completed" | "client_left" | "shutdown" | "upstream_failed" | "timed_out" | "refused";
+export type Outcome =
+  | "completed"
+  | "client_left"
+  | "shutdown"
+  | "revoked"
+  | "upstream_failed"
+  | "timed_out"
+  | "refused"
+  | "ended_by_admin";
+
+/** What Tollgate changed in a request's body. */
+export type RequestChange =
+  | "model"
+  | "max_tokens"
+  | "system_prompt_effort"
+  | "system_prompt_language"
+  | "thinking"
+  | "stream_usage";
+
+export interface RequestChanges {
+  kinds: readonly RequestChange[];
+  /** The first token limit that was lowered. */
+  maxTokens: { from: number; to: number } | undefined;
+}
 
 /** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
 export interface RequestRecord {
@@ -33,6 +113,8 @@ export interface RequestRecord {
   requestId: string;
   /** The client as the outermost trusted reverse proxy saw it. */
   clientAddress: string;
+  /** The client program: the first word of its `User-Agent`. */
+  clientProgram?: string | undefined;
   method: string;
   path: string;
   /** The client's status; 499 if it left before the response head. */
@@ -49,17 +131,48 @@ export interface RequestRecord {
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
   streamed: boolean;
+  /** Host and port of the upstream; unset if the request was not sent. */
+  backend?: string | undefined;
+  changes?: RequestChanges | undefined;
+  /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
+  queueMs?: number | undefined;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */
   firstByteMs: number | undefined;
   durationMs: number;
   usage: Usage | undefined;
+  /** The ledger has it, together with its counts. */
+  isInLedger?: boolean;
+}
+
+/** A request that has not ended, as it is now. */
+export interface RunningRequest extends Pick<
+  RequestRecord,
+  "requestId" | "clientAddress" | "method" | "path" | "keyId"
+> {
+  /** As sent to the backend. */
+  model: string | undefined;
+  backend: string | undefined;
+  /** Its body is being read, the backend has not responded, or the response flows. */
+  state: "receiving" | "waiting" | "running";
+  ageMs: number;
+  /** Of the response body, from the backend. */
+  receivedBytes: number;
+  /** Seen so far. */
+  usage: Usage | undefined;
+}
+
+/** A handle to a request that has not ended. */
+export interface RunningHandle {
+  describe(): RunningRequest;
+  /** Ends it as a broken response. */
+  end(): void;
 }
 
 export interface RequestObserver {
-  started(): void;
-  finished(record: RequestRecord): void;
+  started(running?: RunningHandle): void;
+  finished(record: RequestRecord, running?: RunningHandle): void;
 }
 
 /** One GPU at one moment. Null: the tool did not report the value. */

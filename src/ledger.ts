@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { noUsage, type Usage, type UsageEvent } from "./domain.ts";
+import { noUsage, type RequestRecord, type Usage, type UsageEvent } from "./domain.ts";
 import type { Log } from "./log/log.ts";
 import { createRefusedUsage } from "./refused-usage.ts";
 import { type FlushId, StorageError, type UsageStore } from "./store/store.ts";
@@ -14,6 +14,10 @@ export interface Ledger {
    * @returns the tokens that it added to the counts; its own if that is not known yet
    */
   record(event: UsageEvent): Promise<Usage>;
+  /** Writes a request that does not count to the request log. */
+  logRequest(request: RequestRecord): void;
+  /** The rows of the request log that were dropped because too many waited. */
+  droppedRequests(): number;
   /** What is not committed yet, and for how long the oldest event has waited. */
   waiting(): { requests: number; keys: number; sinceMs: number };
   /** The requests whose usage the database refuses. It is kept in memory. */
@@ -38,6 +42,8 @@ export interface LedgerOptions {
   /** Pause after a failed flush; it doubles up to `maxRetryMs`. */
   firstRetryMs?: number;
   maxRetryMs?: number;
+  /** Whether requests are also logged one by one. */
+  logsRequests?: boolean;
 }
 
 /** The events that arrive while the previous flush is being written. */
@@ -52,8 +58,8 @@ interface Batch {
   waitTimer: Timer | undefined;
 }
 
-const newBatch = (): Batch => ({
-  usage: createUsageBatch(),
+const newBatch = (logsRequests: boolean): Batch => ({
+  usage: createUsageBatch(logsRequests),
   since: 0,
   added: new Map(),
   settled: Promise.withResolvers(),
@@ -66,10 +72,12 @@ const newBatch = (): Batch => ({
  */
 export function createLedger(options: LedgerOptions): Ledger {
   const { store, clock, log, observer, waitLimitMs = 1000, firstRetryMs = 50, maxRetryMs = 2000 } = options;
+  const { logsRequests = false } = options;
   const ledger = randomUUID();
   const refused = createRefusedUsage(log, clock);
   let flushNumber = 0;
-  let gathering = newBatch();
+  let gathering = newBatch(logsRequests);
+  let dropped = 0;
   let writing: Batch | undefined;
   /** The loop that writes; undefined while there is nothing to write. */
   let loop: Promise<void> | undefined;
@@ -87,7 +95,8 @@ export function createLedger(options: LedgerOptions): Ledger {
     await new Promise(setImmediate);
     while (!gathering.usage.isEmpty() && !aborted.signal.aborted) {
       writing = gathering;
-      gathering = newBatch();
+      gathering = newBatch(logsRequests);
+      dropped += writing.usage.droppedRequests();
       // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
       for (const part of partsByKeys(writing.usage.usage(), refused.keys)) await write(part, writing);
       settle(writing);
@@ -119,7 +128,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
     flushTimer = setTimeout(() => setImmediate(enterIfLate), waitLimitMs);
     try {
-      const added = await store.add(part.increments, flush, part.responses);
+      const added = await store.add(part.increments, flush, part.responses, part.requests, part.settled);
       for (const [index, { responseId }] of part.responses.entries()) {
         batch.added.set(responseId, added?.[index] ?? noUsage);
       }
@@ -199,6 +208,13 @@ export function createLedger(options: LedgerOptions): Ledger {
       await batch.settled.promise;
       return event.responseId === undefined || own === noUsage ? own : (batch.added.get(event.responseId) ?? own);
     },
+    logRequest(request) {
+      if (!logsRequests) return;
+      if (gathering.usage.isEmpty()) gathering.since = clock();
+      gathering.usage.addRequest(request, clock());
+      loop ??= writeAll();
+    },
+    droppedRequests: () => dropped + gathering.usage.droppedRequests(),
     waiting,
     refusedRequests: refused.requests,
     state: () => (degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),

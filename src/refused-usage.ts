@@ -21,8 +21,8 @@ export interface RefusedUsage {
 const logIntervalMs = 60_000;
 
 interface RefusedKey {
-  /** By minute. */
-  increments: Map<number, UsageIncrement>;
+  /** By minute and model. */
+  increments: Map<string, UsageIncrement>;
   /** Not logged yet. */
   unlogged: UsageSum;
   loggedAt: number;
@@ -43,10 +43,11 @@ export function createRefusedUsage(log: Log, clock: WallClock): RefusedUsage {
     keys,
     add({ increments, responses }, reason) {
       for (const increment of [...increments, ...responses.map((one) => incrementOf(one, one))]) {
-        const { keyId, minute } = increment;
+        const { keyId, minute, model } = increment;
         const key = findOrAdd(keyId);
-        const kept = key.increments.get(minute);
-        if (kept === undefined) key.increments.set(minute, increment);
+        const id = `${minute}:${model ?? ""}`;
+        const kept = key.increments.get(id);
+        if (kept === undefined) key.increments.set(id, increment);
         else addTo(kept, increment);
         key.unlogged = addSums(key.unlogged, increment);
         if (clock() - key.loggedAt < logIntervalMs) continue;
@@ -75,4 +76,4 @@ export function createRefusedUsage(log: Log, clock: WallClock): RefusedUsage {
   };
 }
 
-const sumOf = (increments: ReadonlyMap<number, UsageSum>): UsageSum => [...increments.values()].reduce(addSums, noSum);
+const sumOf = (increments: ReadonlyMap<string, UsageSum>): UsageSum => [...increments.values()].reduce(addSums, noSum);

@@ -1,29 +1,11 @@
-import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
-import { clientAddress } from "./admin/client-address.ts";
-import { bootstrapAdmin } from "./admin/bootstrap.ts";
-import type { MonotonicClock, WallClock } from "./time/clock.ts";
 import type { Config } from "./config.ts";
+import { readCertificate } from "./runtime/certificate.ts";
 import { startFetchThread } from "./runtime/fetch-thread.ts";
-import { createLedger, type Ledger } from "./ledger.ts";
-import { type Certificate, readCertificate, watchCertificate } from "./runtime/certificate.ts";
-import { type Connections, createConnections, type Listener, listen, prepareToListen } from "./runtime/listen.ts";
-import type { Log } from "./log/log.ts";
-import { createMetrics, type Metrics, metricsContentType } from "./telemetry/metrics.ts";
-import { createInFlight, type InFlight, observeAll, observePerTick } from "./telemetry/observers.ts";
-import { createDescriptorLog } from "./telemetry/descriptors.ts";
-import { createRequestLog } from "./telemetry/request-log.ts";
-import { addressOf, connectTo, createConnectTimeout } from "./proxy/upstream/connect-timeout.ts";
-import { countConnecting } from "./proxy/upstream/connecting-sockets.ts";
-import { createForward } from "./proxy/upstream/forward.ts";
-import { probeUpstream } from "./proxy/upstream/probe.ts";
-import { createReadTimeouts } from "./proxy/upstream/read-timeout.ts";
-import { errorResponse } from "./proxy/errors.ts";
-import { createHeldBytes } from "./proxy/request/held-bytes.ts";
-import { createProxy, guardedRoutes, type Proxy } from "./proxy/routes.ts";
-import type { AggregateStats, ProcessStats } from "./supervisor/protocol.ts";
-import { samplesOf } from "./samples.ts";
+import { prepareToListen } from "./runtime/listen.ts";
+import { closeParts, drain } from "./server/ending.ts";
+import { followCertificate, listenOn } from "./server/listeners.ts";
+import { createParts, type ServerOptions } from "./server/parts.ts";
 import { openStore } from "./store/open.ts";
-import type { Store } from "./store/store.ts";
 import { build } from "./version.ts";
 
 export interface Server {
@@ -38,25 +20,6 @@ export interface Server {
   stop(): Promise<boolean>;
 }
 
-export interface ServerOptions {
-  clock: WallClock;
-  log: Log;
-  /** Shows the operator what belongs into no log line: the first password. */
-  print: (text: string) => void;
-  /** Only if other processes share the ports: takes this one's stats and returns those of all. */
-  shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
-}
-
-const connectTimeoutMs = 10_000;
-/** For error frames and resets to go out before the process does. */
-const lastWordsMs = 200;
-/** For the counts of responses that were cut to reach the ledger. */
-const lastCountsMs = 2000;
-/** Counts are given at least this time to be written, however much of the grace is left. */
-const minWriteMs = 5000;
-
-const monotonic: MonotonicClock = () => performance.now();
-
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   const { dataDir, databaseUrl, retention } = config;
@@ -64,32 +27,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const certificate = config.tls === undefined ? undefined : readCertificate(config.tls);
   await startFetchThread();
   const store = await openStore({ dataDir, databaseUrl, retention, clock, log });
-  const inFlight = createInFlight();
-  const metrics = createMetrics({
-    ...build,
-    perKey: config.metrics.perKey,
-    waiting: () => ledger.waiting(),
-    refusedRequests: () => ledger.refusedRequests(),
-    inFlight: inFlight.count,
-    samples: samplesOf(config, store),
-  });
-  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics });
-  const own = { metrics: metrics.snapshot, inFlight: inFlight.count };
-  const stats = options.shareStats?.(own) ?? { metricsText: metrics.text, inFlight: async () => inFlight.count() };
-  const draining = new AbortController();
-  const stopping = new AbortController();
+  const parts = createParts(config, { ...options, store, certificate });
   try {
-    const listeners = await listenOn(config, {
-      ...options,
-      store,
-      ledger,
-      metrics,
-      inFlight,
-      stats,
-      draining,
-      stopping,
-      certificate,
-    });
+    const listeners = await listenOn(config, parts);
     const stopWatching = followCertificate(config, log, listeners);
     // Of several processes none announces the address that their parent announces for them all.
     const announce = options.shareStats === undefined ? log.info : log.debug;
@@ -103,168 +43,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       url: listeners.proxy.url,
       adminUrl: listeners.admin.url,
       async stop() {
-        const graceEnds = monotonic() + config.shutdownGraceMs;
-        log.info("Stopping: running responses may finish", { graceMs: config.shutdownGraceMs });
-        draining.abort();
         stopWatching();
-        await drain(new Set(Object.values(listeners)), config.shutdownGraceMs, stopping);
-        await Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
-        const isComplete = await ledger.close(Math.max(minWriteMs, graceEnds - monotonic()));
-        await store.close();
-        metrics.close();
+        const leftMs = await drain(config.shutdownGraceMs, parts, listeners);
+        const isComplete = await closeParts(parts, leftMs);
         log.info("Stopped");
         return isComplete;
       },
     };
   } catch (error) {
-    await ledger.close();
-    await store.close();
-    metrics.close();
+    await closeParts(parts);
     throw error;
   }
-}
-
-interface ServerParts extends ServerOptions {
-  store: Store;
-  ledger: Ledger;
-  metrics: Metrics;
-  inFlight: InFlight;
-  /** Of all processes that share the ports. */
-  stats: AggregateStats;
-  /** Refuses what comes over connections that are still open. */
-  draining: AbortController;
-  /** Ends what still runs when the grace is over. */
-  stopping: AbortController;
-  certificate: Certificate | undefined;
-}
-
-interface Listeners {
-  proxy: Listener;
-  admin: Listener;
-}
-
-/** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
-async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
-  const connections = createConnections();
-  const proxy = proxyOf(config, parts, connections);
-  const shared = { shared: parts.shareStats !== undefined, internalError, certificate: parts.certificate };
-  const atProxyPort = { ...shared, host: config.host, port: config.port, connections };
-  if (config.adminPort === undefined) {
-    const app = createApp({ proxy, admin: await adminDepsOf(config, parts, connections) });
-    const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
-    return { proxy: listener, admin: listener };
-  }
-  const adminConnections = createConnections();
-  const adminApp = createSeparateAdminApp(await adminDepsOf(config, parts, adminConnections));
-  const atAdminPort = { ...shared, host: config.adminHost, port: config.adminPort, connections: adminConnections };
-  const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
-  try {
-    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
-  } catch (error) {
-    await admin.cut();
-    throw error;
-  }
-}
-
-/** Serves a renewed certificate without a restart. @returns stops doing so */
-function followCertificate({ tls }: Config, log: Log, listeners: Listeners): () => void {
-  if (tls === undefined) return () => {};
-  return watchCertificate(tls, {
-    onChange(certificate) {
-      for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
-      log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });
-    },
-    onProblem: ({ message }) =>
-      log.warn("Certificate files changed, and the earlier ones stay in use", { reason: message }),
-  });
-}
-
-const internalError = (): Response => errorResponse("internal");
-
-function proxyOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
-  const { baseUrl, socket } = config.upstream;
-  const address = addressOf(baseUrl, socket);
-  const startReadTimeout = createReadTimeouts(monotonic);
-  return createProxy({
-    config,
-    sseKeepaliveMs: config.sseKeepaliveMs,
-    findKey: parts.store.keys.findActive,
-    record: parts.ledger.record,
-    startReadTimeout,
-    wall: parts.clock,
-    monotonic,
-    log: parts.log,
-    forward: createForward({
-      baseUrl,
-      socket,
-      fetch,
-      connectTimeout: createConnectTimeout({
-        connect: connectTo(address),
-        countConnecting: async () => ("port" in address ? await countConnecting(address.port) : undefined),
-        limitMs: connectTimeoutMs,
-        monotonic,
-      }),
-      startReadTimeout,
-      stopping: parts.stopping.signal,
-      monotonic,
-    }),
-    observer: observeAll(
-      parts.inFlight,
-      observePerTick(observeAll(parts.metrics, createRequestLog(parts.log), createDescriptorLog(parts.log, monotonic))),
-    ),
-    peerAddress: connections.peerAddress,
-    clientAddress: clientAddressOf(config),
-    heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
-    disableIdleTimeout: connections.disableIdleTimeout,
-    isStopping: () => parts.draining.signal.aborted,
-  });
-}
-
-async function adminDepsOf(
-  config: Config,
-  { store, ledger, clock, log, print, metrics, stats }: ServerParts,
-  connections: Connections,
-): Promise<AdminAppDeps> {
-  const { username, password, secretKey } = config.admin;
-  const { signingKey } = await bootstrapAdmin({
-    store,
-    config: { username, password, secretKey },
-    dataDir: config.dataDir,
-    print,
-  });
-  return {
-    store,
-    config: { username, metricsToken: config.metrics.token },
-    signingKey,
-    clock,
-    log,
-    clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
-    metricsText: stats.metricsText,
-    metricsContentType,
-    gpuSamplesReceived: metrics.gpuSamplesReceived,
-    separatePorts: config.adminPort !== undefined,
-    isHttps: config.tls !== undefined,
-    inFlight: stats.inFlight,
-    // A backend that refuses the request is up.
-    probeUpstream: async (signal) => ({ ok: (await probeUpstream(config.upstream, signal)).status < 500 }),
-    countsState: ledger.state,
-  };
-}
-
-function clientAddressOf({ trustProxy }: Config) {
-  return (request: Request, peerAddress = ""): string =>
-    clientAddress({
-      forwardedFor: trustProxy === 0 ? null : request.headers.get("x-forwarded-for"),
-      socketAddress: peerAddress,
-      trustedHops: trustProxy,
-    });
-}
-
-async function drain(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {
-  const drained = Promise.all([...listeners].map((listener) => listener.drain()));
-  const inTime = await Promise.race([drained.then(() => true), Bun.sleep(graceMs).then(() => false)]);
-  stopping.abort();
-  if (inTime) return;
-  await Promise.race([drained, Bun.sleep(lastWordsMs)]);
-  for (const listener of listeners) await listener.cut();
 }

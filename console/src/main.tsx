@@ -8,16 +8,29 @@ import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
 import { syncThemeAcrossTabs } from "./data/theme.ts";
 import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
+import { GpuPage } from "./pages/gpu.tsx";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
+import { lazyPage } from "./parts/lazy.tsx";
 import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import "./styles/index.css";
+
+// Less often opened, so not part of the first view's script.
+const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
+const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
+const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
+const SettingsPage = lazyPage("Settings", async () => (await import("./pages/settings.tsx")).SettingsPage);
+const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
+const AccountPage = lazyPage("Account", async () => (await import("./pages/account.tsx")).AccountPage);
+const HelpPage = lazyPage("Quick start", async () => (await import("./pages/help.tsx")).HelpPage);
+const PlaygroundPage = lazyPage("Playground", async () => (await import("./pages/playground.tsx")).PlaygroundPage);
+const ExplainPage = lazyPage("Explain a request", async () => (await import("./pages/explain.tsx")).ExplainPage);
 
 function Console(): JSX.Element {
   tickWhileVisible();
@@ -31,8 +44,18 @@ function Console(): JSX.Element {
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
+          <Route path="/keys/:id" component={KeyPage} />
+          <Route path="/requests" component={RequestsPage} />
+          <Route path="/requests/running" component={RunningPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
+          <Route path="/settings" component={SettingsPage} />
+          <Route path="/settings/prices" component={PricesPage} />
+          <Route path="/settings/account" component={AccountPage} />
+          <Route path="/help" component={HelpPage} />
+          <Route path="/help/playground" component={PlaygroundPage} />
+          <Route path="/help/explain" component={ExplainPage} />
+          <Route path="/gpus/:id" component={GpuPage} />
           <Route path="*" component={NotFoundPage} />
         </Route>
       </Router>

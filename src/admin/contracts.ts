@@ -1,5 +1,6 @@
 import { Type as t } from "@sinclair/typebox";
 import * as schemas from "./schemas.ts";
+import * as usageSchemas from "./usage-schemas.ts";
 
 // One contract per route: what it takes, and every response that it may send. Elysia validates queries and responses
 // with them; the console's client and the OpenAPI document are made from them.
@@ -7,7 +8,7 @@ import * as schemas from "./schemas.ts";
 type Errors<Status extends number> = Record<Status | 503, typeof schemas.errorBody>;
 
 /** All errors have one shape. Every route may respond with 503, since the database may be unavailable. */
-const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
+export const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
   Object.fromEntries([...statuses, 503].map((status) => [status, schemas.errorBody])) as Errors<Status>;
 
 /** Leaves the body to the handler. "json" never runs; it puts the content type into the OpenAPI document. */
@@ -24,6 +25,11 @@ export const getHealth = {
 export const getReadiness = {
   response: { 200: schemas.readinessBody, 503: schemas.readinessBody },
   detail: { summary: "Whether requests can be served and counted", ...open },
+};
+
+export const getPushGpuScript = {
+  response: { 200: schemas.scriptText },
+  detail: { summary: "A shell script that sends GPU samples to this server", ...open },
 };
 
 export const logIn = {
@@ -56,12 +62,13 @@ export const getDashboard = {
 export const addGpuSamples = {
   parse: byHandler,
   body: schemas.gpuSamplesRequest,
-  response: { 200: schemas.okBody, ...errors(400, 401, 408, 413, 415, 429) },
+  response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
 export const listKeys = {
-  response: { 200: t.Array(schemas.keyBody), ...errors(401) },
+  query: schemas.keyQuery,
+  response: { 200: t.Array(schemas.keyBody), ...errors(400, 401) },
   detail: { summary: "All keys, by id" },
 };
 
@@ -87,6 +94,30 @@ export const listUsageHistory = {
   detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
 };
 
+export const listUsagePoints = {
+  query: usageSchemas.pointsQuery,
+  response: { 200: usageSchemas.usagePoints, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket and key between two times of the last year" },
+};
+
+export const getUsageChart = {
+  query: usageSchemas.chartQuery,
+  response: { 200: usageSchemas.usageChart, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket of the keys that use the most, and of all others together, as columns" },
+};
+
+export const getUsageByDay = {
+  query: usageSchemas.byDayQuery,
+  response: { 200: usageSchemas.usageByDay, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day, latest day first, as columns" },
+};
+
+export const listUsageByDayAndKey = {
+  query: usageSchemas.byDayAndKeyQuery,
+  response: { 200: usageSchemas.usageByDayAndKey, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day and key, latest day first, as columns, in pages of whole days" },
+};
+
 export const listGpuSamples = {
   response: { 200: t.Array(schemas.gpuSample), ...errors(401) },
   detail: { summary: "The latest sample of each GPU, by gpu_id" },
@@ -96,6 +127,12 @@ export const listPowerHistory = {
   query: schemas.historyQuery,
   response: { 200: schemas.powerHistory, ...errors(400, 401) },
   detail: { summary: "The highest total power draw of all GPUs per time bucket" },
+};
+
+export const listGpuHistory = {
+  query: schemas.gpuHistoryQuery,
+  response: { 200: schemas.gpuHistory, ...errors(400, 401) },
+  detail: { summary: "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading" },
 };
 
 export const getOverview = {
@@ -124,10 +161,18 @@ export const updateKey = {
   parse: byHandler,
   body: schemas.keyChangeRequest,
   response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: { summary: "Rename, activate or deactivate a key", ...sessionAndCsrf },
+  detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
+};
+
+export const rotateKey = {
+  parse: byHandler,
+  body: schemas.rotationRequest,
+  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  detail: { summary: "Replace the secret of a key; only this response shows the new one in full", ...sessionAndCsrf },
 };
 
 export const deleteKey = {
-  response: { 200: schemas.okBody, ...errors(401, 403, 404) },
+  query: schemas.keyDeletionQuery,
+  response: { 200: schemas.okBody, ...errors(400, 401, 403, 404) },
   detail: { summary: "Delete a key; its usage is kept", ...sessionAndCsrf },
 };

@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../credentials.ts";
 import type { GpuReading, KeyId } from "../domain.ts";
+import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../log/log.ts";
 import type { GpuSample, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -10,7 +11,8 @@ import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
 import { createPostLimit } from "./post-limit.ts";
 import { bucketRange } from "./query.ts";
-import { gpuEntry, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
+import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
+import { createSharedGpuLog } from "./shared-gpu-log.ts";
 
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
@@ -19,30 +21,34 @@ const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
 /**
- * Guard: requires an active API key.
- * @throws ApiError 401
+ * Guard: requires an active API key that may post samples.
+ * @throws ApiError 401, 403
  */
 export const requireApiKey =
   ({ store }: { store: Pick<Store, "keys"> }) =>
   async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
     const key = await store.keys.findActive(findCredential(request.headers) ?? "");
     if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    if (key.rules?.scope === "inference") throw new ApiError(403, "This API key may not post GPU samples");
     return { keyId: key.id };
   };
 
 export interface GpuSamplesDeps {
   store: Pick<Store, "gpu">;
   clock: WallClock;
+  log: Log;
   gpuSamplesReceived: (stored: number, skipped: number) => void;
 }
 
-export function addGpuSamples({ store, clock, gpuSamplesReceived }: GpuSamplesDeps) {
+export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: GpuSamplesDeps) {
   const startPost = createPostLimit(postLimits, clock);
+  const warnOfSharedGpus = createSharedGpuLog(log, clock);
 
   return async ({ request, keyId }: { request: Request; keyId: KeyId }): Promise<OkBody> => {
     using _ = startPost(keyId);
-    const { readings, skipped } = parseGpuReadings(acceptedBody(await readJsonObject(request)));
-    await store.gpu.add({ keyId, recordedAt: clock(), readings });
+    const body = acceptedBody(await readJsonObject(request));
+    const { readings, skipped } = parseGpuReadings(body);
+    warnOfSharedGpus(await store.gpu.add({ keyId, recordedAt: clock(), host: parseHost(body), readings }));
     gpuSamplesReceived(readings.length, skipped);
     return { ok: true };
   };
@@ -59,6 +65,18 @@ export const listPowerHistory =
     const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
     return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
   };
+
+export const listGpuHistory =
+  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> => {
+    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
+    const points = store.gpu.history(bucketRange(clock(), query), query.gpu_id);
+    return streamJson(request, [head, points, "]}"], log);
+  };
+
+/** Open to everybody, so that a host can fetch it: it contains no secret. */
+export const getPushGpuScript = (): Response =>
+  new Response(pushGpuScript, { headers: { "content-type": "text/plain;charset=utf-8" } });
 
 /**
  * The readings of one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent,
@@ -89,6 +107,17 @@ function findReading(entry: unknown): GpuReading | undefined {
   };
 }
 
+/** The sender of a POST; undefined if it has no name. @throws ApiError 400 */
+export function parseHost({ host }: JsonObject): string | undefined {
+  if (host === undefined || host === null) return undefined;
+  if (typeof host !== "string") throw new ApiError(400, "host must be a string");
+  const name = host.trim().toWellFormed();
+  if (name === "") throw new ApiError(400, "host must not be empty");
+  if (!isShort(name)) throw new ApiError(400, `host must be at most ${maxNameCodePoints} characters`);
+  if (name.includes("\0")) throw new ApiError(400, "host must not contain null characters");
+  return name;
+}
+
 /** JSON has a negative zero, which passes a minimum of 0. */
 function withoutSign(value: number): number;
 function withoutSign(value: number | null | undefined): number | null;
@@ -96,9 +125,10 @@ function withoutSign(value: number | null | undefined): number | null {
   return typeof value === "number" ? value + 0 : null;
 }
 
-/** Null characters: see `parseName` in keys.ts. */
-const isName = (text: string) =>
-  text.length <= 2 * maxNameCodePoints && Array.from(text).length <= maxNameCodePoints && !text.includes("\0");
+/** Null characters: see `requireText` in key-fields.ts. */
+const isName = (text: string) => isShort(text) && !text.includes("\0");
+
+const isShort = (text: string) => text.length <= 2 * maxNameCodePoints && Array.from(text).length <= maxNameCodePoints;
 
 function gpuSampleBody(sample: GpuSample): GpuSampleBody {
   return {
@@ -111,5 +141,7 @@ function gpuSampleBody(sample: GpuSample): GpuSampleBody {
     memory_used_mb: sample.memoryUsedMb,
     memory_total_mb: sample.memoryTotalMb,
     utilization_pct: sample.utilizationPct,
+    host: sample.host,
+    other_host: sample.otherHost,
   };
 }

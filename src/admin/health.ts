@@ -12,12 +12,23 @@ export interface UpstreamState {
   ok: boolean;
   /** Epoch milliseconds. */
   checkedAt: number;
+  /** Since when it is known not to respond; undefined while it is ok. */
+  failingSince: number | undefined;
+  /** Why it is not ok: a code of the system or of TLS, or a word such as `timeout`. */
+  cause: string | undefined;
+}
+
+export interface UpstreamProbe {
+  ok: boolean;
+  cause?: string;
 }
 
 export interface HealthDeps {
   store: Pick<Store, "checkWritable">;
   clock: WallClock;
-  probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
+  /** Since when no request of a client got a response; undefined if the last one did. */
+  requestsFailSince: () => number | undefined;
   countsState: () => ReadinessBody["counts"];
 }
 
@@ -28,11 +39,14 @@ export interface Health {
 }
 
 /** The checks are cached, since anyone may request `/readyz`, as often as they like. */
-export function createHealth({ store, clock, probeUpstream, countsState }: HealthDeps): Health {
+export function createHealth({ store, clock, probeUpstream, requestsFailSince, countsState }: HealthDeps): Health {
+  const failures = trackFailures(requestsFailSince);
   return {
     checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
-      const ok = await withTimeout(checkTimeoutMs, false, async (signal) => (await probeUpstream(signal)).ok);
-      return { ok, checkedAt: clock() };
+      const timedOut: UpstreamProbe = { ok: false, cause: "timeout" };
+      const { ok, cause } = await withTimeout(checkTimeoutMs, timedOut, probeUpstream);
+      const checkedAt = clock();
+      return { ok, checkedAt, failingSince: failures.since(ok, checkedAt), cause: ok ? undefined : cause };
     }),
     checkDatabase: cached(clock, databaseMaxAgeMs, () =>
       withTimeout(checkTimeoutMs, false, async () => {
@@ -41,6 +55,24 @@ export function createHealth({ store, clock, probeUpstream, countsState }: Healt
       }),
     ),
     countsState,
+  };
+}
+
+/** The probes run only while somebody looks, so the clients' requests may have failed earlier. */
+function trackFailures(requestsFailSince: () => number | undefined) {
+  let okAt = -Infinity;
+  let probesFailSince: number | undefined;
+  return {
+    since(ok: boolean, now: number): number | undefined {
+      if (ok) {
+        okAt = now;
+        probesFailSince = undefined;
+        return undefined;
+      }
+      probesFailSince ??= now;
+      const since = requestsFailSince() ?? now;
+      return since < okAt ? probesFailSince : Math.min(probesFailSince, since);
+    },
   };
 }
 

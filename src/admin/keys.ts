@@ -1,22 +1,20 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Log } from "../log/log.ts";
-import type { Key, KeyStore, Store } from "../store/store.ts";
+import type { KeyChange, NewKey, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
-import { timestampOf } from "../time/seoul.ts";
+import { msPerMinute } from "../time/seoul.ts";
 import type { Actor } from "./auth.ts";
 import { acceptedBody, type JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
-import type { KeyBody, OkBody } from "./schemas.ts";
+import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./key-body.ts";
+import { limitNames, parseKeyFields, parseName } from "./key-fields.ts";
+import type { KeyBody, KeyDeletionQuery, KeyQuery, OkBody } from "./schemas.ts";
 
-const maxNameCodePoints = 120;
 const maxKeyLength = 512;
 
-/** Formatting a slice takes about a millisecond; streams run between two slices. */
-const keysPerSlice = 100;
-
 export interface KeyDeps {
-  store: Pick<Store, "keys">;
+  store: Pick<Store, "keys" | "limits">;
   log: Log;
 }
 
@@ -34,8 +32,8 @@ interface IdContext {
 
 export const listKeys =
   ({ store, log }: KeyDeps) =>
-  ({ request }: { request: Request }): Promise<Response> =>
-    streamJson(request, ["[", maskedKeysJson(store.keys), "]"], log);
+  ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> =>
+    streamJson(request, ["[", maskedKeysJson(store, query.search), "]"], log);
 
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
@@ -43,57 +41,108 @@ export const createKey =
     const key = await store.keys.create({ ...parseNewKey(acceptedBody(json)), createdAt: clock() });
     if (key === "collision") throw new ApiError(409, "Key already exists");
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
-    return status(201, fullKeyBody(key));
+    return status(201, fullKeyBody(key, undefined));
   };
 
 export const updateKey =
-  ({ store, log }: KeyDeps) =>
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
     const change = parseKeyChange(acceptedBody(json));
+    const endsAt = parseEnding(acceptedBody(json), change, clock());
     const key = await store.keys.update(parseKeyId(params.id), change);
     if (key === undefined) throw keyNotFound();
+    if (change.expiresAt !== undefined) await store.limits.keepRunning(key.id);
+    if (endsAt !== undefined) await store.limits.endRunning(key.id, endsAt);
     const fields = { ...actor, keyId: key.id, name: key.name };
     if (change.name !== undefined) log.info("Key renamed", fields);
     if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
-    return maskedKeyBody(key);
+    const changed = Object.keys(acceptedBody(json)).filter((name) => loggedFields.has(name));
+    if (changed.length > 0) log.info("Key changed", { ...fields, changed: changed.join(" ") });
+    return maskedKeyBody(key, await readLoad(store, key));
+  };
+
+/** The old secret is accepted for `grace_minutes` more. */
+export const rotateKey =
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
+    const graceMinutes = parseGrace(acceptedBody(json));
+    const now = clock();
+    const rotation = { key: generateKey(), now, validUntil: now + graceMinutes * msPerMinute };
+    const key = await store.keys.rotate(parseKeyId(params.id), rotation);
+    if (key === undefined) throw keyNotFound();
+    if (key === "collision") throw new ApiError(409, "Key already exists");
+    log.info("Key rotated", { ...actor, keyId: key.id, name: key.name, graceMinutes });
+    return fullKeyBody(key, await readLoad(store, key));
   };
 
 export const deleteKey =
-  ({ store, log }: KeyDeps) =>
-  async ({ params, actor }: ActorContext & IdContext): Promise<OkBody> => {
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  async ({ params, query, actor }: ActorContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
     const keyId = parseKeyId(params.id);
     const name = await store.keys.delete(keyId);
     if (name === undefined) throw keyNotFound();
+    if (query.end_running === "true") await store.limits.endRunning(keyId, clock());
     log.info("Key deleted", { ...actor, keyId, name });
     return { ok: true };
   };
 
-function parseNewKey({ name, key }: JsonObject): { name: string; key: string } {
+function parseNewKey(json: JsonObject): Omit<NewKey, "createdAt"> {
+  const { name, key } = json;
   if (name === undefined) throw new ApiError(400, "name is required");
-  return { name: parseName(name), key: key === undefined ? generateKey() : parseKey(key) };
+  return {
+    name: parseName(name),
+    key: key === undefined ? generateKey() : parseKey(key),
+    ...parseKeyFields(json),
+  };
 }
 
-function parseKeyChange({ name, is_active: isActive }: JsonObject): { name?: string; isActive?: boolean } {
-  if (name === undefined && isActive === undefined) throw new ApiError(400, "No fields to update");
+function parseKeyChange(json: JsonObject): KeyChange {
+  const { name, is_active: isActive } = json;
   if (isActive !== undefined && typeof isActive !== "boolean") throw new ApiError(400, "is_active must be a boolean");
-  return { ...(name !== undefined && { name: parseName(name) }), ...(isActive !== undefined && { isActive }) };
+  const change = {
+    ...(name !== undefined && { name: parseName(name) }),
+    ...(isActive !== undefined && { isActive }),
+    ...parseKeyFields(json),
+  };
+  if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
+  return change;
+}
+
+/** When running responses end; undefined if they are to finish. */
+function parseEnding({ end_running: endRunning }: JsonObject, change: KeyChange, now: number): number | undefined {
+  if (endRunning === undefined || endRunning === false) return undefined;
+  if (endRunning !== true) throw new ApiError(400, "end_running must be a boolean");
+  if (change.isActive === false) return now;
+  if (change.expiresAt === undefined || change.expiresAt === null) {
+    throw new ApiError(400, "end_running requires is_active false or expires_at");
+  }
+  return Math.max(now, change.expiresAt);
+}
+
+/** The log shows their names, and not what a person typed. */
+const loggedFields: ReadonlySet<string> = new Set([
+  ...limitNames,
+  "expires_at",
+  "scope",
+  "allowed_models",
+  "owner",
+  "note",
+  "tags",
+]);
+
+const maxGraceMinutes = 10_080;
+
+function parseGrace({ grace_minutes: minutes = 0 }: JsonObject): number {
+  if (typeof minutes !== "number" || !Number.isInteger(minutes) || minutes < 0 || minutes > maxGraceMinutes) {
+    throw new ApiError(400, `grace_minutes must be an integer from 0 to ${maxGraceMinutes}`);
+  }
+  return minutes;
 }
 
 function parseKeyId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(id)) throw keyNotFound();
   return id;
-}
-
-function parseName(value: unknown): string {
-  if (typeof value !== "string") throw new ApiError(400, "name must be a string");
-  const name = value.trim().toWellFormed();
-  if (name === "") throw new ApiError(400, "name must not be empty");
-  if (Array.from(name).length > maxNameCodePoints)
-    throw new ApiError(400, `name must be at most ${maxNameCodePoints} characters`);
-  // PostgreSQL cannot store them in text, and SQLite's functions stop at them.
-  if (name.includes("\0")) throw new ApiError(400, "name must not contain null characters");
-  return name;
 }
 
 function parseKey(value: unknown): string {
@@ -106,39 +155,3 @@ function parseKey(value: unknown): string {
 const generateKey = () => crypto.randomUUID().replaceAll("-", "");
 
 const keyNotFound = () => new ApiError(404, "Key not found");
-
-/** With the key in full: only for the response that creates it. */
-function fullKeyBody(key: Key): KeyBody {
-  return {
-    id: key.id,
-    key: key.key,
-    name: key.name,
-    is_active: key.isActive,
-    created_at: timestampOf(key.createdAt),
-    last_used_at: key.lastUsedAt === null ? null : timestampOf(key.lastUsedAt),
-    total_request_count: key.requestCount,
-    total_input_tokens: key.inputTokens,
-    total_output_tokens: key.outputTokens,
-  };
-}
-
-const maskedKeyBody = (key: Key): KeyBody => ({ ...fullKeyBody(key), key: maskKey(key.key) });
-
-/** Eight characters would reveal too much of a short key. */
-export function maskKey(key: string): string {
-  return key.length < 16 ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`;
-}
-
-/** All keys as JSON: masked objects in the API's shape, separated by commas, without the brackets. Reads on demand. */
-export async function* maskedKeysJson({ list }: Pick<KeyStore, "list">): AsyncGenerator<Uint8Array> {
-  const encoder = new TextEncoder();
-  let after = 0;
-  for (;;) {
-    const keys = await list({ after, limit: keysPerSlice });
-    const last = keys.at(-1);
-    if (last === undefined) return;
-    const separator = after === 0 ? "" : ",";
-    yield encoder.encode(separator + keys.map((key) => JSON.stringify(maskedKeyBody(key))).join(","));
-    after = last.id;
-  }
-}

@@ -78,7 +78,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     // The password is verified for every username, so that an unknown one takes the same time.
     if (hash === undefined || !equalSecrets(username, config.username)) return refuse(address);
 
-    const session = await sessions.start();
+    const session = await sessions.start({ address, client: request.headers.get("user-agent") });
     // A password set during the verification has ended every session but this new one.
     if ((await store.settings.find(passwordHashSetting)) !== hash) {
       await sessions.end(session);

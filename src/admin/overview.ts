@@ -13,10 +13,11 @@ export interface OverviewDeps {
   health: Pick<Health, "checkUpstream">;
   inFlight: () => Promise<number>;
   separatePorts: boolean;
+  upstreamUrl: string;
 }
 
 export const getOverview =
-  ({ store, clock, health, inFlight, separatePorts }: OverviewDeps) =>
+  ({ store, clock, health, inFlight, separatePorts, upstreamUrl }: OverviewDeps) =>
   async (): Promise<OverviewBody> => {
     const now = clock();
     const minute = minuteOf(now);
@@ -42,7 +43,13 @@ export const getOverview =
       separate_ports: separatePorts,
       gpus,
       power_draw_w: livePower(gpus),
-      upstream: { ok: upstream.ok, checked_at: timestampOf(upstream.checkedAt) },
+      upstream: {
+        ok: upstream.ok,
+        checked_at: timestampOf(upstream.checkedAt),
+        url: upstreamUrl,
+        failing_since: upstream.failingSince === undefined ? null : timestampOf(upstream.failingSince),
+        cause: upstream.cause ?? null,
+      },
     };
   };
 

@@ -1,16 +1,38 @@
+import type { KeyId } from "../domain.ts";
 import type { BucketRange } from "../store/store.ts";
+import type { KeyFilter } from "../store/usage-ranges.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { ApiError } from "./errors.ts";
 import type { HistoryQuery } from "./schemas.ts";
+import { type ByDayQuery, timestampMessage } from "./usage-schemas.ts";
+
+const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];
 
 /** Accepts only decimal digits. Elysia (1.4.30) also converts `0x7`, `1e1` and `7.0`. Remove when it does not. */
 export function parseIntegers({ query }: { query: Record<string, unknown> }): void {
-  for (const name of ["days", "bucket_minutes"]) {
+  for (const name of integerNames) {
     const text = query[name];
     if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
   }
 }
 
-export const bucketRange = (nowMs: number, query: HistoryQuery): BucketRange => ({
+export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "bucket_minutes">): BucketRange => ({
   since: nowMs - query.days * minutesPerDay * msPerMinute,
   bucketMinutes: query.bucket_minutes,
+});
+
+/** @throws ApiError if there is no such time */
+export function parseTimestamp(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new ApiError(400, timestampMessage(name));
+  return ms;
+}
+
+export const keyIdsOf = (text = ""): KeyId[] => text.split(",").filter(Boolean).map(Number);
+
+export const keyFilterOf = (query: Pick<ByDayQuery, "key_id" | "q" | "hide">): KeyFilter => ({
+  keyId: query.key_id,
+  search: query.q,
+  hiddenIds: keyIdsOf(query.hide),
 });

@@ -1,22 +1,44 @@
 import { Elysia } from "elysia";
 import type { Log } from "../log/log.ts";
-import type { Store } from "../store/store.ts";
+import type { Retention, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
+import { compressJson } from "./compression.ts";
 import * as contracts from "./contracts.ts";
 import { requireCsrfToken } from "./csrf.ts";
 import { adminHeaders, toApiError } from "./errors.ts";
-import { addGpuSamples, listGpuSamples, listPowerHistory, requireApiKey } from "./gpu.ts";
-import { createHealth, getHealth, getReadiness } from "./health.ts";
-import { createKey, deleteKey, listKeys, updateKey } from "./keys.ts";
+import {
+  addGpuSamples,
+  getPushGpuScript,
+  listGpuHistory,
+  listGpuSamples,
+  listPowerHistory,
+  requireApiKey,
+} from "./gpu.ts";
+import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
+import { type ExplainDeps, explainRequest } from "./explain.ts";
+import { listFailures, listTokenless } from "./failures.ts";
+import { getLatency } from "./latency.ts";
+import { createKey, deleteKey, listKeys, rotateKey, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
+import { getModelUsage } from "./model-usage.ts";
 import { notFoundRoutes } from "./not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
+import { endInFlight, type InFlightDeps, listInFlight } from "./in-flight.ts";
+import * as insight from "./insight-contracts.ts";
 import { getOverview } from "./overview.ts";
+import { getPrices, setPrices } from "./prices.ts";
+import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
 import { parseIntegers } from "./query.ts";
+import { getReconciliation } from "./reconciliation.ts";
+import { streamRequests } from "./request-stream.ts";
+import { listRequests } from "./requests.ts";
+import { getSettings, type SettingsDeps } from "./settings.ts";
 import { createSessions } from "./session.ts";
+import { getUsageChart, listUsagePoints } from "./usage-chart.ts";
+import { getUsageByDay, listUsageByDayAndKey } from "./usage-days.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage.ts";
 
 export interface AdminDeps {
@@ -40,8 +62,23 @@ export interface AdminDeps {
   separatePorts: boolean;
   /** Requests under `/v1` that have not ended. */
   inFlight: () => Promise<number>;
-  /** Whether the backend responds; may reject. Called at most once every few seconds. */
-  probeUpstream: (signal: AbortSignal) => Promise<{ ok: boolean }>;
+  upstreamUrl: string;
+  /** Whether the backend responds. Called at most once every few seconds. */
+  probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
+  /** Since when no request of a client got a response from the backend, epoch milliseconds. Of this process. */
+  requestsFailSince: () => number | undefined;
+  running: InFlightDeps["running"];
+  /** @returns whether there was such a request */
+  endRequest: (id: string) => Promise<boolean>;
+  explain: ExplainDeps["explain"];
+  settings: SettingsDeps["settings"];
+  versions: SettingsDeps["versions"];
+  passwordFromEnvironment: boolean;
+  retention: Retention;
+  /** PROXY_FORCE_STREAM_USAGE. */
+  forceStreamUsage: string;
+  /** Aborts when the server drains; ends responses that have no end. */
+  draining: AbortSignal;
   /** Of this process. */
   countsState: () => "ok" | "waiting" | "partly refused";
 }
@@ -59,6 +96,7 @@ export function adminRoutes(deps: AdminDeps) {
   const open = new Elysia()
     .get("/healthz", getHealth, contracts.getHealth)
     .get("/readyz", getReadiness(context), contracts.getReadiness)
+    .get("/push-gpu.sh", getPushGpuScript, contracts.getPushGpuScript)
     .post("/api/login", logIn(context), contracts.logIn)
     .get("/api/me", getMe(context), contracts.getMe);
 
@@ -75,14 +113,31 @@ export function adminRoutes(deps: AdminDeps) {
   const withSession = new Elysia()
     .derive(requireSession(context))
     .onTransform(parseIntegers)
+    .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), contracts.listKeys)
     .get("/api/usage/summary", getUsageSummary(context), contracts.getUsageSummary)
     .get("/api/usage/total", getUsageTotal(context), contracts.getUsageTotal)
     .get("/api/usage/daily", listDailyUsage(context), contracts.listDailyUsage)
     .get("/api/usage/history", listUsageHistory(context), contracts.listUsageHistory)
+    .get("/api/usage/points", listUsagePoints(context), contracts.listUsagePoints)
+    .get("/api/usage/chart", getUsageChart(context), contracts.getUsageChart)
+    .get("/api/usage/by-day", getUsageByDay(context), contracts.getUsageByDay)
+    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), contracts.listUsageByDayAndKey)
     .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
+    .get("/api/gpu-stats/history", listGpuHistory(context), contracts.listGpuHistory)
     .get("/api/overview", getOverview(context), contracts.getOverview)
+    .get("/api/requests", listRequests(context), insight.listRequests)
+    .get("/api/requests/stream", streamRequests(context), insight.streamRequests)
+    .get("/api/in-flight", listInFlight(context), insight.listInFlight)
+    .get("/api/usage/models", getModelUsage(context), insight.getModelUsage)
+    .get("/api/usage/without-tokens", listTokenless(context), insight.listTokenless)
+    .get("/api/latency", getLatency(context), insight.getLatency)
+    .get("/api/failures", listFailures(context), insight.listFailures)
+    .get("/api/reconciliation", getReconciliation(context), insight.getReconciliation)
+    .get("/api/prices", getPrices(context), insight.getPrices)
+    .get("/api/settings", getSettings(context), insight.getSettings)
+    .get("/api/sessions", listSessions(context), insight.listSessions)
     .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), contracts.getOpenApi);
 
   const withSessionAndCsrfToken = new Elysia()
@@ -90,7 +145,14 @@ export function adminRoutes(deps: AdminDeps) {
     .derive(requireCsrfToken(context))
     .post("/api/keys", createKey(context), contracts.createKey)
     .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
+    .post("/api/keys/:id/rotate", rotateKey(context), contracts.rotateKey)
     .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
+    .delete("/api/in-flight/:id", endInFlight(context), insight.endInFlight)
+    .put("/api/prices", setPrices(context), insight.setPrices)
+    .post("/api/explain", explainRequest(context), insight.explainRequest)
+    .post("/api/password", changePassword(context), insight.changePassword)
+    .delete("/api/sessions/:id", endSession(context), insight.endSession)
+    .delete("/api/sessions", endOtherSessions(context), insight.endOtherSessions)
     .post("/api/logout", logOut(context), contracts.logOut);
 
   const app = new Elysia()

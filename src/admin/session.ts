@@ -8,6 +8,8 @@ import { sessionCookiesIn, sessionLifetimeSeconds } from "./session-cookie.ts";
 /** The expiry is written in steps, so that a console that polls does not write on every request. */
 const expiryStepMs = 60_000;
 
+const maxClientLength = 200;
+
 export interface LiveSession {
   idHash: string;
   csrfToken: string;
@@ -20,7 +22,7 @@ export interface Sessions {
   /** Undefined if the cookie is missing, forged, truncated, foreign, expired or logged out; none of these is an error. */
   find(headers: Headers): Promise<LiveSession | undefined>;
   /** Always under a new id, whatever cookie the browser sent. */
-  start(): Promise<LiveSession>;
+  start(origin: { address: string; client: string | null }): Promise<LiveSession>;
   end(session: LiveSession): Promise<void>;
 }
 
@@ -65,10 +67,18 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
       return undefined;
     },
 
-    async start() {
+    async start({ address, client }) {
       const id = randomHex(32);
       const session = { csrfToken: randomHex(32), username: config.username };
-      await store.sessions.create(sha256Hex(id), { ...session, expiresAt: expiry() });
+      await store.sessions.create(
+        sha256Hex(id),
+        { ...session, expiresAt: expiry() },
+        {
+          createdAt: clock(),
+          address,
+          client: client === null ? null : client.slice(0, maxClientLength),
+        },
+      );
       return { ...session, idHash: sha256Hex(id), cookieValue: await signCookie(id, signingKey) };
     },
 

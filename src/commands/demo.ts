@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/password.ts";
 import type { Environment } from "../config.ts";
-import { demoModel } from "../demo/client-behaviour.ts";
+import { demoEmbeddingModel, demoModel } from "../demo/client-behaviour.ts";
+import { createFaults } from "../demo/faults.ts";
+import { loadInMinute } from "../demo/history.ts";
 import { seed, type SeededDemo } from "../demo/seed.ts";
 import { runSimulatedClient } from "../demo/simulated-clients.ts";
 import { runSimulatedGpuAgent } from "../demo/simulated-gpu-agent.ts";
@@ -13,6 +15,8 @@ import { createLog } from "../log/log.ts";
 import type { Server } from "../server.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { minuteOf } from "../time/seoul.ts";
+import { wait } from "../time/wait.ts";
 import { startServing, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
 
@@ -32,8 +36,6 @@ model names, the data, the key that signs sessions and the number of processes.
 
 /** Of each simulated response; one frame is one token. */
 const tokensPerSecond = 30;
-/** Concurrent requests at which the simulated GPUs are fully utilized. */
-const fullLoadRequests = 9;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
@@ -41,7 +43,11 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
   // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
-  const simulator = startSimulator({ models: [demoModel], framesPerSecond: tokensPerSecond, recordRequests: 0 });
+  const simulator = startSimulator({
+    models: [demoModel, demoEmbeddingModel],
+    framesPerSecond: tokensPerSecond,
+    recordRequests: 0,
+  });
   try {
     return await runDemo(dataDir, simulator, io);
   } finally {
@@ -66,7 +72,7 @@ async function runDemo(dataDir: string, simulator: Simulator, io: CommandIo): Pr
   const seeded = await seed({ dataDir, clock: Date.now, log });
   const server = await startOnFreePort(environment, io);
   const ending = new AbortController();
-  const activity = simulateActivity(seeded, server, simulator, ending.signal);
+  const activity = simulateActivity(seeded, server, ending.signal);
   io.stdout.write(
     welcome({ server, seeded, dataDir, username: config.admin.username, password: config.admin.password }),
   );
@@ -109,16 +115,16 @@ async function startOnFreePort(environment: Environment, io: CommandIo): Promise
   }
 }
 
-async function simulateActivity(
-  seeded: SeededDemo,
-  server: Server,
-  simulator: Simulator,
-  signal: AbortSignal,
-): Promise<void> {
-  const clients = seeded.clients.map(({ persona: { behaviour }, key }) =>
-    behaviour === undefined ? undefined : runSimulatedClient({ url: server.url, key, behaviour, signal }),
+/** Continues the history of the clients and of the GPUs. */
+async function simulateActivity(seeded: SeededDemo, server: Server, signal: AbortSignal): Promise<void> {
+  const shared = { url: server.url, since: seeded.historyEndsAt, clock: Date.now, wait, signal };
+  const nextFault = createFaults(Date.now);
+  const clients = seeded.clients.map(({ persona: { traffic, nextTurn }, key }, index) =>
+    nextTurn === undefined
+      ? undefined
+      : runSimulatedClient({ ...shared, key, traffic, seed: index, nextTurn, nextFault }),
   );
-  const load = (): number => Math.min(1, simulator.stats().open / fullLoadRequests);
+  const load = (): number => loadInMinute(seeded.traffic, minuteOf(Date.now()));
   await Promise.all([...clients, runSimulatedGpuAgent({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import type { Environment } from "../config.ts";
-import type { SampleSet } from "../gpu-agent/gpu-entry.ts";
+import type { SampleBody, SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
 import { createLatest, type Latest } from "../gpu-agent/latest.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
@@ -28,6 +29,7 @@ Uses nvidia-smi for NVIDIA GPUs, and amd-smi or rocm-smi for AMD GPUs.
   --interval SECONDS   time between two samples, 0.1 to 3600 (default: 1)
   --gpu-id-offset N    added to each GPU's number, so that hosts use different ids from 0 to 255
                        (default: 0)
+  --host NAME          name of this host in the console (default: its host name)
   --once               send one sample of every GPU, then exit
   --dry-run            print the samples instead of sending them; requires no URL and no key
   --script             print a POSIX shell script that does the same with nvidia-smi, awk and curl
@@ -46,7 +48,8 @@ const minOutputTimeoutMs = 30_000;
 /** @throws CommandError for wrong usage, or if there is no tool */
 export async function run(args: string[], io: CommandIo): Promise<number> {
   try {
-    const options = readPushGpuOptions(args, io.env, (file) => readFileSync(file, "utf8"));
+    const readFile = (file: string): string => readFileSync(file, "utf8");
+    const options = readPushGpuOptions(args, { env: io.env, readFile, hostName: hostname() });
     if (options.help) return print(io, help);
     if (options.script) return print(io, pushGpuScript);
     return await push(options, io);
@@ -92,8 +95,9 @@ async function pushOnce(context: PushContext, io: CommandIo): Promise<number> {
   try {
     const samples = sampleSetOf(await context.tool.readOnce(context), context.gpuIdOffset);
     if (samples.length === 0) throw new ToolError("every GPU id is over 255; use a lower --gpu-id-offset");
-    if (target === undefined) return print(io, bodyLine(samples));
-    const result = await postSamples(target, samples, context.signal);
+    const body = bodyOf(samples, context);
+    if (target === undefined) return print(io, lineOf(body));
+    const result = await postSamples(target, body, context.signal);
     if (result.kind === "accepted") {
       log.info("Sent samples", { url: target.url });
       return 0;
@@ -115,8 +119,9 @@ async function pushUntilStopped(context: PushContext, io: CommandIo): Promise<nu
     logOnChange: createLogOnChange(log),
     onToolMessage: (text) => log.warn("Message from the tool", { tool: tool.name, text: text.slice(0, 200) }),
     onSamples(samples) {
-      if (target === undefined) io.stdout.write(bodyLine(samples));
-      else latest.put({ samples, readAt: Date.now() });
+      const body = bodyOf(samples, context);
+      if (target === undefined) io.stdout.write(lineOf(body));
+      else latest.put({ body, readAt: Date.now() });
     },
   });
   await Promise.all([reading, target === undefined ? undefined : postTo(target, latest, context)]);
@@ -140,6 +145,10 @@ async function postTo(
   });
 }
 
-function bodyLine(samples: SampleSet): string {
-  return `${JSON.stringify({ gpus: samples })}\n`;
-}
+const bodyOf = (gpus: SampleSet, { host }: Pick<PushContext, "host">): SampleBody => ({
+  ...(host !== undefined && { host }),
+  gpus,
+});
+
+const lineOf = (body: SampleBody): string => `${JSON.stringify(body)}
+`;

@@ -102,8 +102,15 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    const { shareStats } = parent ?? {};
-    const server = await startServer(config, { clock: Date.now, log, print: options.write, shareStats });
+    const { shareStats, places } = parent ?? {};
+    const server = await startServer(config, {
+      clock: Date.now,
+      log,
+      print: options.write,
+      environment: io.env,
+      shareStats,
+      places,
+    });
     // Of several processes, the parent warns.
     if (parent === undefined) void warnAtStart(config, log, io.signal);
     return server;

@@ -4,7 +4,7 @@ import { openStore } from "../store/open.ts";
 import type { Key, Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
-import { generateHistory, writeHistory } from "./history.ts";
+import { generateHistory, type KeyTraffic, writeHistory } from "./history.ts";
 import { type Persona, personas } from "./personas.ts";
 
 export interface SeededDemo {
@@ -12,6 +12,10 @@ export interface SeededDemo {
   key: string;
   gpuHostKey: string;
   clients: { persona: Persona; key: string }[];
+  /** Of the clients, as in the history. */
+  traffic: KeyTraffic[];
+  /** When the history ends, epoch milliseconds. */
+  historyEndsAt: number;
 }
 
 /** Fills an empty data folder with keys and thirty days of history. */
@@ -35,12 +39,14 @@ async function fill(store: Store, now: number): Promise<SeededDemo> {
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, traffic: persona.traffic }));
   await writeHistory(store, generateHistory(keys, now), gpuHost.id);
   for (const { persona, key } of clients) {
-    if (persona.behaviour === undefined) await store.keys.update(key.id, { isActive: false });
+    if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });
   }
   return {
     key: visitor.key,
     gpuHostKey: gpuHost.key,
     clients: clients.map(({ persona, key }) => ({ persona, key: key.key })),
+    traffic: keys,
+    historyEndsAt: now,
   };
 }
 

@@ -1,9 +1,11 @@
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import { wait } from "../time/wait.ts";
-import { gpuCount } from "./history.ts";
+import { gpuCount, gpuHostName } from "./history.ts";
 
 const intervalMs = 1000;
+/** After this time, a constant load no longer changes the temperature. */
+const settlesMs = 10 * 60_000;
 
 export interface SimulatedGpuAgent {
   /** Origin of `/api`. */
@@ -16,7 +18,7 @@ export interface SimulatedGpuAgent {
 
 /** Pushes the readings of a simulated GPU host once a second until the signal aborts. */
 export async function runSimulatedGpuAgent({ url, key, load, signal }: SimulatedGpuAgent): Promise<void> {
-  let host = idleGpuHost(gpuCount);
+  let host = advanceGpuHost(idleGpuHost(gpuCount), load(), Date.now(), settlesMs);
   for (let now = Date.now(), last = now - intervalMs; !signal.aborted; last = now, now = Date.now()) {
     host = advanceGpuHost(host, load(), now, now - last);
     await post(`${url}/api/gpu-stats`, key, readGpus(host, now).map(entryOf), signal);
@@ -26,7 +28,7 @@ export async function runSimulatedGpuAgent({ url, key, load, signal }: Simulated
 
 async function post(url: string, key: string, gpus: unknown[], signal: AbortSignal): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const body = JSON.stringify({ gpus });
+  const body = JSON.stringify({ host: gpuHostName, gpus });
   // A lost sample is not repeated; the next one follows in a second.
   await fetch(url, { method: "POST", headers, body, signal, proxy: false }).catch(() => undefined);
 }

@@ -1,4 +1,4 @@
-import { minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
+import { minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 
 /** The requests of one key holder on an average day. */
 export interface Traffic {
@@ -42,6 +42,28 @@ export function requestsIn(traffic: Traffic, minute: number, minutes: number, se
     inputTokens: Math.round(requestCount * traffic.inputTokens * (0.75 + 0.5 * chance(3))),
     outputTokens: Math.round(requestCount * traffic.outputTokens * (0.75 + 0.5 * chance(4))),
   };
+}
+
+/** One request that is part of the traffic. */
+export interface PlannedRequest {
+  /** Epoch milliseconds. */
+  startsAt: number;
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/** The requests of `requestsIn` for one minute, spread over it. */
+export function plannedRequests(traffic: Traffic, minute: number, seed: number): PlannedRequest[] {
+  const { requestCount, inputTokens, outputTokens } = requestsIn(traffic, minute, 1, seed);
+  const share = (tokens: number, index: number): number =>
+    Math.round((tokens * (index + 1)) / requestCount) - Math.round((tokens * index) / requestCount);
+  return Array.from({ length: requestCount }, (_, index) => ({
+    startsAt: Math.floor(
+      (minute + (index + noise(minute * 31 + seed * 7919 + 5 + index)) / requestCount) * msPerMinute,
+    ),
+    inputTokens: share(inputTokens, index),
+    outputTokens: share(outputTokens, index),
+  }));
 }
 
 function shareAt(hours: Traffic["hours"], minute: number): number {

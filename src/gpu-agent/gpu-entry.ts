@@ -15,6 +15,13 @@ export interface GpuEntry {
 /** All GPUs of a host at one time. */
 export type SampleSet = readonly GpuEntry[];
 
+/** The body of POST /api/gpu-stats. */
+export interface SampleBody {
+  /** Names this host. */
+  host?: string;
+  gpus: SampleSet;
+}
+
 export type Measure = Exclude<keyof GpuEntry, "gpu_id" | "name">;
 
 /** What a vendor's tool reports for one GPU; `index` is its number on this host. */

@@ -1,7 +1,7 @@
 import type { Backoff } from "../time/backoff.ts";
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
-import type { SampleSet } from "./gpu-entry.ts";
+import type { SampleBody } from "./gpu-entry.ts";
 import type { Latest } from "./latest.ts";
 import type { LogOnChange } from "./log-on-change.ts";
 import { type PostResult, type PushTarget, resultOfError, resultOfResponse } from "./post-result.ts";
@@ -10,13 +10,13 @@ import { type PostResult, type PushTarget, resultOfError, resultOfResponse } fro
 const requestTimeoutMs = 10_000;
 
 /** Posts one sample set. Never rejects. */
-export async function postSamples(target: PushTarget, samples: SampleSet, signal: AbortSignal): Promise<PostResult> {
+export async function postSamples(target: PushTarget, body: SampleBody, signal: AbortSignal): Promise<PostResult> {
   const timeout = AbortSignal.timeout(target.timeoutMs ?? requestTimeoutMs);
   try {
     const response = await fetch(target.url, {
       method: "POST",
       headers: { authorization: `Bearer ${target.key}`, "content-type": "application/json" },
-      body: JSON.stringify({ gpus: samples }),
+      body: JSON.stringify(body),
       // The key is only for the host that the operator named.
       redirect: "manual",
       signal: AbortSignal.any([timeout, signal]),
@@ -28,7 +28,7 @@ export async function postSamples(target: PushTarget, samples: SampleSet, signal
 }
 
 export interface TimedSamples {
-  samples: SampleSet;
+  body: SampleBody;
   /** Epoch milliseconds. */
   readAt: number;
 }
@@ -54,7 +54,7 @@ export async function postLatest(options: PostLatestOptions): Promise<void> {
     const timed = await latest.take(signal);
     if (signal.aborted) return;
     if (timed === undefined || clock() - timed.readAt > staleMs) continue;
-    const result = await postSamples(target, timed.samples, signal);
+    const result = await postSamples(target, timed.body, signal);
     if (signal.aborted) return;
     if (result.kind === "accepted") {
       backoff.reset();

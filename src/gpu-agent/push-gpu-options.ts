@@ -8,6 +8,8 @@ export interface PushGpuOptions {
   once: boolean;
   intervalMs: number;
   gpuIdOffset: number;
+  /** Names this host in the console. */
+  host: string | undefined;
   /** Undefined if samples are only printed. */
   target: PushTarget | undefined;
 }
@@ -23,18 +25,22 @@ const flags = {
   "key-file": { type: "string" },
   interval: { type: "string", default: "1" },
   "gpu-id-offset": { type: "string", default: "0" },
+  host: { type: "string" },
   once: { type: "boolean", default: false },
   "dry-run": { type: "boolean", default: false },
   script: { type: "boolean", default: false },
   help: { type: "boolean", short: "h", default: false },
 } as const;
 
+export interface OptionSources {
+  env: Environment;
+  readFile: (file: string) => string;
+  /** As the system knows this host. */
+  hostName: string;
+}
+
 /** @throws UsageError */
-export function readPushGpuOptions(
-  args: string[],
-  env: Environment,
-  readFile: (file: string) => string,
-): PushGpuOptions {
+export function readPushGpuOptions(args: string[], { env, readFile, hostName }: OptionSources): PushGpuOptions {
   const values = parseFlags(args);
   const onlyPrints = values.help || values.script || values["dry-run"];
   return {
@@ -43,6 +49,7 @@ export function readPushGpuOptions(
     once: values.once,
     intervalMs: Math.round(1000 * numberOf("--interval", values.interval, 0.1, 3600)),
     gpuIdOffset: wholeNumberOf("--gpu-id-offset", values["gpu-id-offset"], 0, 255),
+    host: values.host === undefined ? defaultHost(hostName) : checkedHost(values.host),
     target: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
   };
 }
@@ -69,6 +76,18 @@ function wholeNumberOf(flag: string, text: string, least: number, most: number):
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (value >= least && value <= most) return value;
   throw new UsageError(`${flag}: ${JSON.stringify(text)} is not allowed; use a whole number from ${least} to ${most}`);
+}
+
+/** The server refuses a longer name. */
+const maxHostLength = 64;
+
+const defaultHost = (hostName: string): string | undefined =>
+  Array.from(hostName.trim()).slice(0, maxHostLength).join("") || undefined;
+
+function checkedHost(text: string): string {
+  const host = text.trim();
+  if (host !== "" && Array.from(host).length <= maxHostLength) return host;
+  throw new UsageError(`--host: its value is not allowed; use 1 to ${maxHostLength} characters`);
 }
 
 const endpoint = "/api/gpu-stats";

@@ -6,6 +6,7 @@
 #   TOLLGATE_KEY            an API key; it does not appear in the process list
 #   TOLLGATE_INTERVAL       seconds between samples (1)
 #   TOLLGATE_GPU_ID_OFFSET  added to each GPU's number, so that hosts use different ids (0)
+#   TOLLGATE_HOST           name of this host in the console (its host name)
 #
 #   TOLLGATE_URL=https://gate.example.com TOLLGATE_KEY=... sh push-gpu.sh
 #
@@ -17,6 +18,7 @@ umask 077
 url=${TOLLGATE_URL:-}
 interval=${TOLLGATE_INTERVAL:-1}
 offset=${TOLLGATE_GPU_ID_OFFSET:-0}
+host=${TOLLGATE_HOST:-$(uname -n)}
 longest_delay=30
 
 die() {
@@ -84,7 +86,7 @@ read_gpus() {
 
 # Columns are counted from both ends, because a name may hold commas. A cell that is not a number ([N/A]) is left out.
 write_body() {
-  LC_ALL=C awk -v offset="$offset" '
+  LC_ALL=C TOLLGATE_HOST=$host awk -v offset="$offset" '
     function text(s,    i, c, out) {
       out = ""
       for (i = 1; i <= length(s); i++) {
@@ -104,6 +106,10 @@ write_body() {
       if (value !~ /^[0-9]+(\.[0-9]+)?$/ || value + 0 > most) return ""
       return ",\"" field "\":" (whole ? sprintf("%.0f", value) : value)
     }
+    BEGIN {
+      host = text(substr(trimmed(ENVIRON["TOLLGATE_HOST"]), 1, 64))
+      head = "{" (host == "" ? "" : "\"host\":\"" host "\",") "\"gpus\":["
+    }
     {
       n = split($0, cell, ",")
       index_text = trimmed(cell[1])
@@ -111,7 +117,7 @@ write_body() {
       name = cell[2]
       for (i = 3; i <= n - 5; i++) name = name "," cell[i]
       name = substr(trimmed(name), 1, 64)
-      printf "%s{\"gpu_id\":%d,\"name\":\"%s\"", (count++ ? "," : "{\"gpus\":["), index_text + offset, text(name)
+      printf "%s{\"gpu_id\":%d,\"name\":\"%s\"", (count++ ? "," : head), index_text + offset, text(name)
       printf "%s", member("power_draw_w", cell[n - 4], 10000, 0)
       printf "%s", member("temp_c", cell[n - 3], 150, 1)
       printf "%s", member("memory_used_mb", cell[n - 2], 9007199254740991, 1)

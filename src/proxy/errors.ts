@@ -5,6 +5,16 @@ export type ErrorCode =
   | "method_not_allowed"
   | "upgrade_not_supported"
   | "invalid_api_key"
+  | "max_concurrency"
+  | "requests_per_minute"
+  | "tokens_per_minute"
+  | "tokens_per_day"
+  | "tokens_per_month"
+  | "scope_not_allowed"
+  | "model_not_allowed"
+  | "key_revoked"
+  | "queue_full"
+  | "queue_timeout"
   | "invalid_json"
   | "body_too_large"
   | "request_timeout"
@@ -14,6 +24,7 @@ export type ErrorCode =
   | "upstream_unreachable"
   | "upstream_timeout"
   | "shutting_down"
+  | "ended_by_admin"
   | "storage_unavailable"
   | "internal";
 
@@ -25,6 +36,9 @@ interface ErrorKind {
   message: string;
   headers?: Readonly<Record<string, string>>;
 }
+
+/** A refusal by a limit of the key, which says more in its own words. */
+const limited: ErrorKind = { status: 429, type: "rate_limit_error", message: "A limit of this API key is reached." };
 
 /** The sentences are fixed: the runtime's own messages would show strangers our network. */
 const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
@@ -53,6 +67,41 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     message: "Invalid API key.",
     // Some agents repeat a wrong key for minutes unless told not to.
     headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
+  },
+  max_concurrency: limited,
+  requests_per_minute: limited,
+  tokens_per_minute: limited,
+  tokens_per_day: limited,
+  tokens_per_month: limited,
+  scope_not_allowed: {
+    status: 403,
+    type: "permission_error",
+    message: "This API key may only post GPU samples.",
+    headers: { "x-should-retry": "false" },
+  },
+  model_not_allowed: {
+    status: 403,
+    type: "permission_error",
+    message: "This API key may not use this model; GET /v1/models lists those that it may use.",
+    headers: { "x-should-retry": "false" },
+  },
+  queue_full: {
+    status: 503,
+    type: "api_error",
+    message: "Too many requests wait for the backend; try again shortly.",
+    headers: { "retry-after": "5" },
+  },
+  queue_timeout: {
+    status: 503,
+    type: "api_error",
+    message: "The request waited too long for the backend; try again shortly.",
+    headers: { "retry-after": "5" },
+  },
+  key_revoked: {
+    status: 401,
+    type: "authentication_error",
+    message: "The API key was revoked while the request was running.",
+    headers: { "x-should-retry": "false" },
   },
   invalid_json: {
     status: 400,
@@ -96,6 +145,13 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     message: "The server is shutting down.",
     headers: { "retry-after": "1" },
   },
+  ended_by_admin: {
+    status: 503,
+    type: "api_error",
+    message: "An administrator ended this request.",
+    // A retry would start again what was just ended.
+    headers: { "x-should-retry": "false" },
+  },
   storage_unavailable: {
     status: 503,
     type: "api_error",
@@ -105,32 +161,47 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   internal: { status: 500, type: "api_error", message: "Internal error." },
 };
 
+/** What one error says besides its kind. */
+export interface ErrorDetails {
+  message: string;
+  headers: readonly (readonly [name: string, value: string])[];
+}
+
 /** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
-function errorBody(code: ErrorCode): object {
+function errorBody(code: ErrorCode, details: ErrorDetails | undefined): object {
   const { type, message } = kinds[code];
-  return { type: "error", error: { type, message, param: null, code: kinds[code].code ?? code } };
+  return {
+    type: "error",
+    error: { type, message: details?.message ?? message, param: null, code: kinds[code].code ?? code },
+  };
 }
 
 /** Refuses a request before anything is sent to the upstream. */
 export class ProxyError extends Error {
   override name = "ProxyError";
 
-  constructor(readonly code: ErrorCode) {
+  constructor(
+    readonly code: ErrorCode,
+    readonly details?: ErrorDetails,
+  ) {
     super(code);
   }
 }
 
-export function errorResponse(code: ErrorCode): Response {
+export function errorResponse(code: ErrorCode, details?: ErrorDetails): Response {
   const { status, headers } = kinds[code];
-  return Response.json(errorBody(code), { status, headers: { "x-content-type-options": "nosniff", ...headers } });
+  return Response.json(errorBody(code, details), {
+    status,
+    headers: { "x-content-type-options": "nosniff", ...headers, ...Object.fromEntries(details?.headers ?? []) },
+  });
 }
 
 /** The client is gone, so nothing is sent. Log and metrics show nginx's number for it. */
 const clientClosedRequest = 499;
 
 /** @param code undefined if the client left */
-export function failureResponse(code: ErrorCode | undefined): Response {
-  return code === undefined ? new Response(null, { status: clientClosedRequest }) : errorResponse(code);
+export function failureResponse(code: ErrorCode | undefined, details?: ErrorDetails): Response {
+  return code === undefined ? new Response(null, { status: clientClosedRequest }) : errorResponse(code, details);
 }
 
 /**

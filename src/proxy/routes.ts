@@ -1,32 +1,50 @@
 import { Elysia } from "elysia";
 import type { Config } from "../config.ts";
-import type { RequestObserver } from "../domain.ts";
+import type { Admission, KeyId, KeyLimits, RequestObserver } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
+import {
+  type Admit,
+  hasLimits,
+  type HeaderPairs,
+  rateLimitHeaders,
+  refusalOf,
+  reservesTokens,
+} from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
-import { type ReadBody, readBody } from "./request/body.ts";
+import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
+import { clientProgramOf } from "./request/client-program.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
+import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
+import type { RequestQueue } from "./request/queue.ts";
+import { ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { requestIdOf } from "./request/request-id.ts";
+import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { type RequestTracker, trackRequest } from "./request-tracker.ts";
-import { resolveModelList } from "./response/model-list.ts";
+import { resolveModelList, restrictModelList } from "./response/model-list.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { respond } from "./response/respond.ts";
-import { rewriteRequest, type Rewritten, type RewriteRules } from "./rewrite/rewrite.ts";
-import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { classifyFailure } from "./upstream/abort-reason.ts";
-import { outgoingBodyOf } from "./upstream/outgoing-body.ts";
-import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
+import { commentsUntil } from "./response/while-waiting.ts";
+import { classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
+import type { Forward } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
 export interface ProxyDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
+  /** The upstream's host and port, as the request log names it. */
+  backend?: string;
+  admit: Admit;
+  /** What the holder of a key may know of it; undefined if it is gone. */
+  findOwnKey: (keyId: KeyId) => Promise<object | undefined>;
+  /** Undefined: the backend gets any number of requests at once. */
+  queue: RequestQueue | undefined;
   forward: Forward;
   record: RecordUsage;
   observer: RequestObserver;
@@ -68,10 +86,17 @@ interface Incoming {
   tracker: RequestTracker;
   /** The address at the other end of the connection. */
   peerAddress: string | undefined;
+  /** Undefined for a key without limits, and before it is admitted. */
+  admission: Admission | undefined;
+  /** Of every response, errors too. */
+  limitHeaders: HeaderPairs | undefined;
+  /** Called when a stream has waited in the queue for so long that the client should hear of it. */
+  onStreamWaits: () => void;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDeps): Promise<Response> {
+async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
+  const { request, tracker, peerAddress } = incoming;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
   if (deps.isStopping()) throw new ProxyError("shutting_down");
@@ -80,6 +105,10 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
   tracker.keyId = key.id;
   // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
   tracker.onFinished(deps.disableIdleTimeout(request));
+  const { rules } = key;
+  if (path.startsWith(ownPaths)) return describeKey(incoming, path, key.id, deps);
+  // A limit of tokens waits for the body, from which it knows how many to reserve.
+  if (rules !== null && !reservesTokens(rules)) await admit(incoming, key.id, rules, 0, deps);
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
@@ -88,12 +117,25 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     held,
     maxBytes: config.maxBodyBytes,
   });
-  const { body, length, stream, usageAdded, model } = await rewriteBody(path, received, config.rewrite);
+  const rewritten = await rewriteBody(path, received, config.rewrite);
+  const { body, length, stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
   tracker.model = model;
-  const modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+  tracker.changes = changes;
+  let modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+  const allowed = rules?.allowed_models ?? null;
+  if (allowed !== null) {
+    requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
+    modelList = restrictModelList(request.method, pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
+  }
+  if (rules !== null && reservesTokens(rules)) {
+    await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
+  }
 
-  tracker.upstreamRequestSent();
+  if (deps.queue !== undefined) await waitInQueue(incoming, key.id, stream, { ...deps, queue: deps.queue });
+  tracker.upstreamRequestSent(deps.backend);
   const upstream = await deps.forward({
+    keyId: key.id,
+    startedAt: tracker.startedAt,
     method: request.method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
@@ -106,30 +148,68 @@ async function serve({ request, tracker, peerAddress }: Incoming, deps: ProxyDep
     readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
     client: request.signal,
     onReceived: tracker.bodyReceived,
+    onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
   });
   tracker.upstreamResponded();
   held.release();
 
   return respond(
-    { upstream, tracker, keyId: key.id, method: request.method, path, usageAdded, edit: modelList?.edit },
+    {
+      upstream,
+      tracker,
+      keyId: key.id,
+      method: request.method,
+      path,
+      admission: incoming.admission,
+      usageAdded,
+      edit: modelList?.edit,
+    },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
 }
 
-interface RewrittenBody extends Pick<Rewritten, "stream" | "usageAdded" | "model"> {
-  body: UpstreamRequest["body"];
-  /** Undefined for a body that is not held: its length is the client's. */
-  length: number | undefined;
+async function describeKey(
+  { request, tracker }: Incoming,
+  path: string,
+  keyId: KeyId,
+  { findOwnKey, log }: ProxyDeps,
+): Promise<Response> {
+  const response = await respondWithOwnKey({ method: request.method, path, find: () => findOwnKey(keyId), log });
+  tracker.status = response.status;
+  tracker.finish("completed");
+  return response;
 }
 
-async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
-  if (!(body instanceof Uint8Array)) {
-    return { body, length: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+/** @throws ProxyError if a limit of the key refuses the request */
+async function admit(
+  incoming: Incoming,
+  keyId: KeyId,
+  limits: KeyLimits,
+  tokens: number,
+  { admit: askForPlace, wall }: ProxyDeps,
+): Promise<void> {
+  if (!hasLimits(limits)) return;
+  const admission = await askForPlace(keyId, limits, tokens);
+  const now = wall();
+  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, now);
+  incoming.admission = admission;
+  incoming.limitHeaders = rateLimitHeaders(limits, admission.used, now);
+  incoming.tracker.onFinished(admission.end);
+}
+
+/** @throws ProxyError if no place becomes free in time */
+async function waitInQueue(
+  incoming: Incoming,
+  keyId: KeyId,
+  stream: boolean,
+  { queue, sseKeepaliveMs }: Pick<ProxyDeps, "sseKeepaliveMs"> & { queue: RequestQueue },
+): Promise<void> {
+  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(incoming.onStreamWaits, sseKeepaliveMs) : undefined;
+  try {
+    incoming.tracker.onFinished(await queue.enter(keyId, incoming.request.signal));
+  } finally {
+    clearTimeout(keepalive);
   }
-  const rewritten = await rewriteRequest(path, body, rules);
-  if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  const { pieces = [body], ...rest } = rewritten;
-  return { ...outgoingBodyOf(pieces), ...rest };
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
@@ -143,23 +223,46 @@ export function createProxy(deps: ProxyDeps): Proxy {
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, peerAddress),
+      clientProgram: clientProgramOf(request.headers),
     });
-    return { request, tracker, peerAddress };
+    return { request, tracker, peerAddress, admission: undefined, limitHeaders: undefined, onStreamWaits: () => {} };
   }
 
-  function fail({ request, tracker }: Incoming, error: unknown): Response {
-    const { code, outcome, cause } = classifyFailure(error, request.signal);
+  function fail(incoming: Incoming, error: unknown): Response {
+    const { request, tracker } = incoming;
+    const { code, outcome, cause, details } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
-    const response = failureResponse(code);
+    const response = failureResponse(code, details);
     tracker.status = response.status;
     tracker.finish(outcome, { code, cause });
-    return withOurHeaders({ request, tracker }, response);
+    return withOurHeaders(incoming, response);
   }
 
-  function withOurHeaders({ request, tracker }: Pick<Incoming, "request" | "tracker">, response: Response): Response {
+  function withOurHeaders({ request, tracker, limitHeaders }: Incoming, response: Response): Response {
     response.headers.set("x-request-id", tracker.requestId);
+    if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) response.headers.set(name, value);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
+  }
+
+  async function respondTo(incoming: Incoming): Promise<Response> {
+    try {
+      return withOurHeaders(incoming, await serve(incoming, deps));
+    } catch (error) {
+      return fail(incoming, error);
+    }
+  }
+
+  /** While a stream waits in the queue, its client gets comments. */
+  async function respondOrKeepAlive(incoming: Incoming): Promise<Response> {
+    const waits = Promise.withResolvers<undefined>();
+    incoming.onStreamWaits = () => waits.resolve(undefined);
+    const response = respondTo(incoming);
+    const inTime = await Promise.race([response, waits.promise]);
+    if (inTime !== undefined) return inTime;
+    const { path } = readTarget(incoming.request);
+    const stream = commentsUntil(response, { path, keepaliveMs: deps.sseKeepaliveMs });
+    return withOurHeaders(incoming, stream);
   }
 
   return {
@@ -171,11 +274,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
         incoming.tracker.finish("completed");
         return preflight;
       }
-      try {
-        return withOurHeaders(incoming, await serve(incoming, deps));
-      } catch (error) {
-        return fail(incoming, error);
-      }
+      const mayWait = deps.queue !== undefined && deps.sseKeepaliveMs > 0;
+      return mayWait ? respondOrKeepAlive(incoming) : respondTo(incoming);
     },
     refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };

@@ -2,6 +2,7 @@ import * as pg from "drizzle-orm/pg-core";
 import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 const identity = () => integer().primaryKey({ autoIncrement: true });
+const rowId = () => integer().primaryKey();
 const boolean = () => integer({ mode: "boolean" });
 
 /** The column builders that `schema.ts` uses. Each engine has a set under the same names, so the tables are defined once. */
@@ -9,6 +10,8 @@ export const sqliteColumns = {
   table: sqliteTable,
   /** An id that the database assigns and never reuses, not even after a delete. */
   identity,
+  /** The same, but an id may come again once all rows with higher ones are deleted. Writes one page less. */
+  rowId,
   /** 64 bits: ids, counters, and times since the epoch. */
   integer,
   real,
@@ -24,6 +27,7 @@ export type Columns = typeof sqliteColumns;
 export const postgresColumns = {
   table: pg.pgTable,
   identity: () => pg.bigint({ mode: "number" }).primaryKey().generatedByDefaultAsIdentity(),
+  rowId: () => pg.bigint({ mode: "number" }).primaryKey().generatedByDefaultAsIdentity(),
   integer: () => pg.bigint({ mode: "number" }),
   real: pg.doublePrecision,
   text: pg.text,

@@ -1,5 +1,7 @@
 import type { SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { DatabaseStore } from "./database-store.ts";
 import type { Tables } from "./schema.ts";
 import type { MaybePromise } from "./store.ts";
 
@@ -10,6 +12,15 @@ export interface Engine {
   tables: Tables;
   /** The elements of a JSON array as rows with one column, `value`. */
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
+  /**
+   * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
+   * @param sums for rows that exist, by their `key`: the columns to which the values are added
+   */
+  prepareInsert: (
+    table: SQLiteTable,
+    columns: readonly string[],
+    sums?: { key: readonly string[]; added: readonly string[] },
+  ) => (rows: readonly (readonly (string | number | null)[])[]) => Statement;
   /** Runs a query that is written as SQL and returns only numbers. */
   rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
@@ -23,6 +34,8 @@ export interface Engine {
   pipeline: (statements: readonly Statement[]) => Promise<void>;
   /** Advisory lock: until the transaction ends, other transactions wait here for the same name. */
   lock: (name: string) => Promise<void>;
+  /** The database itself: its version, and the bytes that it takes on disk. */
+  describe: DatabaseStore["describe"];
   close: () => void;
 }
 

@@ -1,42 +1,56 @@
-import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
 import { minuteOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine, Statement } from "./engine.ts";
+import { prepareGpuMinutes, type SampleIds } from "./gpu-minutes.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { GpuReading } from "../domain.ts";
-import type { GpuPush } from "./store.ts";
+import type { GpuPush, SharedGpu } from "./store.ts";
 
 /** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */
 const idsPerMillisecond = 256;
 const sampleRetentionMs = 7 * minutesPerDay * msPerMinute;
-/** The longest window is 30 days; its first bucket may begin up to a day earlier. */
-const powerRetentionMinutes = 32 * minutesPerDay;
 /** Limits what one push deletes; after a long pause the following pushes delete the rest. */
 const maxPrunedMs = 10_000;
-const maxPrunedMinutes = 10;
+
+/** Two hosts send the same GPU if its host changes again within this time. A single change is a new name. */
+export const sharedGpuMs = 120_000;
 
 export const recordedAtOf = (id: number): number => Math.floor(id / idsPerMillisecond);
 
-/** The write path of GPU telemetry; runs within a transaction. */
-export function prepareGpuIngest(engine: Engine): (push: GpuPush) => Promise<void> {
+/** The write path of GPU telemetry; runs within a transaction. @returns the GPUs that another host sends too */
+export function prepareGpuIngest(engine: Engine): (push: GpuPush) => Promise<readonly SharedGpu[]> {
   const findFreeMillisecond = prepareFindFreeMillisecond(engine);
   const writeSamples = prepareWriteSamples(engine);
-  const raisePower = prepareRaisePower(engine);
+  const minutes = prepareGpuMinutes(engine);
   const prune = preparePruning(engine);
+  const listShared = prepareListShared(engine);
   const markKeyUsed = prepareMarkKeyUsed(engine);
 
-  return async ({ keyId, recordedAt, readings }) => {
+  return async ({ keyId, recordedAt, host = null, readings }) => {
     await engine.lock("gpu_samples");
     // If one push names a GPU twice, its last reading counts.
     const distinct = [...new Map(readings.map((reading) => [reading.gpuId, reading])).values()];
+    const freeAt = distinct.length > 0 ? await findFreeMillisecond(recordedAt) : recordedAt;
     if (distinct.length > 0) {
-      const freeAt = await findFreeMillisecond(recordedAt);
-      await writeSamples(freeAt, distinct);
-      await raisePower(minuteOf(freeAt), sumOfPower(distinct));
+      const ids = idsAt(freeAt);
+      await writeSamples(freeAt, host, distinct);
+      await minutes.add(minuteOf(freeAt), ids);
+      await minutes.setPower(minuteOf(freeAt), sumOfPower(distinct));
     }
-    await prune(recordedAt);
-    await markKeyUsed(keyId, recordedAt);
+    await minutes.rollUpHour(minuteOf(recordedAt));
+    await engine.pipeline([
+      ...prune(recordedAt),
+      ...minutes.prune(minuteOf(recordedAt)),
+      () => markKeyUsed(keyId, recordedAt),
+    ]);
+    return host === null ? [] : listShared(freeAt);
   };
 }
+
+const idsAt = (recordedAt: number): SampleIds => ({
+  from: recordedAt * idsPerMillisecond,
+  to: (recordedAt + 1) * idsPerMillisecond,
+});
 
 const sumOfPower = (readings: readonly GpuReading[]): number =>
   readings.reduce((sum, { powerDrawW }) => sum + (powerDrawW ?? 0), 0);
@@ -52,8 +66,7 @@ function prepareFindFreeMillisecond({ db, tables: { gpuSamples } }: Engine): (fr
 
   return async (fromMs) => {
     for (let ms = fromMs; ; ms++) {
-      const from = ms * idsPerMillisecond;
-      const found = await sampleBetween.execute({ from, to: from + idsPerMillisecond });
+      const found = await sampleBetween.execute({ ...idsAt(ms) });
       if (found.length === 0) return ms;
     }
   };
@@ -62,32 +75,38 @@ function prepareFindFreeMillisecond({ db, tables: { gpuSamples } }: Engine): (fr
 /** The types of the columns of `rowOf`, by position. */
 const rowTypes = ["bigint", "text", "double precision", "bigint", "bigint", "bigint", "bigint"] as const;
 
-/** Two constant statements, however many GPUs: all rows are passed as one JSON parameter. */
-function prepareWriteSamples(engine: Engine): (recordedAt: number, readings: readonly GpuReading[]) => Promise<void> {
+/** Two constant statements, however many GPUs: all rows are passed as one JSON parameter, which only the first one reads. */
+function prepareWriteSamples(
+  engine: Engine,
+): (recordedAt: number, host: string | null, readings: readonly GpuReading[]) => Promise<void> {
   const { db, jsonRows } = engine;
   const { gpuSamples, gpuLatest } = engine.tables;
-  const rows = jsonRows(sql.placeholder("rows"));
-  const [id = sql``, ...reading] = rowTypes.map((type, position) => sql.raw(`cast(value->>${position} as ${type})`));
-  const columns = sql.join([id, ...reading], sql`, `);
-
+  const columns = sql.join(
+    rowTypes.map((type, position) => sql.raw(`cast(value->>${position} as ${type})`)),
+    sql`, `,
+  );
   const insertSamples = db
     .insert(gpuSamples)
-    .select(sql`select ${columns} from ${rows} where true`)
+    .select(sql`select ${columns} from ${jsonRows(sql.placeholder("rows"))} where true`)
     .prepare();
   const replaceLatest = db
     .insert(gpuLatest)
-    .select(sql`select ${id} % ${idsPerMillisecond}, ${columns} from ${rows} where true`)
-    .onConflictDoUpdate({ target: gpuLatest.gpuId, set: insertedReading })
+    .select(
+      sql`select ${gpuSamples.id} % ${idsPerMillisecond}, ${gpuSamples}.*, cast(${sql.placeholder("host")} as text),
+        cast(${sql.placeholder("recordedAt")} as bigint), null
+        from ${gpuSamples} where ${gpuSamples.id} >= ${sql.placeholder("from")} and ${gpuSamples.id} < ${sql.placeholder("to")}`,
+    )
+    .onConflictDoUpdate({ target: gpuLatest.gpuId, set: { ...insertedReading, ...hostChange(engine) } })
     .prepare();
 
-  return async (recordedAt, readings) => {
+  return async (recordedAt, host, readings) => {
     const json = JSON.stringify(readings.map((one) => rowOf(recordedAt, one)));
     await insertSamples.execute({ rows: json });
-    await replaceLatest.execute({ rows: json });
+    await replaceLatest.execute({ ...idsAt(recordedAt), host, recordedAt });
   };
 }
 
-const insertedReading: Record<"id" | Exclude<keyof GpuReading, "gpuId">, SQL> = {
+const insertedReading: Record<"id" | "host" | Exclude<keyof GpuReading, "gpuId">, SQL> = {
   id: sql`excluded.id`,
   name: sql`excluded.name`,
   powerDrawW: sql`excluded.power_draw_w`,
@@ -95,7 +114,18 @@ const insertedReading: Record<"id" | Exclude<keyof GpuReading, "gpuId">, SQL> = 
   memoryUsedMb: sql`excluded.memory_used_mb`,
   memoryTotalMb: sql`excluded.memory_total_mb`,
   utilizationPct: sql`excluded.utilization_pct`,
+  host: sql`excluded.host`,
 };
+
+function hostChange({ tables: { gpuLatest } }: Engine): Record<"hostChangedAt" | "otherHost", SQL> {
+  const { host, hostChangedAt, otherHost } = gpuLatest;
+  const isChange = sql`excluded.host <> ${host}`;
+  const isSoon = sql`${hostChangedAt} > excluded.host_changed_at - ${sql.raw(String(sharedGpuMs))}`;
+  return {
+    hostChangedAt: sql`case when ${isChange} then excluded.host_changed_at else ${hostChangedAt} end`,
+    otherHost: sql`case when ${isChange} and ${isSoon} then ${host} when ${isChange} then null else ${otherHost} end`,
+  };
+}
 
 function rowOf(recordedAt: number, reading: GpuReading): (number | string | null)[] {
   return [
@@ -109,39 +139,33 @@ function rowOf(recordedAt: number, reading: GpuReading): (number | string | null
   ];
 }
 
-function prepareRaisePower({ db, tables: { gpuPowerMinute } }: Engine) {
+/** The GPUs whose host changed with the push of that millisecond. */
+function prepareListShared({ db, tables: { gpuLatest } }: Engine): (recordedAt: number) => Promise<SharedGpu[]> {
+  const { gpuId, host, otherHost, hostChangedAt } = gpuLatest;
   const query = db
-    .insert(gpuPowerMinute)
-    .values({ minute: sql.placeholder("minute"), powerDrawW: sql.placeholder("powerDrawW") })
-    .onConflictDoUpdate({
-      target: gpuPowerMinute.minute,
-      set: { powerDrawW: sql`excluded.power_draw_w` },
-      setWhere: sql`excluded.power_draw_w > ${gpuPowerMinute.powerDrawW}`,
-    })
+    .select({ gpuId, host, otherHost })
+    .from(gpuLatest)
+    .where(and(eq(hostChangedAt, sql.placeholder("recordedAt")), isNotNull(otherHost)))
     .prepare();
-  return (minute: number, powerDrawW: number) => query.execute({ minute, powerDrawW });
+  return async (recordedAt) => {
+    const rows = await query.execute({ recordedAt });
+    return rows.map((row) => ({ gpuId: row.gpuId, hosts: [row.host ?? "", row.otherHost ?? ""] }));
+  };
 }
 
-function preparePruning({ db, tables }: Engine): (now: number) => Promise<void> {
-  const { gpuSamples, gpuLatest, gpuPowerMinute } = tables;
+function preparePruning({ db, tables }: Engine): (now: number) => Statement[] {
+  const { gpuSamples, gpuLatest } = tables;
   const cutoff = sql.placeholder("cutoff");
   const firstSamples = sql`(select min(id) + ${maxPrunedMs * idsPerMillisecond} from ${gpuSamples})`;
-  const firstMinutes = sql`(select min(minute) + ${maxPrunedMinutes} from ${gpuPowerMinute})`;
   const pruneSamples = db
     .delete(gpuSamples)
     .where(and(lt(gpuSamples.id, cutoff), lt(gpuSamples.id, firstSamples)))
     .prepare();
   const pruneLatest = db.delete(gpuLatest).where(lt(gpuLatest.id, cutoff)).prepare();
-  const prunePower = db
-    .delete(gpuPowerMinute)
-    .where(and(lt(gpuPowerMinute.minute, cutoff), lt(gpuPowerMinute.minute, firstMinutes)))
-    .prepare();
 
-  return async (now) => {
+  return (now) => {
     const oldestId = (now - sampleRetentionMs) * idsPerMillisecond;
-    await pruneSamples.execute({ cutoff: oldestId });
-    await pruneLatest.execute({ cutoff: oldestId });
-    await prunePower.execute({ cutoff: minuteOf(now) - powerRetentionMinutes });
+    return [pruneSamples, pruneLatest].map((query) => () => query.execute({ cutoff: oldestId }));
   };
 }
 

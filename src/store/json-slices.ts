@@ -12,3 +12,8 @@ export async function* joinSlices(slices: AsyncIterable<string[]>): AsyncGenerat
     separator = ",";
   }
 }
+
+/** Encodes a report that is one piece of JSON; the parts before it are empty. */
+export async function* encodeSlices(parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) yield encoder.encode(part);
+}

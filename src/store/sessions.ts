@@ -1,9 +1,10 @@
-import { and, count, eq, gt, lt, lte, min, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gt, lt, lte, min, ne, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
 import type { SessionStore } from "./store.ts";
 
 const windowMs = 60_000;
+const maxListed = 500;
 
 /** Prepared once, since it runs for each request of the console. */
 export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
@@ -22,16 +23,29 @@ export function createSessionStore(engine: Engine, clock: WallClock): SessionSto
 
   return {
     find: prepareFindSession(engine),
-    create: (idHash, session) =>
+    create: (idHash, session, origin) =>
       transaction(async () => {
         await db.delete(sessions).where(lte(sessions.expiresAt, clock()));
-        await db.insert(sessions).values({ idHash, ...session });
+        await db.insert(sessions).values({ idHash, ...session, ...origin });
       }),
     async extend(idHash, expiresAt) {
       await db.update(sessions).set({ expiresAt }).where(eq(sessions.idHash, idHash));
     },
     async delete(idHash) {
       await db.delete(sessions).where(eq(sessions.idHash, idHash));
+    },
+    async list(now) {
+      const { csrfToken: _csrfToken, ...columns } = getTableColumns(sessions);
+      return await db
+        .select(columns)
+        .from(sessions)
+        .where(gt(sessions.expiresAt, now))
+        .orderBy(desc(sessions.expiresAt), asc(sessions.idHash))
+        .limit(maxListed);
+    },
+    async deleteOthers(idHash) {
+      const deleted = await db.delete(sessions).where(ne(sessions.idHash, idHash)).returning({ id: sessions.idHash });
+      return deleted.length;
     },
     async deleteAll() {
       await db.delete(sessions);

@@ -1,13 +1,16 @@
-import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
 import { noUsage } from "../domain.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
+import { prepareSettling } from "./limits.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
+import { createModelNames } from "./model-names.ts";
+import { prepareRequestLog, prepareRequestLogPruning } from "./request-log.ts";
 import type { Retention, UsageIncrement, UsageStore, UsageSum } from "./store.ts";
-import { addSums, incrementOf, noSum } from "./usage-batch.ts";
+import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 
 /** Beyond the days that are kept: the first bucket of a window may begin up to a day earlier. */
@@ -16,42 +19,60 @@ const spareDays = 2;
 const maxPrunedMinutes = 5;
 const flushRetentionMs = minutesPerDay * msPerMinute;
 
+/** Hours of model sums; days are kept without limit. */
+const modelHourRetentionHours = 91 * 24;
+
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 
 export function createUsageStore(engine: Engine, clock: WallClock, retention: Retention): UsageStore {
-  const { transaction, pipeline } = engine;
-  const recordFlush = prepareRecordFlush(engine);
-  const addStatements = prepareAdding(engine);
   const countedResponses = prepareCountedResponses(engine);
   const pruneStatements = preparePruning(engine, retention);
+  const pruneRequestLog = prepareRequestLogPruning(engine, retention.requestLog);
   let prunedMinute = 0;
   const pruneOncePerMinute = (now: number): Statement[] => {
     if (minuteOf(now) === prunedMinute) return [];
     prunedMinute = minuteOf(now);
     return [...pruneStatements(now), countedResponses.prune(now)];
   };
-
   return {
-    add: (increments, flush, responses = []) =>
-      transaction(async () => {
-        const now = clock();
-        if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
-        const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-        const newTokens = responses.map((response, index) => incrementOf(response, added[index] ?? noUsage));
-        const rows = rowsOf([...increments, ...newTokens]);
-        await pipeline([...addStatements(JSON.stringify(rows)), ...pruneOncePerMinute(now)]);
-        return added;
-      }),
+    add: prepareAddUsage(engine, clock, (now) => [...pruneRequestLog(now), ...pruneOncePerMinute(now)]),
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
 }
 
-/** Columns in the order that `prepareAdding` reads; rows sorted, so that concurrent flushes lock them in the same order. */
-function rowsOf(increments: readonly UsageIncrement[]): number[][] {
-  return increments
-    .toSorted((a, b) => a.keyId - b.keyId || a.minute - b.minute)
-    .map((one) => [one.minute, one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]);
+/** @param prune what else a flush runs */
+export function prepareAddUsage(
+  engine: Engine,
+  clock: WallClock,
+  prune: (now: number) => Statement[] = () => [],
+): UsageStore["add"] {
+  const recordFlush = prepareRecordFlush(engine);
+  const addStatements = prepareAdding(engine);
+  const countedResponses = prepareCountedResponses(engine);
+  const modelNames = createModelNames(engine);
+  const logStatements = prepareRequestLog(engine);
+  const settle = prepareSettling(engine);
+  return (increments, flush, responses = [], requests, settled = []) => {
+    const work = engine.transaction(async () => {
+      const now = clock();
+      if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
+      const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
+      const newTokens = responses.map((response, index) =>
+        incrementOf(response, addedUsage(response, added[index] ?? noUsage)),
+      );
+      const all = await modelNames.limit([...increments, ...newTokens]);
+      await engine.pipeline([
+        ...(all.length === 0 ? [] : addStatements(all)),
+        ...logStatements(requests, newTokens, responses),
+        ...settle(settled, all),
+        ...prune(now),
+      ]);
+      return added;
+    });
+    work.catch(modelNames.forget);
+    return work;
+  };
 }
 
 /** Records the last flush of each ledger. Resolves with false if this flush or a later one is recorded. */
@@ -75,57 +96,114 @@ function prepareRecordFlush({ db, tables: { usageFlushes } }: Engine) {
   };
 }
 
-/** Four constant statements, however many keys and minutes: all rows are passed as one JSON parameter. */
-function prepareAdding({ db, tables, jsonRows }: Engine): (rows: string) => Statement[] {
-  const { keys, usageMinute, usageHour, usageDay } = tables;
-  const rows = jsonRows(sql.placeholder("rows"));
+const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
+const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
+
+/** Six constant statements, however many keys and minutes. */
+function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
+  const { keys, usageMinute, usageHour, usageDay, usageModelHour, usageModelDay } = tables;
+  const prepare = (table: CounterTable, period: string) =>
+    prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+  const prepareModels = (table: ModelTable, period: string) =>
+    prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
+      key: [period, "keyId", "model"],
+      added: modelCounters,
+    });
+  const addMinutes = prepare(usageMinute, "minute");
+  const addHours = prepare(usageHour, "hour");
+  const addDays = prepare(usageDay, "day");
+  const addModelHours = prepareModels(usageModelHour, "hour");
+  const addModelDays = prepareModels(usageModelDay, "day");
+
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const sums = sql`sum(${column(2)}), sum(${column(3)}), sum(${column(4)})`;
+  const addToKeys = db
+    .update(keys)
+    .set({
+      requestCount: sql`${keys.requestCount} + added.requests`,
+      inputTokens: sql`${keys.inputTokens} + added.input`,
+      outputTokens: sql`${keys.outputTokens} + added.output`,
+      lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
+    })
+    .from(
+      sql`(select ${column(0)} as key_id, sum(${column(1)}) as requests, sum(${column(2)}) as input,
+        sum(${column(3)}) as output, max(${column(4)}) as used_at
+        from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
+    )
+    .where(eq(keys.id, sql`added.key_id`))
+    .prepare();
 
-  const addPer = (table: CounterTable, target: CounterTable["keyId" | "requestCount"][], period: SQL) =>
-    db
-      .insert(table)
-      // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
-      .select(sql`select ${period}, ${column(1)}, ${sums} from ${rows} where true group by 1, 2 order by 1, 2`)
-      .onConflictDoUpdate({ target, set: sumWithInserted(table) })
-      .prepare();
-
-  const statements = [
-    addPer(usageMinute, [usageMinute.minute, usageMinute.keyId] as never, column(0)),
-    addPer(usageHour, [usageHour.hour, usageHour.keyId] as never, sql`${column(0)} / ${minutesPerHour}`),
-    addPer(
-      usageDay,
-      [usageDay.day, usageDay.keyId] as never,
-      sql`(${column(0)} + ${offsetMinutes}) / ${minutesPerDay}`,
-    ),
-    // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
-    db
-      .update(keys)
-      .set({
-        requestCount: sql`${keys.requestCount} + added.requests`,
-        inputTokens: sql`${keys.inputTokens} + added.input`,
-        outputTokens: sql`${keys.outputTokens} + added.output`,
-        lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
-      })
-      .from(
-        sql`(select ${column(1)} as key_id, sum(${column(2)}) as requests, sum(${column(3)}) as input,
-          sum(${column(4)}) as output, max(${column(5)}) as used_at from ${rows} group by 1 order by 1) as added`,
-      )
-      .where(eq(keys.id, sql`added.key_id`))
-      .prepare(),
-  ];
-
-  return (json) => statements.map((statement) => () => statement.execute({ rows: json }));
+  return (increments: readonly UsageIncrement[]): Statement[] => {
+    const rows = JSON.stringify(
+      increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
+    );
+    return [
+      addMinutes(sumRows(increments, ({ minute }) => minute)),
+      addHours(sumRows(increments, hourOf)),
+      addDays(sumRows(increments, dayOf)),
+      addModelHours(sumModelRows(increments, hourOf)),
+      addModelDays(sumModelRows(increments, dayOf)),
+      // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
+      () => addToKeys.execute({ rows }),
+    ];
+  };
 }
 
-const sumWithInserted = (table: CounterTable) => ({
-  requestCount: sql`${table.requestCount} + excluded.request_count`,
-  inputTokens: sql`${table.inputTokens} + excluded.input_tokens`,
-  outputTokens: sql`${table.outputTokens} + excluded.output_tokens`,
-});
+type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
+type PeriodOf = (increment: UsageIncrement) => number;
+
+const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
+const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
+
+const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
+  groupRows(
+    increments.map((one) => [periodOf(one), one.keyId, one.requestCount, one.inputTokens, one.outputTokens]),
+    2,
+  );
+
+const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
+  groupRows(
+    increments.map((one) => [
+      periodOf(one),
+      one.keyId,
+      one.model ?? "",
+      one.requestCount,
+      one.inputTokens,
+      one.outputTokens,
+      one.cachedInputTokens ?? 0,
+      one.cachedBesideInputTokens ?? 0,
+      one.reasoningTokens ?? 0,
+    ]),
+    3,
+  );
+
+type SummedRow = (number | string)[];
+
+/**
+ * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
+ * order.
+ */
+function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
+  if (rows.length < 2) return rows;
+  const groups = new Map<string, SummedRow>();
+  for (const row of rows) {
+    const key = row.slice(0, keyLength).join(" ");
+    const sum = groups.get(key);
+    if (sum === undefined) groups.set(key, row);
+    else for (let at = keyLength; at < row.length; at++) sum[at] = Number(sum[at]) + Number(row[at]);
+  }
+  return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
+}
+
+function compareRows(a: SummedRow, b: SummedRow, keyLength: number): number {
+  for (let at = 0; at < keyLength; at++) {
+    const [left = 0, right = 0] = [a[at], b[at]];
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
 
 function preparePruning(
-  { db, tables: { usageMinute, usageFlushes } }: Engine,
+  { db, tables: { usageMinute, usageModelHour, usageFlushes } }: Engine,
   { usageMinutesDays }: Retention,
 ): (now: number) => Statement[] {
   const keptMinutes = (usageMinutesDays + spareDays) * minutesPerDay;
@@ -139,9 +217,16 @@ function preparePruning(
       ),
     )
     .prepare();
+  const pruneModelHours = db
+    .delete(usageModelHour)
+    .where(
+      and(lt(usageModelHour.hour, before), lt(usageModelHour.hour, sql`(select min(hour) + 1 from ${usageModelHour})`)),
+    )
+    .prepare();
   const pruneFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
   return (now) => [
     () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes }),
+    () => pruneModelHours.execute({ before: Math.floor(minuteOf(now) / minutesPerHour) - modelHourRetentionHours }),
     () => pruneFlushes.execute({ before: now - flushRetentionMs }),
   ];
 }

@@ -3,7 +3,9 @@ import type { AggregateStats, ProcessStats } from "./protocol.ts";
 
 /** A process whose stats are summed. Its methods may reject. */
 export type StatsSource = {
-  readonly [Name in keyof ProcessStats]: () => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
+  readonly [Name in keyof ProcessStats]: (
+    ...args: Parameters<ProcessStats[Name]>
+  ) => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
 };
 
 export interface Aggregate extends AggregateStats {
@@ -53,6 +55,14 @@ export function createAggregate(): Aggregate {
     async inFlight() {
       const counts = await Promise.all([...running].map((process) => process.inFlight().catch(() => 0)));
       return counts.reduce((sum, count) => sum + count, 0);
+    },
+    async running() {
+      const lists = await Promise.all([...running].map((process) => process.running().catch(() => [])));
+      return lists.flat().toSorted((a, b) => b.ageMs - a.ageMs);
+    },
+    async endRequest(id) {
+      const ended = await Promise.all([...running].map((process) => process.endRequest(id).catch(() => false)));
+      return ended.includes(true);
     },
   };
 }

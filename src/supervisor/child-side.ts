@@ -1,6 +1,14 @@
+import type { EntryState } from "../fair-queue.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
+
+/** How many requests the backend gets at once, as the parent allots them. */
+export interface SharedPlaces {
+  /** @param onGranted called at most once, if the request has to wait */
+  enter(ticket: number, keyId: number, onGranted: () => void): Promise<EntryState>;
+  leave(ticket: number): void;
+}
 
 /** The channel of a child process to the supervisor that started it. */
 export interface ParentChannel {
@@ -8,6 +16,8 @@ export interface ParentChannel {
   stopRequested: AbortSignal;
   /** Lets the parent read the stats of this process. @returns the stats of all processes */
   shareStats(own: ProcessStats): AggregateStats;
+  /** The places that all processes share. */
+  places: SharedPlaces;
   reportListening(at: Addresses): void;
   reportDraining(): void;
   /** Resolves when the parent has the final metrics, or cannot be reached. */
@@ -20,11 +30,19 @@ export function findParentChannel(): ParentChannel | undefined {
   if (send === undefined) return undefined;
   const stop = new AbortController();
   let stats: ProcessStats | undefined;
+  /** What runs when a request that waits is granted a place, by its ticket. */
+  const waiting = new Map<number, () => void>();
   const methods: ChildMethods = {
     metrics: async () => (await stats?.metrics()) ?? [],
     inFlight: () => stats?.inFlight() ?? 0,
+    running: () => stats?.running() ?? [],
+    endRequest: (id) => stats?.endRequest(id) ?? false,
     ping() {},
     stop: () => stop.abort(),
+    placeGranted(ticket) {
+      waiting.get(ticket)?.();
+      waiting.delete(ticket);
+    },
   };
   const parent = createRpc<ParentMethods>(methods, send, parentTimeoutMs);
   process.on("message", parent.receive);
@@ -37,7 +55,25 @@ export function findParentChannel(): ParentChannel | undefined {
     stopRequested: stop.signal,
     shareStats(own) {
       stats = own;
-      return { metricsText: () => parent.call("metricsText"), inFlight: () => parent.call("inFlight") };
+      return {
+        metricsText: () => parent.call("metricsText"),
+        inFlight: () => parent.call("inFlight"),
+        running: () => parent.call("running"),
+        endRequest: (id) => parent.call("endRequest", id),
+      };
+    },
+    places: {
+      async enter(ticket, keyId, onGranted) {
+        waiting.set(ticket, onGranted);
+        // A parent that does not reply is gone or hung: it must not stop the requests too.
+        const state = await parent.call("enterQueue", ticket, keyId).catch(() => "granted" as const);
+        if (state !== "waiting") waiting.delete(ticket);
+        return state;
+      },
+      leave(ticket) {
+        waiting.delete(ticket);
+        void parent.call("leaveQueue", ticket).catch(ignoreFailure);
+      },
     },
     // Only these two fields: the caller's object may hold functions, which cannot be sent.
     reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),

@@ -1,5 +1,7 @@
 import type { Environment } from "../config.ts";
+import type { FairQueue } from "../fair-queue.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
+import { createChildTickets, type Ticket } from "./child-tickets.ts";
 import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";
 import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
 import { childTimeoutMs } from "./protocol.ts";
@@ -25,18 +27,21 @@ export interface ChildOptions {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
+  /** Undefined if the backend gets any number of requests at once. */
+  queue: FairQueue<Ticket> | undefined;
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (child: Child) => void;
 }
 
-export function startChild({ command, env, aggregate, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
+export function startChild({ command, env, aggregate, queue, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
   let hasListened = false;
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
+  const tickets = createChildTickets(queue, (ticket) => void rpc.call("placeGranted", ticket).catch(() => {}));
   const methods: ParentMethods = {
     listening(at) {
       hasListened = true;
@@ -56,6 +61,10 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
     finalMetrics: (metrics) => aggregate.setFinalMetrics(child, metrics),
     metricsText: aggregate.metricsText,
     inFlight: aggregate.inFlight,
+    running: aggregate.running,
+    endRequest: aggregate.endRequest,
+    enterQueue: tickets.enterQueue,
+    leaveQueue: tickets.leaveQueue,
   };
   const spawned = Bun.spawn(command, {
     env,
@@ -71,6 +80,7 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
   const exited = spawned.exited.then(async (status) => {
     stopHeartbeat();
     rpc.close();
+    tickets.leaveAll();
     await aggregate.remove(child);
     return status;
   });
@@ -87,6 +97,8 @@ export function startChild({ command, env, aggregate, heartbeatLimits, onUnrespo
     kill: () => spawned.kill("SIGKILL"),
     metrics: () => rpc.call("metrics"),
     inFlight: () => rpc.call("inFlight"),
+    running: () => rpc.call("running"),
+    endRequest: (id) => rpc.call("endRequest", id),
   };
   return child;
 }

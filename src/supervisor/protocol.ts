@@ -1,4 +1,6 @@
+import type { EntryState } from "../fair-queue.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
 /** The addresses that a process listens on, as `http://host:port`. */
 export interface Addresses {
@@ -11,13 +13,19 @@ export interface ProcessStats {
   metrics(): Promise<MetricsSnapshot>;
   /** Requests under `/v1` that have not ended. */
   inFlight(): number;
+  /** The oldest of them. */
+  running(): IdentifiedRequest[];
+  /** Ends one of them. @returns whether it ran in this process */
+  endRequest(id: string): boolean;
 }
 
-/** The same, summed over all processes that share the port. */
+/** The same, combined over all processes that share the port. */
 export interface AggregateStats {
   /** In the Prometheus text format. */
   metricsText(): Promise<string>;
   inFlight(): Promise<number>;
+  running(): Promise<IdentifiedRequest[]>;
+  endRequest(id: string): Promise<boolean>;
 }
 
 /** What the parent can call in a child. */
@@ -26,6 +34,8 @@ export interface ChildMethods extends ProcessStats {
   ping(): void;
   /** Drain, then exit. */
   stop(): void;
+  /** A request that waited may be sent to the backend. */
+  placeGranted(ticket: number): void;
 }
 
 /** What a child can call in its parent. */
@@ -33,6 +43,9 @@ export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
   /** The child accepts no new connections. */
   draining(): void;
+  /** Asks for one of the places that all processes share. @param ticket unique within the child */
+  enterQueue(ticket: number, keyId: number): EntryState;
+  leaveQueue(ticket: number): void;
   /** The child counts nothing after these. */
   finalMetrics(metrics: MetricsSnapshot): void;
 }

@@ -1,8 +1,10 @@
 import type { Config, Environment } from "../config.ts";
+import { createFairQueue } from "../fair-queue.ts";
 import type { Log } from "../log/log.ts";
 import { build } from "../version.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
+import type { Ticket } from "./child-tickets.ts";
 import { claimPort } from "./claim-port.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
 import { keepRunning } from "./keep-running.ts";
@@ -39,11 +41,14 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   using claims = new DisposableStack();
   claimPorts(config, claims);
   const aggregate = createAggregate();
+  const queue = config.queue && createFairQueue<Ticket>({ ...config.queue, onGranted: (ticket) => ticket.grant() });
   const onUnresponsive = (child: Child): void => {
     log.error("Worker process unresponsive; killing it", { child: child.pid });
     child.kill();
   };
-  using children = createChildren((env) => startChild({ command, env, aggregate, heartbeatLimits, onUnresponsive }));
+  using children = createChildren((env) =>
+    startChild({ command, env, aggregate, queue, heartbeatLimits, onUnresponsive }),
+  );
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
   // The first process starts before the others: it migrates the database, creates the password, and opens the ports.

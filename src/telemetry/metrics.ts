@@ -33,6 +33,10 @@ export interface MetricsOptions {
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
   samples: Samples;
+  /** Rows of the request log that were lost because storage was away for long; read at each scrape. */
+  droppedRequests: () => number;
+  /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
+  tokenless: () => number;
 }
 
 /** The metrics of one process, as plain data that can be sent to another process. */
@@ -45,6 +49,8 @@ export interface Metrics extends RequestObserver {
   commitFailed(): void;
   /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
   gpuSamplesReceived(stored: number, skipped: number): void;
+  /** A refused request is not in the request log, because many like it are. */
+  requestOmitted(): void;
   /** In the Prometheus text format; served as `metricsContentType`. */
   text(): Promise<string>;
   snapshot(): Promise<MetricsSnapshot>;
@@ -79,6 +85,24 @@ export function createMetrics(options: MetricsOptions): Metrics {
     help: "Processes that share the port",
     registers: [registry],
   }).set(1);
+  const notLogged = createCounter(registry, {
+    name: "tollgate_request_log_omitted_total",
+    help: "Requests that are not in the request log: refused ones above the limit, or those for which memory had no room",
+    labelNames: ["reason"],
+  });
+  const [omitted, dropped] = [notLogged({ reason: "refused" }), notLogged({ reason: "no_room" })];
+  const withoutTokens = createCounter(registry, {
+    name: "tollgate_responses_without_tokens_total",
+    help: "Responses that were counted without tokens, although their path reports them",
+    labelNames: [],
+  })({});
+  let before = { dropped: 0, tokenless: 0 };
+  const readCounts = (): void => {
+    const now = { dropped: options.droppedRequests(), tokenless: options.tokenless() };
+    dropped.count += now.dropped - before.dropped;
+    withoutTokens.count += now.tokenless - before.tokenless;
+    before = now;
+  };
   addGauge(
     registry,
     { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
@@ -91,8 +115,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...createRequestMetrics(registry, options.perKey),
     ...createCommitObserver(registry),
     gpuSamplesReceived: createGpuObserver(registry),
-    text: () => registry.metrics(),
-    snapshot: () => registry.getMetricsAsJSON(),
+    requestOmitted: () => void omitted.count++,
+    text() {
+      readCounts();
+      return registry.metrics();
+    },
+    snapshot() {
+      readCounts();
+      return registry.getMetricsAsJSON();
+    },
     close: closeProcess,
   };
 }

@@ -65,8 +65,8 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createRequestCounter(registry),
     createDurationHistograms(registry),
     createTokenCounter(registry),
-    createMissingUsageCounter(registry),
     createUpstreamErrorCounter(registry),
+    createLimitCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
   ];
   return {
@@ -139,28 +139,6 @@ function createTokenCounter(registry: Registry): Observe {
   };
 }
 
-/** Endpoints whose responses to POST have usage, if the backend reports any. */
-const countedEndpoints: ReadonlySet<string> = new Set([
-  "/v1/chat/completions",
-  "/v1/completions",
-  "/v1/messages",
-  "/v1/responses",
-  "/v1/embeddings",
-]);
-
-function createMissingUsageCounter(registry: Registry): Observe {
-  const responses = createCounter(registry, {
-    name: "tollgate_responses_without_usage_total",
-    help: "Complete responses in which the backend reported no tokens; they count as requests without tokens",
-    labelNames: ["endpoint"],
-  });
-  const series = memoize((endpoint: string) => responses({ endpoint }));
-  return ({ method, path, status, outcome, usage }) => {
-    if (usage !== undefined || outcome !== "completed" || method !== "POST" || status > 299) return;
-    if (countedEndpoints.has(path)) series(path).count += 1;
-  };
-}
-
 function createUpstreamErrorCounter(registry: Registry): Observe {
   const errors = new Counter({
     name: "tollgate_upstream_errors_total",
@@ -173,6 +151,26 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
     if (outcome !== "upstream_failed" && outcome !== "timed_out") return;
     if (codes.size < maxCodes) codes.add(code);
     errors.inc({ code: knownOrOther(codes, code), cause: knownOrOther(causes, cause) });
+  };
+}
+
+const limitCodes: ReadonlySet<string> = new Set([
+  "max_concurrency",
+  "requests_per_minute",
+  "tokens_per_minute",
+  "tokens_per_day",
+  "tokens_per_month",
+]);
+
+function createLimitCounter(registry: Registry): Observe {
+  const refusals = createCounter(registry, {
+    name: "tollgate_limit_refusals_total",
+    help: "Requests that a limit of their API key refused, by limit",
+    labelNames: ["limit"],
+  });
+  const series = memoize((limit: string) => refusals({ limit }));
+  return ({ outcome, code }) => {
+    if (outcome === "refused" && code !== undefined && limitCodes.has(code)) series(code).count += 1;
   };
 }
 

@@ -39,7 +39,18 @@ export function dayBefore(day: string, days: number): string {
 
 /** The start of a day in Seoul time, in epoch milliseconds. */
 export function startOfDay(day: string): number {
-  return (dayNumberFrom(day) * minutesPerDay - offsetMinutes) * msPerMinute;
+  return startOfDayNumber(dayNumberFrom(day));
+}
+
+/** Days since 1970-01-01 in Seoul time: the first day of an instant's month, and that of the month after it. */
+export function monthOf(instantMs: number): { firstDay: number; nextFirstDay: number } {
+  const month = dayjs.utc(dayNumberOf(instantMs) * msPerDay).startOf("month");
+  return { firstDay: month.valueOf() / msPerDay, nextFirstDay: month.add(1, "month").valueOf() / msPerDay };
+}
+
+/** The start of a day (since 1970-01-01) in Seoul time, in epoch milliseconds. */
+export function startOfDayNumber(dayNumber: number): number {
+  return (dayNumber * minutesPerDay - offsetMinutes) * msPerMinute;
 }
 
 /** The first minute (since the epoch) of the bucket of `minute`. Buckets count from midnight of 1970-01-01 in Seoul. */

@@ -32,9 +32,9 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         queries: [[`sum by (direction) (rate(tollgate_tokens_total${match}${range}))`, "{{direction}}"]],
       },
       {
-        title: "Responses without usage",
+        title: "Responses without tokens",
         unit: "reqps",
-        queries: [[`sum by (endpoint) (rate(tollgate_responses_without_usage_total${match}${range}))`, "{{endpoint}}"]],
+        queries: [[`sum(rate(tollgate_responses_without_tokens_total${match}${range}))`, "without tokens"]],
       },
       {
         title: "Time to first byte",

@@ -86,6 +86,15 @@ describe("POST /api/gpu-stats", () => {
     expect((await push({ gpus: [] }, { "x-api-key": off.key })).status).toBe(401);
   });
 
+  test("refuses a key that is only for inference, and accepts one that is only for samples", async () => {
+    const { id, key: scoped } = await admin.createKey("scoped");
+    await admin.store.keys.update(id, { rules: { scope: "inference" } });
+    const refused = await push({ gpus: [] }, { "x-api-key": scoped });
+    expect([refused.status, refused.json]).toEqual([403, { error: "This API key may not post GPU samples" }]);
+    await admin.store.keys.update(id, { rules: { scope: "gpu" } });
+    expect((await push({ gpus: [] }, { "x-api-key": scoped })).status).toBe(200);
+  });
+
   test.each([{}, { gpus: null }, { gpus: {} }, { gpus: "[]" }, { gpu: [] }])("refuses %j", async (json) => {
     const response = await push(json);
     expect([response.status, response.text]).toEqual([400, '{"error":"gpus must be an array"}']);
@@ -95,7 +104,7 @@ describe("POST /api/gpu-stats", () => {
     await push({ gpus: [full, { gpu_id: 3, name: "bare" }], recorded_at: "1999-01-01" });
     const [first, second] = (await latest()) as Array<Record<string, unknown>>;
     const recorded_at = new Date(admin.time.now + 9 * 3_600_000).toISOString().replace("Z", "+09:00");
-    expect(first).toEqual({ id: expect.any(Number), recorded_at, ...full });
+    expect(first).toEqual({ id: expect.any(Number), recorded_at, ...full, host: null, other_host: null });
     expect(second).toEqual({
       id: expect.any(Number),
       recorded_at,
@@ -106,6 +115,8 @@ describe("POST /api/gpu-stats", () => {
       memory_used_mb: null,
       memory_total_mb: null,
       utilization_pct: null,
+      host: null,
+      other_host: null,
     });
     expect(first?.["id"]).not.toBe(second?.["id"]);
   });

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { maskedKeysJson, maskKey } from "../../src/admin/keys.ts";
+import { maskedKeysJson, maskKey } from "../../src/admin/key-body.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 let admin: Admin;
@@ -26,6 +26,25 @@ describe("POST /api/keys", () => {
       total_request_count: 0,
       total_input_tokens: 0,
       total_output_tokens: 0,
+      expires_at: null,
+      scope: "all",
+      allowed_models: null,
+      max_concurrency: null,
+      requests_per_minute: null,
+      tokens_per_minute: null,
+      tokens_per_day: null,
+      tokens_per_month: null,
+      used: {
+        max_concurrency: null,
+        requests_per_minute: null,
+        tokens_per_minute: null,
+        tokens_per_day: null,
+        tokens_per_month: null,
+      },
+      refused_today: 0,
+      owner: null,
+      note: null,
+      tags: [],
     });
   });
 
@@ -211,6 +230,7 @@ const unknownIds = [
 test.each(unknownIds)("no key has the id %s", async (id) => {
   for (const response of [
     await change(id, { name: "a" }),
+    await admin.send("POST", `/api/keys/${id}/rotate`, { as: owner, json: {} }),
     await admin.send("DELETE", `/api/keys/${id}`, { as: owner }),
   ]) {
     expect([response.status, response.text]).toEqual([404, '{"error":"Key not found"}']);
@@ -263,7 +283,7 @@ describe("a long list of keys", () => {
     );
     expect(response.json.at(-1)).toMatchObject({ key: "sk-m…6789", is_active: true, total_request_count: 0 });
     expect(response.text).not.toContain("sk-many");
-    expect(await Array.fromAsync(maskedKeysJson(admin.store.keys))).toHaveLength(Math.ceil((there + 450) / 100));
+    expect(await Array.fromAsync(maskedKeysJson(admin.store))).toHaveLength(Math.ceil((there + 450) / 100));
   });
 
   test("is empty without any key", async () => {

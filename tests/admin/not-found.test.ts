@@ -55,7 +55,10 @@ test.each([
 });
 
 test("HEAD responds like GET, without a body", async () => {
-  for (const path of ["/healthz", "/api/keys", "/api/usage/daily", "/api/usage/history", "/api/overview"]) {
+  const reports = ["daily", "history", "points", "chart", "by-day", "by-day-and-key"].map(
+    (name) => `/api/usage/${name}`,
+  );
+  for (const path of ["/healthz", "/api/keys", ...reports, "/api/overview"]) {
     const [get, head] = [await admin.send("GET", path, { as: owner }), await admin.send("HEAD", path, { as: owner })];
     expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
       get.status,
@@ -77,6 +80,13 @@ test("no request causes a 500, and no error echoes what was sent", async () => {
     fc.constantFrom("/api/keys", "/api/login", "/api/gpu-stats", "/api/me", "/api/usage/daily", "/api/overview"),
     anything.map((text) => `/api/keys/${encodeURIComponent(text.toWellFormed())}`),
     anything.map((text) => `/api/usage/history?days=${encodeURIComponent(text.toWellFormed())}`),
+    fc
+      .tuple(
+        fc.constantFrom("points", "chart", "by-day", "by-day-and-key"),
+        fc.constantFrom("from", "to", "since", "have", "hide", "q", "key_id", "before", "metric", "top", "list"),
+        anything,
+      )
+      .map(([report, name, text]) => `/api/usage/${report}?${name}=${encodeURIComponent(text.toWellFormed())}`),
     anything.map((text) => `/api/gpu-stats/power-history?bucket_minutes=${encodeURIComponent(text.toWellFormed())}`),
   );
   const body = fc.oneof(

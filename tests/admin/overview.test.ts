@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import type { UpstreamProbe } from "../../src/admin/health.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 const minute = 60_000;
@@ -7,7 +8,8 @@ const noon = Date.parse("2026-05-02T12:00:30+09:00");
 let admin: Admin;
 let owner: Required<Visitor>;
 let key: { id: number; key: string };
-let backend: () => Promise<{ ok: boolean }>;
+let backend: () => Promise<UpstreamProbe>;
+let requestsFailSince: number | undefined;
 let probes = 0;
 beforeAll(async () => {
   admin = await startAdmin({
@@ -15,6 +17,7 @@ beforeAll(async () => {
       probes += 1;
       return backend();
     },
+    requestsFailSince: () => requestsFailSince,
   });
   backend = async () => ({ ok: true });
   admin.time.now = noon;
@@ -100,4 +103,34 @@ test.each([
   expect(response.json.upstream.ok).toBe(false);
   expect(response.text).not.toContain("10.0.0.5");
   expect(performance.now() - began).toBeLessThan(10_000);
+});
+
+test("a backend that is not ok has its address, its cause, and the time of the first failure", async () => {
+  const failing = async () => ({ ok: false, cause: "ECONNREFUSED" });
+  backend = async () => ({ ok: true });
+  expect((await overview()).upstream).toMatchObject({ ok: true, failing_since: null, cause: null });
+  [backend, requestsFailSince] = [failing, undefined];
+  admin.time.now += 10_000;
+  const first = (await overview()).upstream;
+  expect(first).toMatchObject({ ok: false, url: "http://127.0.0.1:8000", cause: "ECONNREFUSED" });
+  expect(first.failing_since).toBe(first.checked_at);
+  admin.time.now += 10_000;
+  expect((await overview()).upstream).toMatchObject({ failing_since: first.failing_since });
+  // The clients' requests failed before anybody looked.
+  requestsFailSince = Date.parse(first.checked_at) - 5000;
+  admin.time.now += 10_000;
+  expect(Date.parse((await overview()).upstream.failing_since)).toBe(requestsFailSince);
+  // A failure before the last good probe is over.
+  backend = async () => ({ ok: true });
+  admin.time.now += 10_000;
+  await overview();
+  backend = failing;
+  admin.time.now += 10_000;
+  const again = (await overview()).upstream;
+  expect(again.failing_since).toBe(again.checked_at);
+});
+
+test("a backend that does not respond in time has the cause timeout", async () => {
+  backend = () => new Promise<never>(() => {});
+  expect((await overview()).upstream.cause).toBe("timeout");
 });

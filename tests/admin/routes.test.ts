@@ -15,7 +15,7 @@ afterAll(() => admin.stop());
 
 /** A route that requires a session, and the response to the session's owner. */
 interface SessionRoute {
-  method: "GET" | "POST" | "PATCH" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   json?: object;
   status: number;
@@ -25,24 +25,48 @@ interface SessionRoute {
 const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/keys", status: 200, contains: '"name":"first"' },
   { method: "POST", path: "/api/keys", json: { name: "second" }, status: 201, contains: '"name":"second"' },
+  { method: "POST", path: "/api/keys/1/rotate", json: {}, status: 200, contains: '"id":1' },
   { method: "PATCH", path: "/api/keys/1", json: { name: "1st" }, status: 200, contains: '"name":"1st"' },
   { method: "GET", path: "/api/usage/summary", status: 200, contains: '"date":"2026-05-01"' },
   { method: "GET", path: "/api/usage/total", status: 200, contains: '"total_tokens":0' },
   { method: "GET", path: "/api/usage/daily", status: 200, contains: "[]" },
   { method: "GET", path: "/api/usage/history", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/usage/points", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/usage/chart", status: 200, contains: '"series":[]' },
+  { method: "GET", path: "/api/usage/by-day", status: 200, contains: '"today":"2026-05-01"' },
+  { method: "GET", path: "/api/usage/by-day-and-key", status: 200, contains: '"next_before":null' },
   { method: "GET", path: "/api/gpu-stats", status: 200, contains: "[]" },
   { method: "GET", path: "/api/gpu-stats/power-history", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/gpu-stats/history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/overview", status: 200, contains: '"in_flight":3' },
+  { method: "GET", path: "/api/requests", status: 200, contains: '"requests":[]' },
+  { method: "GET", path: "/api/in-flight", status: 200, contains: '"requests":[]' },
+  { method: "DELETE", path: "/api/in-flight/1-1", status: 200, contains: '{"ok":true}' },
+  { method: "GET", path: "/api/usage/models", status: 200, contains: '"rows":[]' },
+  { method: "GET", path: "/api/usage/without-tokens", status: 200, contains: '"rows":[]' },
+  { method: "GET", path: "/api/latency", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/failures", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/reconciliation", status: 200, contains: '"source":null' },
+  { method: "GET", path: "/api/prices", status: 200, contains: '"models":[]' },
+  { method: "PUT", path: "/api/prices", json: {}, status: 200, contains: '"models":[]' },
+  { method: "POST", path: "/api/explain", json: { path: "/v1/x", body: "" }, status: 200, contains: '"edits":[]' },
+  { method: "GET", path: "/api/settings", status: 200, contains: '"name":"PORT"' },
+  { method: "POST", path: "/api/password", json: {}, status: 400, contains: "current_password" },
+  { method: "GET", path: "/api/sessions", status: 200, contains: '"is_current":true' },
+  { method: "DELETE", path: "/api/sessions/0", status: 404, contains: "Session not found" },
   { method: "GET", path: "/api/openapi.json", status: 200, contains: '"/api/keys/{id}"' },
   { method: "DELETE", path: "/api/keys/1", status: 200, contains: '{"ok":true}' },
+  { method: "DELETE", path: "/api/sessions", status: 200, contains: '"ended":' },
   { method: "POST", path: "/api/logout", status: 200, contains: '{"ok":true}' },
 ];
 
 test("every route but the open ones requires a session or key, and the CSRF token if it changes something", async () => {
-  const open = new Set(["GET /healthz", "GET /readyz", "POST /api/login", "GET /api/me"]);
+  const open = new Set(["GET /healthz", "GET /readyz", "GET /push-gpu.sh", "POST /api/login", "GET /api/me"]);
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
   expect(guarded).toHaveLength(
-    sessionRoutes.length + ["GET /metrics", "GET /alerts.yaml", "GET /grafana.json", "POST /api/gpu-stats"].length,
+    sessionRoutes.length +
+      ["GET /metrics", "GET /alerts.yaml", "GET /grafana.json", "POST /api/gpu-stats", "GET /api/requests/stream"]
+        .length,
   );
   for (const { method, path } of guarded) {
     const url = path.replace(":id", "1");

@@ -34,6 +34,8 @@ for (const perKey of [false, true]) {
     refusedRequests: () => 0,
     inFlight: () => 0,
     samples: steadySamples,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   });
   const countAll = () => {
     for (let request = 0; request < requests; request += 1) {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** The backend and the load generator share one core; the proxy has another one to itself. */
@@ -60,17 +60,34 @@ export function processTree(pid: number): number[] {
   return [pid, ...children.flatMap(processTree)];
 }
 
+/** CPU time in microseconds, by the name of the thread; the main thread is `main`. */
+export type ThreadCpu = Readonly<Record<string, number>>;
+
 /**
  * CPU time of a process and its descendants so far, user and system, from proc_pid_stat(5): fields 14 and 15, in ticks of
  * 10 ms on every Linux that Bun supports.
  */
-export function cpuUs(pid: number): number {
-  return processTree(pid).reduce((sum, process) => {
-    const stat = readFileSync(`/proc/${process}/stat`, "utf8");
-    // The second field, the command's name, may contain spaces; it ends at the last parenthesis.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return sum + (Number(fields[11]) + Number(fields[12])) * 10_000;
-  }, 0);
+export const cpuUs = (pid: number): number =>
+  processTree(pid).reduce((sum, process) => sum + cpuOfStat(`/proc/${process}/stat`), 0);
+
+/** The same by thread, without those that have ended. */
+export function threadCpuUs(pid: number): ThreadCpu {
+  const cpu: Record<string, number> = {};
+  for (const process of processTree(pid)) {
+    for (const thread of readdirSync(`/proc/${process}/task`)) {
+      const file = `/proc/${process}/task/${thread}/stat`;
+      const name = Number(thread) === process ? "main" : readFileSync(file, "utf8").replace(/^\d+ \((.*)\) .*$/s, "$1");
+      cpu[name] = (cpu[name] ?? 0) + cpuOfStat(file);
+    }
+  }
+  return cpu;
+}
+
+function cpuOfStat(file: string): number {
+  const stat = readFileSync(file, "utf8");
+  // The second field, the command's name, may contain spaces; it ends at the last parenthesis.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
 /** Resident memory in megabytes, from proc_pid_status(5). */

@@ -54,6 +54,14 @@ describe("the page of benchmarks", () => {
     expect(benchmarksPage({ rows: [], storage })).toContain("## Storage");
   });
 
+  test("has a row for each page of the console and number of keys", () => {
+    const figures = { firstKb: 51.26, firstMainThreadMs: 90, drawnMs: 412, refreshKb: 9.9, refreshMainThreadMs: 21 };
+    const console = { conditions: "today", rows: [{ view: "Overview", keys: 500, figures }] };
+    const page = benchmarksPage({ rows: [], storage: undefined, console });
+    expect(page).toContain("## Console");
+    expect(page).toMatch(/^\| Overview \| +500 \| +51\.3 \| +90\.0 \| +412 \| +9\.90 \| +21\.0 \|$/m);
+  });
+
   test("ends with the hand-written profile", () => {
     expect(benchmarksPage({ rows: [], storage }, "## Profile\n")).toEndWith("\n\n## Profile\n");
   });

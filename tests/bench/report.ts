@@ -1,10 +1,17 @@
-import { type Results, type Row, type StorageFigures, type StorageResults, targetNames } from "./results.ts";
+import {
+  type ConsoleResults,
+  type Results,
+  type Row,
+  type StorageFigures,
+  type StorageResults,
+  targetNames,
+} from "./results.ts";
 import { formatNumber, markdownTable } from "./table.ts";
 
 const intro = `# Benchmarks
 
 \`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which holds the figures.
-\`bun run bench --only NAME\` measures one workload again (\`storage\`, or a name from \`tests/bench/workloads.ts\`) and
+\`bun run bench --only NAME\` measures one workload again (\`storage\`, \`console\`, or a name from \`tests/bench/workloads.ts\`) and
 replaces only its figures.
 
 ![CPU per request and per frame, compared with nginx, another gateway and a bare Bun server](bench.svg)
@@ -31,14 +38,21 @@ Usage events and key look-ups through ledger and store, from one or more process
 counts only if the sum in the database equals the number of committed events.
 `;
 
+const consoleIntro = `## Console
+
+What each page fetches from the API, compressed, and what that costs the browser's main thread, with a year of usage. Drawn:
+from opening the page to bars in the chart. Refresh: what each later poll adds.
+`;
+
 /** The page of benchmarks in Markdown. @param profile further sections, written by hand */
-export function benchmarksPage({ rows, storage }: Results, profile = ""): string {
+export function benchmarksPage({ rows, storage, console }: Results, profile = ""): string {
   const sections = [intro];
   if (rows.length > 0) {
     const conditions = conditionLines(conditionsOf(rows));
     sections.push(`## Requests and streams\n\n${comparisonTable(rows)}\n\n${conditions}\n`);
   }
   if (storage !== undefined) sections.push(`${storageIntro}\n${storageTable(storage)}\n\n${storage.conditions}\n`);
+  if (console !== undefined) sections.push(`${consoleIntro}\n${consoleTable(console)}\n\n${console.conditions}\n`);
   if (profile !== "") sections.push(profile);
   return sections.join("\n");
 }
@@ -86,6 +100,28 @@ export function storageTable({ columns }: StorageResults): string {
     row("key look-ups (1/s)", ({ lookUpsPerSecond }) => lookUpsPerSecond),
     row("key look-up with one caller, p50 (ms)", ({ singleLookUpMs }) => singleLookUpMs),
   ]);
+}
+
+export function consoleTable({ rows }: ConsoleResults): string {
+  const head = [
+    "page",
+    "keys",
+    "first (kB)",
+    "first, main thread (ms)",
+    "drawn (ms)",
+    "refresh (kB)",
+    "refresh, main thread (ms)",
+  ];
+  const lines = rows.map(({ view, keys, figures }) => [
+    view,
+    String(keys),
+    formatNumber(figures.firstKb),
+    formatNumber(figures.firstMainThreadMs),
+    formatNumber(figures.drawnMs),
+    formatNumber(figures.refreshKb),
+    formatNumber(figures.refreshMainThreadMs),
+  ]);
+  return markdownTable([head, ...lines]);
 }
 
 function ratio(values: Row["values"], other: string): string {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import type { PageCost } from "../browser/support/page-cost.ts";
 import type { Figure, Run, Workload } from "./workloads.ts";
 
 /** In the order of the page's columns. */
@@ -39,16 +40,23 @@ export interface StorageResults {
   columns: readonly { engine: string; processes: number; figures: StorageFigures }[];
 }
 
+export interface ConsoleResults {
+  conditions: string;
+  /** Medians. */
+  rows: readonly { view: string; keys: number; figures: PageCost }[];
+}
+
 /** Everything on the page of benchmarks, kept in a file so that a run of one workload leaves the others. */
 export interface Results {
   rows: readonly Row[];
   storage: StorageResults | undefined;
+  console?: ConsoleResults | undefined;
 }
 
 export function readResults(file: string): Results {
   if (!existsSync(file)) return { rows: [], storage: undefined };
-  const { rows, storage } = JSON.parse(readFileSync(file, "utf8")) as Results;
-  return { rows, storage };
+  const { rows, storage, console } = JSON.parse(readFileSync(file, "utf8")) as Results;
+  return { rows, storage, console };
 }
 
 /** Replaces the rows of measured figures in place and appends new ones. */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type Target, benchFolder } from "./targets.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
 import type { Workload, Run } from "./workloads.ts";
-import { cpuUs, loadCore, residentMb } from "./processes.ts";
+import { cpuUs, loadCore, residentMb, type ThreadCpu, threadCpuUs } from "./processes.ts";
 
 const limitMs = 30_000;
 const warmUpMs = 8000;
@@ -18,16 +18,21 @@ export class WrongCount extends Error {
 export async function runWorkload(workload: Workload, target: Target, keys: readonly string[]): Promise<Run> {
   const countedBefore = await readTotals(target);
   const consoleLoad = workload.console === true ? requestConsole(target) : undefined;
-  const cpuBefore = cpuUs(target.process.pid);
+  const { pid } = target.process;
+  const [cpuBefore, threadsBefore] = [cpuUs(pid), threadCpuUs(pid)];
   const result = await load(workload, target, keys);
-  const memory = residentMb(target.process.pid);
+  const memory = residentMb(pid);
   await consoleLoad?.stop();
   await Bun.sleep(settleMs);
-  const run = { result, cpuUs: cpuUs(target.process.pid) - cpuBefore, residentMb: memory };
+  const threads = differenceOf(threadCpuUs(pid), threadsBefore);
+  const run = { result, cpuUs: cpuUs(pid) - cpuBefore, threadCpuUs: threads, residentMb: memory };
   checkStatuses(workload, target, result);
   await checkCounters(target, countedBefore, result);
   return run;
 }
+
+const differenceOf = (after: ThreadCpu, before: ThreadCpu): ThreadCpu =>
+  Object.fromEntries(Object.entries(after).map(([name, cpu]) => [name, cpu - (before[name] ?? 0)]));
 
 /** Excludes the first seconds of the runtime from the figures, because a gateway runs for weeks. */
 export async function warmUp(workload: Workload, target: Target, key: string): Promise<void> {

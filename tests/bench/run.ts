@@ -2,7 +2,7 @@
  * Compares Tollgate with a direct connection, nginx, another gateway and a bare Bun server on two cores of one machine, and
  * measures storage. Writes BENCHMARKS.md, bench.svg and benchmarks.json.
  * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FOLDER]`
- * --only: these workloads, and `storage`; the other figures of the page stay. --quick and --against only print.
+ * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -11,9 +11,19 @@ import { parseArgs } from "node:util";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { svgChart } from "./chart.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
+import { hasBrowser } from "../browser/support/console-under-test.ts";
+import { measureConsole, rounds as consoleRounds } from "./console.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
 import { benchmarksPage } from "./report.ts";
-import { mergeRows, readResults, type Results, type Row, rowsOf, type StorageResults } from "./results.ts";
+import {
+  type ConsoleResults,
+  mergeRows,
+  readResults,
+  type Results,
+  type Row,
+  rowsOf,
+  type StorageResults,
+} from "./results.ts";
 import { createKeys, runWorkload, warmUp, WrongCount } from "./run-workload.ts";
 import { measureStorage, WrongSum } from "./storage.ts";
 import {
@@ -52,17 +62,23 @@ const isPrintedOnly = options.quick || options.against.length > 0;
 const isWhole = !isFiltered && !isPrintedOnly;
 
 async function main(): Promise<void> {
-  const chosen = options.only.filter((name) => name !== "storage");
-  // First, because its processes use the whole machine and this one is pinned to a core later.
-  const storage = isWhole || chosen.length < options.only.length ? await storageResults() : undefined;
+  const chosen = options.only.filter((name) => name !== "storage" && name !== "console");
+  // First, because their processes use the whole machine and this one is pinned to a core later.
+  const storage = isWhole || options.only.includes("storage") ? await storageResults() : undefined;
+  const ofConsole = (isWhole && hasBrowser) || options.only.includes("console") ? await consoleResults() : undefined;
   const rows = chosen.length > 0 || !isFiltered ? await compareTargets() : [];
-  if (isPrintedOnly) console.log(benchmarksPage({ rows, storage }));
-  else publish(rows, storage);
+  if (isPrintedOnly) process.stdout.write(benchmarksPage({ rows, storage, console: ofConsole }));
+  else publish(rows, storage, ofConsole);
 }
 
 async function storageResults(): Promise<StorageResults> {
   const columns = await measureStorage(storageSeconds);
   return { conditions: `${today()}; Bun ${Bun.version}; ${machine()}; ${storageSeconds} s for each figure`, columns };
+}
+
+async function consoleResults(): Promise<ConsoleResults> {
+  const rows = await measureConsole();
+  return { conditions: `${today()}; Bun ${Bun.version}; ${machine()}; medians of ${consoleRounds}`, rows };
 }
 
 async function compareTargets(): Promise<Row[]> {
@@ -149,7 +165,11 @@ function manyKeys(target: Target, count: number): Promise<string[]> {
 }
 
 /** A whole run replaces all figures, one of single workloads only theirs. */
-function publish(rows: readonly Row[], storage: StorageResults | undefined): void {
+function publish(
+  rows: readonly Row[],
+  storage: StorageResults | undefined,
+  ofConsole: ConsoleResults | undefined,
+): void {
   const folder = options.out;
   mkdirSync(folder, { recursive: true });
   const resultsFile = join(folder, "benchmarks.json");
@@ -157,6 +177,7 @@ function publish(rows: readonly Row[], storage: StorageResults | undefined): voi
   const results: Results = {
     rows: mergeRows(isWhole ? [] : earlier.rows, rows),
     storage: storage ?? earlier.storage,
+    console: ofConsole ?? earlier.console,
   };
   writeFileSync(resultsFile, `${JSON.stringify(results, undefined, 2)}\n`);
   writeFileSync(join(folder, "bench.svg"), svgChart(results.rows));

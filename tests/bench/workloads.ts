@@ -1,3 +1,4 @@
+import type { ThreadCpu } from "./processes.ts";
 import type { Target } from "./targets.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
 
@@ -6,6 +7,8 @@ export interface Run {
   result: LoadResult;
   /** CPU time of the target's processes during the load. */
   cpuUs: number;
+  /** The part of each thread. */
+  threadCpuUs: ThreadCpu;
   residentMb: number;
 }
 
@@ -59,6 +62,18 @@ const cpuPerRequest: Figure = {
   unit: "µs",
   of: ({ cpuUs, result }) => cpuUs / responseCount(result),
 };
+/** Of the threads that a gateway on Bun has. */
+const threadCpuPerRequest = (
+  [
+    ["main", "main thread"],
+    ["HTTP Client", "HTTP client thread"],
+    ["Worker", "storage thread"],
+  ] as const
+).map(([thread, name]): Figure => ({
+  name: `CPU per request, ${name}`,
+  unit: "µs",
+  of: ({ threadCpuUs: cpu, result }) => (cpu[thread] ?? 0) / responseCount(result),
+}));
 const requestsPerSecond: Figure = {
   name: "requests per second",
   unit: "1/s",
@@ -74,8 +89,8 @@ export const workloads: readonly Workload[] = [
     name: "one",
     title: "small completions, 1 connection",
     quick: true,
-    load: { body: smallBody, connections: 1, requests: 2000 },
-    figures: latency,
+    load: { body: smallBody, connections: 1, requests: 5000 },
+    figures: [...latency, cpuPerRequest, ...threadCpuPerRequest],
   },
   {
     name: "rate",
@@ -89,7 +104,7 @@ export const workloads: readonly Workload[] = [
     title: `small completions, ${connections} connections`,
     quick: connections === 32,
     load: { body: smallBody, connections, requests: 10_000 },
-    figures: [cpuPerRequest, requestsPerSecond],
+    figures: [cpuPerRequest, ...(connections === 32 ? threadCpuPerRequest : []), requestsPerSecond],
   })),
   {
     name: "large",

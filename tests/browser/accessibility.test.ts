@@ -1,12 +1,40 @@
-import type { AxeResults } from "axe-core";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { violations } from "./support/axe.ts";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 
-const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
-const paths = ["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"];
+const paths = [
+  "/login",
+  "/",
+  "/keys",
+  "/usage",
+  "/gpus",
+  "/gpus/0",
+  "/keys/1",
+  "/requests",
+  "/requests/running",
+  "/settings",
+  "/settings/prices",
+  "/settings/account",
+  "/help",
+  "/help/playground",
+  "/help/explain",
+  "/nowhere",
+];
+
+describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  test.each(["/", "/keys", "/usage", "/gpus"])("%s has no axe violations", async (path) => {
+    await using visit = await console.visit(path);
+    await waitUntilLoaded(visit.page);
+    expect(await violations(visit.page)).toEqual([]);
+  });
+});
 
 describe.skipIf(!hasBrowser)("accessibility", () => {
   let console: ConsoleUnderTest;
@@ -14,12 +42,6 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
     console = await startSeededConsole();
   });
   afterAll(() => console[Symbol.asyncDispose]());
-
-  async function violations(page: Page): Promise<string[]> {
-    await page.evaluate(axe);
-    const results = await page.evaluate((): Promise<AxeResults> => Reflect.get(globalThis, "axe").run());
-    return results.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
-  }
 
   describe.each(["light", "dark"] as const)("in %s mode", (scheme) => {
     test.each(paths)("%s has no axe violations", async (path) => {
@@ -46,13 +68,25 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
     });
   });
 
+  test("the page shown while the server does not respond has no axe violations", async () => {
+    await using visit = await console.visit("/", { expectedErrors: /ERR_FAILED/ });
+    const { page } = visit;
+    await page.route("**/api/**", (route) => route.abort());
+    await page.reload();
+    await page.getByText("The server does not respond.").waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
   test("shortcuts open the pages, and `?` lists them", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
     for (const [second, title] of [
+      ["r", "Requests"],
       ["k", "API keys"],
       ["u", "Usage"],
       ["g", "GPUs"],
+      ["s", "Settings"],
+      ["h", "Quick start"],
       ["o", "Overview"],
     ] as const) {
       await page.keyboard.press("g");

@@ -35,11 +35,12 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
   }
 
   test("every open page reports it, keeps its data, and recovers by itself", async () => {
-    const paths = ["/", "/keys", "/usage", "/gpus"];
+    const paths = ["/", "/keys", "/usage", "/gpus", "/gpus/0"];
     const visits: Visit[] = [];
     await using opened = new AsyncDisposableStack();
     for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));
     await visits[1]?.page.getByText("alpha").first().waitFor();
+    for (const { page } of visits) await page.getByRole("button", { name: "Refresh" }).waitFor();
     await withoutDatabase(async () => {
       for (const { page } of visits) {
         await page.getByRole("button", { name: "Refresh" }).click();

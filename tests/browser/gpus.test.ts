@@ -3,7 +3,7 @@ import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/conso
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 
 interface Power {
-  points: { recorded_at: string; power_draw_w: number }[];
+  points: { energy_wh: number }[];
 }
 
 const minuteMs = 60_000;
@@ -30,11 +30,11 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   });
   afterAll(() => console[Symbol.asyncDispose]());
 
-  const push = async (gpus: unknown[]): Promise<void> => {
+  const push = async (gpus: unknown[], host?: string): Promise<void> => {
     const response = await fetch(`${console.program.adminUrl}/api/gpu-stats`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ gpus }),
+      body: JSON.stringify({ host, gpus }),
     });
     expect(response.status).toBe(200);
   };
@@ -48,22 +48,19 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     utilization_pct: 87,
   });
 
-  test("energy and tokens cover the same time, and the page calls the energy an upper bound", async () => {
+  test("energy and tokens cover the same time, and the energy is no bound", async () => {
     await using visit = await console.visit("/gpus");
     const { page } = visit;
     const panel = page.getByRole("region", { name: "Energy and tokens" });
     await panel.locator("path.line").waitFor({ state: "attached" });
-    const { points } = await console.admin.expectOk<Power>(
-      "GET",
-      "/api/gpu-stats/power-history?days=1&bucket_minutes=1",
-    );
-    const wattHours = points.reduce((sum, point) => sum + point.power_draw_w / 60, 0);
-    expect(wattHours).toBe(1800);
+    const { points } = await console.admin.expectOk<Power>("GET", "/api/gpu-stats/history?days=1&bucket_minutes=1");
+    expect(points.reduce((sum, point) => sum + point.energy_wh, 0)).toBe(1800);
     // 1,800 Wh over 60,000 output tokens.
     await panel.getByText("1.8 kWh", { exact: true }).waitFor();
     await panel.getByText("30", { exact: true }).waitFor();
     await panel.getByText("60K", { exact: true }).waitFor();
-    await panel.getByText(/Energy is an upper bound: each minute counts at its highest reading/).waitFor();
+    await panel.getByText(/Energy is the mean power of each GPU in each minute, added up/).waitFor();
+    expect(await panel.getByText(/bound|at most/i).count()).toBe(0);
   });
 
   test("a GPU that stopped reporting is marked stale and excluded from the sums", async () => {
@@ -126,21 +123,47 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     expect(await card.getByText("–", { exact: true }).count()).toBe(4);
   });
 
-  test("64 GPUs have a card each", async () => {
-    await push(Array.from({ length: 64 }, (_, id) => gpu(id + 100)));
+  test("a full or hot GPU says so on its card, in colour and in words", async () => {
+    await push([{ ...gpu(0), temp_c: 91, memory_used_mb: 143_000 }]);
     await using visit = await console.visit("/gpus");
-    await visit.page.getByRole("article", { name: "GPU 163, NVIDIA H200" }).waitFor();
+    const card = visit.page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+    await card.getByText("Hot", { exact: true }).waitFor();
+    await card.getByText("Full", { exact: true }).waitFor();
+    const colourOf = (text: string) =>
+      card.getByText(text, { exact: true }).evaluate((element) => getComputedStyle(element).color);
+    expect(await colourOf("91 °C")).not.toBe(await colourOf("412 W"));
+    await push([gpu(0)]);
+    await card.getByText("61 °C", { exact: true }).waitFor();
+    expect(await card.getByText(/Hot|Full/).count()).toBe(0);
   });
 
-  test("the dialog for a new host shows the agent command and the shell script", async () => {
+  test("the dialog for a new host shows commands with a key file, a free offset and the script from the server", async () => {
     await using visit = await console.visit("/gpus");
     const { page } = visit;
     await page.getByRole("button", { name: "Add a GPU host" }).click();
     const dialog = page.getByRole("dialog", { name: "Add a GPU host" });
-    await dialog.getByText(`tollgate push-gpu --url ${console.program.adminUrl} --key KEY`).waitFor();
+    const url = console.program.adminUrl;
+    // The ids up to 9 are taken.
+    const options = "--key-file /etc/tollgate-gpu.key --gpu-id-offset 16";
+    await dialog.getByText(`tollgate push-gpu --url ${url} ${options}`).waitFor();
+    await dialog.getByText(`curl -fsS -o push-gpu.sh ${url}/push-gpu.sh`).waitFor();
     await dialog.getByRole("button", { name: "Copy the script command" }).click();
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("tollgate push-gpu --script > push-gpu.sh");
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+      `TOLLGATE_URL=${url} TOLLGATE_KEY="$(cat /etc/tollgate-gpu.key)" TOLLGATE_GPU_ID_OFFSET=16 sh push-gpu.sh`,
+    );
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
+    const script = await fetch(`${url}/push-gpu.sh`);
+    expect(await script.text()).toBe(await Bun.file(`${import.meta.dir}/../../src/gpu-agent/push-gpu.sh`).text());
+  });
+
+  test("two hosts that send the same ids are named on the page and in the dialog", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    for (const host of ["left", "right", "left"]) await push([gpu(0), gpu(3)], host);
+    const text = "left and right send the same 2 GPU ids: 0, 3.";
+    await page.getByRole("status").getByText(text).waitFor();
+    await page.getByRole("button", { name: "Add a GPU host" }).click();
+    await page.getByRole("dialog").getByText(text).waitFor();
   });
 });

@@ -271,13 +271,13 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect(await page.title()).toBe("API keys · Tollgate");
   });
 
-  test("a row links to the key's usage", async () => {
+  test("a row links to the key's page", async () => {
     const { id } = await console.admin.createKey("curious");
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await rowOf(page, "curious").getByRole("link").click();
-    await page.waitForURL(`**/usage?key=${id}`);
-    await page.getByRole("button", { name: "curious" }).waitFor();
+    await page.waitForURL(`**/keys/${id}`);
+    await page.getByRole("heading", { name: "curious", level: 1 }).waitFor();
   });
 
   test("500 keys are listed and can be filtered", async () => {

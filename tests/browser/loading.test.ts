@@ -5,7 +5,10 @@ import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 
 const refuse = { status: 500, json: { error: "Internal error" } };
-const daysOf = (route: Route): string | null => new URL(route.request().url()).searchParams.get("days");
+const parameterOf = (route: Route, name: string): string | null =>
+  new URL(route.request().url()).searchParams.get(name);
+/** Of thirty days. */
+const isLong = (route: Route): boolean => parameterOf(route, "bucket_minutes") === "180";
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
   let console: ConsoleUnderTest;
@@ -26,8 +29,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     const { page } = visit;
     await waitForBars(page);
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/history*", async (route) => {
-      if (daysOf(route) === "30") await held.promise;
+    await page.route("**/api/usage/chart*", async (route) => {
+      if (isLong(route)) await held.promise;
       await route.continue();
     });
     const texts = async (): Promise<(string | null)[]> => [
@@ -44,7 +47,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     expect(await hint(page, "Output tokens")).toEndWith("loading 30 d…");
     expect(await csvButton(page, "Output tokens").isDisabled()).toBe(true);
     held.resolve();
-    await page.locator(".chart:not(.loading)").waitFor();
+    await page.waitForFunction(() => document.querySelector(".chart.loading") === null);
     expect(await texts()).not.toEqual(before);
     expect(await csvButton(page, "Output tokens").isEnabled()).toBe(true);
   });
@@ -56,7 +59,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await rows.waitFor();
     const before = await rows.textContent();
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/daily?days=90", async (route) => {
+    await page.route("**/api/usage/by-day?days=90", async (route) => {
       await held.promise;
       await route.continue();
     });
@@ -72,7 +75,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    await page.route(/\/api\/(usage|gpu-stats|overview)/, () => {});
+    await page.route(/\/api\/(usage|gpu-stats|overview|latency|failures)/, () => {});
     await page.goto(console.program.adminUrl + path);
     await page.locator(".chart-skeleton").first().waitFor();
     expect(await page.locator(".y-tick, .x-tick").count()).toBe(0);
@@ -85,8 +88,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     const { page } = visit;
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
-    await page.route("**/api/usage/{history,daily}*", (route) =>
-      daysOf(route) === "30" || daysOf(route) === "90" ? route.fulfill(refuse) : route.continue(),
+    await page.route("**/api/usage/{chart,by-day}*", (route) =>
+      isLong(route) || parameterOf(route, "days") === "90" ? route.fulfill(refuse) : route.continue(),
     );
     await page.getByRole("radio", { name: "30 d" }).first().check();
     await page
@@ -106,22 +109,27 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
   });
 
-  test.each(["/", "/keys", "/usage", "/gpus"])("%s names what failed and why, and shows no zeros", async (path) => {
-    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
-    const { page } = visit;
-    await page.route(/\/api\/(keys|usage|gpu-stats|overview)/, (route) => route.fulfill(refuse));
-    await page.goto(console.program.adminUrl + path);
-    await page.getByRole("alert").getByText("could not be loaded: Internal error.").waitFor();
-    await page.getByText("Could not be loaded", { exact: true }).first().waitFor();
-    expect(await page.locator(".skeleton, .chart-skeleton, .y-tick").count()).toBe(0);
-    expect(await page.locator(".figure .value").allTextContents()).not.toContain("0");
-  });
+  test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/requests", "/requests/running", "/settings"])(
+    "%s names what failed and why, and shows no zeros",
+    async (path) => {
+      await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
+      const { page } = visit;
+      await page.route(/\/api\/(keys|usage|gpu-stats|overview|latency|failures|requests|in-flight|settings)/, (route) =>
+        route.fulfill(refuse),
+      );
+      await page.goto(console.program.adminUrl + path);
+      await page.getByRole("alert").getByText("could not be loaded: Internal error.").waitFor();
+      await page.getByText("Could not be loaded", { exact: true }).first().waitFor();
+      expect(await page.locator(".skeleton, .chart-skeleton, .y-tick").count()).toBe(0);
+      expect(await page.locator(".figure .value").allTextContents()).not.toContain("0");
+    },
+  );
 
   test("a response of a proxy in between is reported in our words", async () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;
     await waitForBars(page);
-    await page.route("**/api/usage/history*", (route) =>
+    await page.route("**/api/usage/chart*", (route) =>
       route.fulfill({ status: 200, contentType: "text/html", body: "<h1>Maintenance</h1>" }),
     );
     await page.getByRole("button", { name: "Refresh" }).click();

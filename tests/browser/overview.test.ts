@@ -10,12 +10,26 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     const { page } = visit;
     await page.getByRole("heading", { name: "First steps" }).waitFor();
     await page.getByText(`curl ${console.program.adminUrl}/v1/models -H "Authorization: Bearer KEY"`).waitFor();
+    await page.locator(".first-steps .done").getByText(`${console.simulator.url} responds.`).waitFor();
     await page.getByText("No GPU has reported yet").waitFor();
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.goto(`${console.program.adminUrl}/usage`);
     await page.getByText("No requests on these days").waitFor();
     expect(await page.getByRole("button", { name: "Clear filter" }).count()).toBe(0);
+  });
+});
+
+describe.skipIf(!hasBrowser)("a new installation without a backend", () => {
+  test("has the backend as its first step, with the address and why it does not respond", async () => {
+    const url = `http://127.0.0.1:${findFreePort()}`;
+    await using console = await startConsole(undefined, { PROXY_UPSTREAM_URL: url });
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    const first = page.locator(".first-steps > li").first();
+    await first.getByRole("heading", { name: "Connect the backend" }).waitFor();
+    await first.getByText(`No usable response from ${url}: the connection is refused.`).waitFor();
+    expect(await page.locator(".first-steps .done").count()).toBe(0);
   });
 });
 
@@ -29,8 +43,8 @@ describe.skipIf(!hasBrowser)("a console on its own port", () => {
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
     await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
     await page.keyboard.press("Enter");
-    await page.getByText("Try it").click();
-    await page.getByText("curl http://ADDRESS/v1/models").waitFor();
+    await page.getByText("Use it").click();
+    await page.getByText("http://ADDRESS/v1/chat/completions").waitFor();
   });
 });
 
@@ -90,9 +104,12 @@ describe.skipIf(!hasBrowser)("overview", () => {
   test("an unreachable backend is reported, and the page keeps its data", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    await page.getByText("Backend reachable").waitFor();
+    await page.getByText("Backend responds").waitFor();
+    const { url } = console.simulator;
     console.simulator.stop();
-    await page.getByText("Backend unreachable").waitFor({ timeout: 25_000 });
+    await page.getByText("Backend does not respond").waitFor({ timeout: 25_000 });
+    await page.getByText(`No usable response from the backend at ${url} since `).waitFor();
+    await page.getByText(/since \d\d:\d\d KST \(.*\): the connection is refused\. Requests fail/).waitFor();
     await page.getByRole("link", { name: "caller" }).waitFor();
   });
 });

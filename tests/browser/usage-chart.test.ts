@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await using visit = await console.visit("/usage?range=7d");
     const { page } = visit;
     await waitForBars(page);
-    const finer = page.waitForRequest(/history\?.*bucket_minutes=(1|2|3|5)(&|$)/);
+    const finer = page.waitForRequest(/usage\/chart\?.*bucket_minutes=(1|2|3|5)(&|$)/);
     await drag(page, 9.4, 9.95);
     await page.waitForURL(/from=.*&to=/);
     await finer;
@@ -120,7 +120,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await lines.first().waitFor();
     const texts = await lines.locator(".name").allTextContents();
     expect(texts.slice(0, 3)).toEqual(["alpha", "beta", "gamma"]);
-    expect(texts.slice(8)).toEqual(["and 4 more", "Total"]);
+    expect(texts.slice(8)).toEqual(["Other (4 keys)", "Total"]);
     const values = (await lines.locator(".value").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
     expect(values.slice(0, 8)).toEqual(values.slice(0, 8).toSorted((a, b) => b - a));
     expect(values.slice(0, 9).reduce((total, value) => total + value, 0)).toBe(values[9] ?? Number.NaN);

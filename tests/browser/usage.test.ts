@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await page.getByRole("button", { name: "Show all keys" }).click();
     await waitForBars(page);
     await page.goto(`${console.program.adminUrl}/usage?from=2026-01-01T00:00&to=2026-01-02T00:00`);
-    await page.getByText("Only daily usage is available for this period").waitFor();
+    await waitForBars(page);
     await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
     await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "Requests", exact: true }).check();
@@ -78,11 +78,11 @@ describe.skipIf(!hasBrowser)("usage", () => {
     const { page } = visit;
     await waitForBars(page);
     await page.getByRole("checkbox", { name: "gamma" }).focus();
-    const refreshed = page.waitForResponse("**/api/usage/history*");
+    const refreshed = page.waitForResponse("**/api/usage/chart*");
     await page.clock.runFor(16_000);
     await refreshed;
     await page.getByText("Updated just now").waitFor();
-    expect(await page.evaluate(() => document.activeElement?.closest("label")?.textContent)).toBe("gamma");
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("gamma");
   });
 
   test("all-time figures match the API", async () => {
@@ -123,25 +123,25 @@ describe.skipIf(!hasBrowser)("usage", () => {
     },
   );
 
-  test("a range of centuries is the API's thirty days", async () => {
+  test("a range of centuries is the year that is kept", async () => {
     await using visit = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
     const { page } = visit;
     await waitForBars(page);
-    await page.getByText(/· 3-hour bars$/).waitFor();
+    await page.getByText(/· \d-day bars$/).waitFor();
   });
 
   test("a failed request keeps the chart and offers to try again", async () => {
     await using visit = await console.visit("/usage", { expectedErrors: /ERR_FAILED|status of 500/ });
     const { page } = visit;
     await waitForBars(page);
-    await page.route("**/api/usage/history*", (route) =>
+    await page.route("**/api/usage/chart*", (route) =>
       route.fulfill({ status: 500, json: { error: "Internal error" } }),
     );
     await page.getByRole("button", { name: "Refresh" }).click();
     const bar = page.getByRole("alert");
     await bar.getByText(/Internal error\. Showing data loaded/).waitFor();
     expect(await chartOf(page).locator("path.fill").count()).toBe(9);
-    await page.unroute("**/api/usage/history*");
+    await page.unroute("**/api/usage/chart*");
     await bar.getByRole("button", { name: "Try again" }).click();
     await bar.waitFor({ state: "detached" });
   });
@@ -150,7 +150,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await using visit = await console.visit(path, { expectedErrors: /status of 500/ });
     const { page } = visit;
     const refuse = { status: 500, json: { error: "Internal error" } };
-    for (const part of path === "/usage" ? ["usage/daily"] : ["gpu-stats/power-history", "usage/history"]) {
+    for (const part of path === "/usage" ? ["usage/by-day"] : ["gpu-stats/history", "usage/chart"]) {
       await page.route(`**/api/${part}*`, (route) => route.fulfill(refuse));
       await page.reload();
       await page.getByRole("alert").getByText("Internal error.").waitFor();

@@ -66,21 +66,17 @@ describe("tollgate demo", () => {
     for (const { recorded_at: at } of samples) expect(Date.now() - Date.parse(at)).toBeLessThan(20_000);
   });
 
-  test("has clients with different behaviour, none of which is refused", async () => {
+  test("has clients whose requests succeed", async () => {
     const requests = () =>
       program
         .stdout()
         .split("\n")
         .filter((line) => line.includes('"message":"Request ended"') && line.endsWith("}"))
-        .map((line) => JSON.parse(line) as { keyId: number; path: string; status?: number; outcome: string });
-    // Keys are numbered in the order of the personas.
-    const live = personas.flatMap(({ behaviour }, index) => (behaviour === undefined ? [] : [index + 1]));
-    await pollUntil(() => live.every((id) => requests().some(({ keyId }) => keyId === id)), 60_000);
+        .map((line) => JSON.parse(line) as { keyId: number; status?: number });
+    // How many requests the others send depends on the time of day. Keys are numbered in the order of the personas.
+    const supportDesk = personas.findIndex(({ traffic }) => traffic.hours === "always") + 1;
+    await pollUntil(() => requests().some(({ keyId }) => keyId === supportDesk), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
-    expect(new Set(requests().map(({ path }) => path))).toEqual(
-      new Set(["/v1/chat/completions", "/v1/messages", "/v1/embeddings", "/v1/responses"]),
-    );
-    await pollUntil(() => requests().some(({ outcome }) => outcome === "client_left"), 60_000);
   }, 90_000);
 
   test("has an inactive key", async () => {
@@ -89,12 +85,12 @@ describe("tollgate demo", () => {
     expect(off[0]?.total_request_count).toBeGreaterThan(0);
   });
 
-  test("serves the demo model and its non-thinking variant", async () => {
+  test("serves the demo models and the non-thinking variant", async () => {
     const models = await fetch(`${program.url}/v1/models`, {
       headers: { authorization: `Bearer ${valueOf(introduction, "API key")}` },
     });
     const { data } = (await models.json()) as { data: { id: string }[] };
-    expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-nonthinking"]);
+    expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-embedding", "tollgate-demo-nonthinking"]);
   });
 
   test("exits with status 0 on Ctrl-C, and leaves no data", async () => {

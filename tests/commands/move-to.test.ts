@@ -32,7 +32,7 @@ async function fill(store: Store): Promise<void> {
       { ...reading, gpuId: 0, powerDrawW: 0.1 + n },
       { ...reading, gpuId: 1, powerDrawW: null },
     ];
-    await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, readings });
+    await store.gpu.add({ keyId: 1, recordedAt: clock() - n * 1000, host: "alpha", readings });
   }
   await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });
   await store.sessions.countLoginAttempt([{ scope: "::1", attempts: 10 }], clock());
@@ -46,6 +46,7 @@ const contentOf = async (store: Store) => ({
   points: await readReport(store.usage.history({ since: 0, bucketMinutes: 5 })),
   gpus: await store.gpu.latest(),
   power: await readReport(store.gpu.powerHistory({ since: 0, bucketMinutes: 1 })),
+  gpuHistory: await readReport(store.gpu.history({ since: 0, bucketMinutes: 1 }, 0)),
   session: await store.sessions.find("hash", clock()),
   password: await store.settings.find("password_hash"),
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { hostname } from "node:os";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, prints, samplesOfTwo } from "../gpu-agent/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-agent/sample-receiver.ts";
 
@@ -41,7 +42,7 @@ test.each(["SIGTERM", "SIGINT"] as const)("exits with status 0 on %s and leaves 
   expect(receiver.posts[2]).toMatchObject({
     path: "/api/gpu-stats",
     authorization: `Bearer ${key}`,
-    body: { gpus: samplesOfTwo },
+    body: { host: hostname(), gpus: samplesOfTwo },
   });
   expect(await host.starts()).toHaveLength(1);
 });
@@ -70,8 +71,16 @@ test("does not pass the key to the tool", async () => {
 
 test("--once --dry-run prints the body that would be sent", async () => {
   await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
-  const { stdout, stderr, status } = await runToEnd(host, ["--once", "--dry-run", "--gpu-id-offset", "8"]);
+  const { stdout, stderr, status } = await runToEnd(host, [
+    "--once",
+    "--dry-run",
+    "--gpu-id-offset",
+    "8",
+    "--host",
+    "b",
+  ]);
   expect(JSON.parse(stdout)).toEqual({
+    host: "b",
     gpus: samplesOfTwo.map((sample) => ({ ...sample, gpu_id: sample.gpu_id + 8 })),
   });
   expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
@@ -82,7 +91,7 @@ test("--once sends one sample set and exits", async () => {
   await using receiver = startSampleReceiver();
   const { status } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(0);
-  expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOfTwo }]);
+  expect(receiver.posts.map(({ body }) => body)).toEqual([{ host: hostname(), gpus: samplesOfTwo }]);
 });
 
 test("--once exits with status 1 if the key is rejected", async () => {
@@ -112,7 +121,7 @@ test("stops itself and the tool when the reader of standard output leaves", asyn
   await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
   const child = start(host, ["--dry-run", "--interval", "0.1"]);
   const reader = child.stdout.getReader();
-  expect(new TextDecoder().decode((await reader.read()).value)).toStartWith('{"gpus":[');
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('"gpus":[{');
   await reader.cancel();
   expect(await child.exited).toBe(0);
   expect(await areAllDead(host)).toBeTrue();
@@ -151,7 +160,7 @@ test("exits with status 2 and one line for wrong usage", async () => {
 test("the help lists every option, and --script prints the script", async () => {
   await using host = await createGpuHost({});
   const help = await runToEnd(host, ["--help"]);
-  for (const flag of ["url", "key", "key-file", "interval", "gpu-id-offset", "once", "dry-run", "script"]) {
+  for (const flag of ["url", "key", "key-file", "interval", "gpu-id-offset", "host", "once", "dry-run", "script"]) {
     expect(help.stdout).toContain(`--${flag}`);
   }
   const script = await runToEnd(host, ["--script"]);

@@ -1,16 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { personas } from "../../src/demo/personas.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { demoModel } from "../../src/demo/client-behaviour.ts";
+import { demoEmbeddingModel, demoModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {
-  const behaviour = personas.find((persona) => persona.keyName === keyName)?.behaviour;
-  return Array.from({ length: 20 }, (_, turn) => behaviour?.nextTurn(turn));
+  const persona = personas.find((one) => one.keyName === keyName);
+  return Array.from({ length: 20 }, (_, turn) => persona?.nextTurn?.(turn, 40));
 };
 
 describe("client behaviour", () => {
   test("the simulated model accepts every turn of every persona", async () => {
-    using backend = startSimulator({ models: [demoModel, `${demoModel}-nonthinking`, "claude-code"] });
+    using backend = startSimulator({
+      models: [demoModel, demoEmbeddingModel, `${demoModel}-nonthinking`, "claude-code"],
+    });
     for (const { keyName } of personas) {
       for (const turn of turns(keyName)) {
         if (turn === undefined) continue;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { personas } from "../../src/demo/personas.ts";
-import { gpuCount, generateHistory, type KeyTraffic } from "../../src/demo/history.ts";
+import { gpuCount, generateHistory, type KeyTraffic, loadInMinute } from "../../src/demo/history.ts";
+import { plannedRequests } from "../../src/demo/traffic.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
@@ -13,10 +15,10 @@ describe("generateHistory", () => {
     expect(generateHistory(keys, now)).toEqual({ counts, power });
   });
 
-  test("covers thirty days up to the current minute, which is not included", () => {
+  test("covers thirty days up to now", () => {
     const minutes = counts.map(({ minute }) => minute);
     expect(minuteOf(now) - Math.min(...minutes)).toBeWithin(29 * 24 * 60, 30 * 24 * 60 + 1);
-    expect(Math.max(...minutes)).toBeLessThan(minuteOf(now));
+    expect(Math.max(...minutes)).toBeLessThanOrEqual(minuteOf(now));
     expect(counts.every(({ minute, lastClosedAt }) => minuteOf(lastClosedAt) === minute)).toBeTrue();
   });
 
@@ -47,5 +49,31 @@ describe("generateHistory", () => {
     expect(power.every(({ readings }) => readings.length === gpuCount)).toBeTrue();
     expect(Math.max(...draws)).toBeLessThan(gpuCount * 710);
     expect(Math.max(...draws)).toBeGreaterThan(2 * Math.min(...draws));
+  });
+
+  test("live requests continue the current minute where the history ends", () => {
+    const minute = minuteOf(now);
+    const whole = generateHistory(keys, (minute + 1) * 60_000).counts.filter((count) => count.minute === minute);
+    expect(whole.length).toBeGreaterThan(2);
+    for (const { keyId, ...sums } of whole) {
+      const past = counts.find((count) => count.keyId === keyId && count.minute === minute);
+      const traffic = keys[keyId - 1]?.traffic;
+      const live = traffic === undefined ? [] : plannedRequests(traffic, minute, keyId - 1);
+      const after = live.filter(({ startsAt }) => startsAt >= now);
+      const total = (field: "inputTokens" | "outputTokens"): number =>
+        after.reduce((sum, request) => sum + request[field], past?.[field] ?? 0);
+      expect([after.length + (past?.requestCount ?? 0), total("inputTokens"), total("outputTokens")]).toEqual([
+        sums.requestCount,
+        sums.inputTokens,
+        sums.outputTokens,
+      ]);
+    }
+  });
+
+  test("the power of a live minute is that of the history", () => {
+    const { recordedAt, readings } = power.at(-1) ?? { recordedAt: 0, readings: [] };
+    const host = advanceGpuHost(idleGpuHost(gpuCount), loadInMinute(keys, minuteOf(recordedAt)), recordedAt, 600_000);
+    const live = readGpus(host, recordedAt).map(({ powerDrawW }) => powerDrawW);
+    expect(live).toEqual(readings.map(({ powerDrawW }) => powerDrawW));
   });
 });

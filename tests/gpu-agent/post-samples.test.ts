@@ -34,7 +34,7 @@ function startPosting(url: string, { clock = (): number => 0, rejectedWaitMs = 1
     signal: stop.signal,
   });
   return {
-    put: (id: number, readAt = 0) => latest.put({ samples: samplesOf(id), readAt }),
+    put: (id: number, readAt = 0) => latest.put({ body: { gpus: samplesOf(id) }, readAt }),
     logged,
     backoffCalls,
     nextEntry: () => nextEntry.promise,
@@ -47,7 +47,11 @@ function startPosting(url: string, { clock = (): number => 0, rejectedWaitMs = 1
 
 test("posts samples in the format of the admin API", async () => {
   await using receiver = startSampleReceiver();
-  const result = await postSamples({ url: `${receiver.url}/api/gpu-stats`, key }, samplesOfTwo, endless);
+  const result = await postSamples(
+    { url: `${receiver.url}/api/gpu-stats`, key },
+    { host: "rack 7", gpus: samplesOfTwo },
+    endless,
+  );
   expect(result.kind).toBe("accepted");
   expect(receiver.posts).toEqual([
     {
@@ -55,7 +59,7 @@ test("posts samples in the format of the admin API", async () => {
       method: "POST",
       authorization: `Bearer ${key}`,
       contentType: "application/json",
-      body: { gpus: samplesOfTwo },
+      body: { host: "rack 7", gpus: samplesOfTwo },
     },
   ]);
 });
@@ -63,14 +67,14 @@ test("posts samples in the format of the admin API", async () => {
 test("does not follow a redirect, so that only the named host gets the key", async () => {
   await using other = startSampleReceiver();
   await using receiver = startSampleReceiver(() => Response.redirect(other.url, 307));
-  const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+  const result = await postSamples({ url: receiver.url, key }, { host: "rack 7", gpus: samplesOfTwo }, endless);
   expect(result).toMatchObject({ reason: expect.stringContaining("redirects (307)") });
   expect(other.posts).toEqual([]);
 });
 
 test("gives up on a server that does not respond in time", async () => {
   await using receiver = startSampleReceiver(() => new Promise<Response>(() => undefined));
-  const result = await postSamples({ url: receiver.url, key, timeoutMs: 50 }, samplesOfTwo, endless);
+  const result = await postSamples({ url: receiver.url, key, timeoutMs: 50 }, { gpus: samplesOfTwo }, endless);
   expect(result).toEqual({ kind: "failed", reason: "no response in time" });
 });
 
@@ -78,26 +82,30 @@ test("gives up on a response that does not end in time", async () => {
   await using receiver = startSampleReceiver(
     () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) })),
   );
-  const result = await postSamples({ url: receiver.url, key, timeoutMs: 200 }, samplesOfTwo, endless);
+  const result = await postSamples({ url: receiver.url, key, timeoutMs: 200 }, { gpus: samplesOfTwo }, endless);
   expect(result).toEqual({ kind: "failed", reason: "no response in time" });
 });
 
 test("reports a refused connection", async () => {
   const receiver = startSampleReceiver();
   await receiver[Symbol.asyncDispose]();
-  const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+  const result = await postSamples({ url: receiver.url, key }, { host: "rack 7", gpus: samplesOfTwo }, endless);
   expect(result).toEqual({ kind: "failed", reason: "connection refused" });
 });
 
 test("an unknown host name is a failure", async () => {
-  const result = await postSamples({ url: "http://gate.invalid/", key }, samplesOfTwo, endless);
+  const result = await postSamples(
+    { url: "http://gate.invalid/", key },
+    { host: "rack 7", gpus: samplesOfTwo },
+    endless,
+  );
   expect(result.kind).toBe("failed");
 });
 
 test("reports a server that does not speak TLS", async () => {
   await using receiver = startSampleReceiver();
   const url = receiver.url.replace("http:", "https:");
-  const result = await postSamples({ url, key }, samplesOfTwo, endless);
+  const result = await postSamples({ url, key }, { host: "rack 7", gpus: samplesOfTwo }, endless);
   expect(result).toEqual({ kind: "failed", reason: "the server does not speak TLS" });
 });
 
@@ -110,7 +118,7 @@ test("no result contains the key", async () => {
     () => Response.json({ error: "no" }, { status: 400 }),
   ]) {
     receiver.respond = respond;
-    const result = await postSamples({ url: receiver.url, key }, samplesOfTwo, endless);
+    const result = await postSamples({ url: receiver.url, key }, { host: "rack 7", gpus: samplesOfTwo }, endless);
     expect(JSON.stringify(result)).not.toContain(key);
   }
 });
@@ -192,7 +200,7 @@ test("waits after a rejected key, and a stop ends the wait", async () => {
   await entry;
   posting.put(2);
   // Sent after the samples were put, so it would arrive after a request without the wait.
-  await postSamples({ url: receiver.url, key }, samplesOf(3), endless);
+  await postSamples({ url: receiver.url, key }, { gpus: samplesOf(3) }, endless);
   expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOf(1) }, { gpus: samplesOf(3) }]);
   expect(posting.backoffCalls).toEqual([]);
   await posting.stop();

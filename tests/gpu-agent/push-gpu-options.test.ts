@@ -10,7 +10,8 @@ function readFile(file: string): string {
   return text;
 }
 
-const read = (line: string, env = {}) => readPushGpuOptions(line.split(" ").filter(Boolean), env, readFile);
+const read = (line: string, env = {}, hostName = "gpu-01") =>
+  readPushGpuOptions(line.split(" ").filter(Boolean), { env, readFile, hostName });
 
 function wrong(line: string, env = {}): string {
   try {
@@ -28,6 +29,7 @@ test("requires only an address and a key", () => {
     once: false,
     intervalMs: 1000,
     gpuIdOffset: 0,
+    host: "gpu-01",
     target: { url: "http://gate:8080/api/gpu-stats", key },
   });
 });
@@ -60,7 +62,16 @@ test("reads the interval and the offset", () => {
   });
 });
 
+test("sends the host's own name, cut to what the server takes, unless --host names it", () => {
+  expect(read("--dry-run").host).toBe("gpu-01");
+  expect(read("--dry-run --host rack-7").host).toBe("rack-7");
+  expect(read("--dry-run", {}, "x".repeat(200)).host).toBe("x".repeat(64));
+  expect(read("--dry-run", {}, " ").host).toBeUndefined();
+});
+
 test.each([
+  ["--dry-run --host=", "--host: its value is not allowed; use 1 to 64 characters"],
+  [`--dry-run --host ${"x".repeat(65)}`, "--host: its value is not allowed; use 1 to 64 characters"],
   ["--dry-run --interval 0", "--interval"],
   ["--dry-run --interval 1s", "--interval"],
   ["--dry-run --interval 3601", "--interval"],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { hostname } from "node:os";
 import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
@@ -14,7 +15,7 @@ async function start(shell: string, host: GpuHost, env: Record<string, string>) 
   const path = `${host.folder}/push-gpu.sh`;
   await Bun.write(path, pushGpuScript);
   return Bun.spawn([shell, path], {
-    env: { ...host.env, TOLLGATE_INTERVAL: "0.05", ...env },
+    env: { ...host.env, TOLLGATE_INTERVAL: "0.05", TOLLGATE_HOST: "gpu-01", ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -64,7 +65,7 @@ describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (sh
       method: "POST",
       authorization: `Bearer ${key}`,
       contentType: "application/json",
-      body: { gpus: samplesOfTwo },
+      body: { host: "gpu-01", gpus: samplesOfTwo },
     });
     expect(await stop(child)).toBe(0);
   });
@@ -76,8 +77,23 @@ describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (sh
     const child = await start(shell, host, { ...settings(receiver), TOLLGATE_GPU_ID_OFFSET: "8" });
     await receiver.received(1);
     expect(receiver.posts[0]?.body).toEqual({
+      host: "gpu-01",
       gpus: [{ gpu_id: 9, name: 'A "quoted\\" name, with comma', memory_used_mb: 13 }],
     });
+    await stop(child);
+  });
+
+  test.each([
+    [undefined, hostname().slice(0, 64)],
+    [' a "quoted\\" name ', 'a "quoted\\" name'],
+    ["x".repeat(70), "x".repeat(64)],
+    ["名", "???"],
+  ])("with TOLLGATE_HOST=%p the host is %p", async (name, expected) => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
+    await using receiver = startSampleReceiver();
+    const child = await start(shell, host, { ...settings(receiver), TOLLGATE_HOST: name ?? "" });
+    await receiver.received(1);
+    expect(receiver.posts[0]?.body).toMatchObject({ host: expected });
     await stop(child);
   });
 

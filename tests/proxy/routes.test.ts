@@ -55,11 +55,16 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
         release,
       };
     },
-    findKey: () => ({ id: 1 }),
+    findKey: () => ({ id: 1, rules: null }),
+    admit: async () => {
+      throw new Error("the key has no limits");
+    },
     record: async (event) => {
       events.push("counted");
       return event;
     },
+    queue: undefined,
+    findOwnKey: async () => ({}),
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",

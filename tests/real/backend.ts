@@ -6,6 +6,7 @@ import { pollUntil } from "../support/poll-until.ts";
 export interface RealBackend extends AsyncDisposable {
   /** Everything it printed. */
   output: () => string;
+  hasExited: () => boolean;
 }
 
 export type BackendName = "llama-cpp" | "vllm" | "litellm";
@@ -39,6 +40,7 @@ export function startBackend(name: BackendName, [program, ...args]: readonly [st
   for (const stream of [child.stdout, child.stderr]) void collect(stream, (more) => (text += more));
   return {
     output: () => text,
+    hasExited: () => child.exitCode !== null,
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await child.exited;
@@ -55,11 +57,19 @@ async function collect(stream: ReadableStream<Uint8Array>, add: (text: string) =
 /** Longer than vLLM takes to import on a busy machine. */
 const startDeadlineMs = 600_000;
 
-/** @throws Error with what the backend printed, if it does not become ready */
-export async function untilReady<T>({ output }: RealBackend, condition: () => T | Promise<T>) {
-  return pollUntil(condition, startDeadlineMs).catch((error: unknown) => {
+/** @throws Error with what the backend printed, if it exits or does not become ready */
+export async function untilReady<T>({ output, hasExited }: RealBackend, condition: () => T | Promise<T>) {
+  const ended = Promise.withResolvers<never>();
+  const watch = setInterval(() => {
+    if (hasExited()) ended.reject(new Error("It exited"));
+  }, 100);
+  try {
+    return await Promise.race([pollUntil(condition, startDeadlineMs), ended.promise]);
+  } catch (error) {
     throw new Error(`The backend did not start:\n${output()}`, { cause: error });
-  });
+  } finally {
+    clearInterval(watch);
+  }
 }
 
 /** Unlabelled and labelled series of a metric are summed. */

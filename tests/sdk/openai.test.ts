@@ -113,3 +113,34 @@ describe("the openai package", () => {
 function caught(error: unknown): unknown {
   return error;
 }
+
+describe("a key with limits", () => {
+  const create = (fields: object) =>
+    gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "limited", ...fields });
+
+  test("is tried again after the time that Retry-After names", async () => {
+    backend.clear();
+    const { key } = await create({ max_concurrency: 1 });
+    const first = clientWith({ "x-simulate": "slow-head=500ms" }, key).chat.completions.create(request).asResponse();
+    await backend.nextRequest();
+    const sentAt = performance.now();
+    const second = await clientWith({}, key).chat.completions.create(request, { maxRetries: 1 });
+    expect(performance.now() - sentAt).toBeGreaterThan(950);
+    expect(second.id).toBeString();
+    await first;
+  });
+
+  test("is not tried again on the day its tokens are used up", async () => {
+    const { key } = await create({ tokens_per_day: 1 });
+    await clientWith({}, key).chat.completions.create(request);
+    backend.clear();
+    const sentAt = performance.now();
+    const refused = await clientWith({}, key)
+      .chat.completions.create(request, { maxRetries: 3 })
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
+    expect((refused as InstanceType<typeof OpenAI.RateLimitError>).message).toContain("limited to 1 tokens per day");
+    expect(performance.now() - sentAt).toBeLessThan(400);
+    expect(backend.requests()).toEqual([]);
+  });
+});

@@ -26,8 +26,10 @@ interface Row {
   output_tokens: number;
 }
 
-/** The program's counters as the console reads them: by key, by day and by minute. */
-export async function readCounters(admin: AdminClient): Promise<Record<"keys" | "days" | "minutes", Tally>> {
+/** The program's counters as the console reads them: by key, day, minute and model, and from the request log. */
+export async function readCounters(
+  admin: AdminClient,
+): Promise<Record<"keys" | "days" | "minutes" | "models" | "log", Tally>> {
   const keys: Tally = new Map();
   for (const key of await admin.listKeys()) {
     add(keys, key.name, {
@@ -38,7 +40,27 @@ export async function readCounters(admin: AdminClient): Promise<Record<"keys" | 
   }
   const days = await admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
   const history = await admin.expectOk<{ points: Row[] }>("GET", "/api/usage/history?days=30&bucket_minutes=1");
-  return { keys, days: tallyOf(days), minutes: tallyOf(history.points) };
+  const models = await admin.expectOk<{ rows: Row[] }>("GET", "/api/usage/models?by=key&days=7");
+  const counters = { keys, days: tallyOf(days), minutes: tallyOf(history.points), models: tallyOf(models.rows) };
+  return { ...counters, log: await tallyLog(admin) };
+}
+
+interface LogRow extends Row {
+  input_tokens: number;
+}
+
+/** The rows that count: only these have tokens, if only 0. */
+async function tallyLog(admin: AdminClient): Promise<Tally> {
+  const tally: Tally = new Map();
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const path = `/api/requests?limit=200${cursor === "" ? "" : `&cursor=${cursor}`}`;
+    const page: { requests: LogRow[]; next_cursor: string | null } = await admin.expectOk("GET", path);
+    for (const row of page.requests.filter(({ input_tokens: tokens }) => tokens !== null)) {
+      add(tally, row.key_name, { requests: 1, inputTokens: row.input_tokens, outputTokens: row.output_tokens });
+    }
+    cursor = page.next_cursor;
+  }
+  return tally;
 }
 
 function tallyOf(rows: Row[]): Tally {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { noRules } from "../../src/store/key-rules.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, readReport, usageIncrement, type DailyRow } from "./test-store.ts";
 
@@ -17,13 +18,18 @@ onEachEngine(({ openTestStore }) => {
       requestCount: 0,
       inputTokens: 0,
       outputTokens: 0,
+      expiresAt: null,
+      rules: noRules,
+      owner: null,
+      note: null,
+      tags: [],
     });
-    expect(await keys.findActive("secret")).toEqual({ id: 1 });
+    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null });
     expect(await keys.findActive("Secret")).toBeUndefined();
     expect(await keys.update(1, { isActive: false })).toMatchObject({ id: 1, name: "ci", isActive: false });
     expect(await keys.findActive("secret")).toBeUndefined();
     await keys.update(1, { isActive: true });
-    expect(await keys.findActive("secret")).toEqual({ id: 1 });
+    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null });
   });
 
   test("keys are listed by id, either all of them or a page after one of them", async () => {

@@ -112,3 +112,10 @@ export const usageIncrement = (
   lastClosedAt: fields.minute * 60_000,
   ...fields,
 });
+
+/** A report that is one piece of JSON. */
+export async function readBody<Body>(slices: AsyncIterable<Uint8Array>): Promise<Body> {
+  const parts: Uint8Array[] = [];
+  for await (const slice of slices) parts.push(slice);
+  return JSON.parse(Buffer.concat(parts).toString()) as Body;
+}

@@ -46,7 +46,7 @@ onEachEngine(({ openTestStore }) => {
     await using two = await one.openAnother();
     const recordedAt = Date.now();
     const reading = { name: "GPU", tempC: null, memoryUsedMb: null, memoryTotalMb: null, utilizationPct: null };
-    const pushes = Array.from({ length: 40 }, (_, n) =>
+    const pushes = Array.from({ length: 16 }, (_, n) =>
       (n % 2 === 0 ? one : two).store.gpu.add({
         keyId: 1,
         recordedAt,
@@ -59,19 +59,22 @@ onEachEngine(({ openTestStore }) => {
     await Promise.all(pushes);
     const latest = await one.store.gpu.latest();
     expect(latest.map((sample) => [sample.gpuId, sample.recordedAt])).toEqual([
-      [0, recordedAt + 39],
-      [1, recordedAt + 39],
+      [0, recordedAt + 15],
+      [1, recordedAt + 15],
     ]);
     const points = two.store.gpu.powerHistory({ since: recordedAt, bucketMinutes: 1 });
     const [point] = await readReport<{ power_draw_w: number }>(points);
-    expect(point?.power_draw_w).toBe(2 * 139);
+    expect(point?.power_draw_w).toBe(2 * 115);
+    const means = one.store.gpu.history({ since: recordedAt, bucketMinutes: 1 });
+    const [mean] = await readReport<{ power_draw_w: number }>(means);
+    expect(mean?.power_draw_w).toBe(2 * 107.5);
   });
 
   test("a key that one store switches off is refused by the other at once", async () => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     await createKeys(one.store, ["a"]);
-    expect(await two.store.keys.findActive("secret of a")).toEqual({ id: 1 });
+    expect(await two.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
     await one.store.keys.update(1, { isActive: false });
     expect(await two.store.keys.findActive("secret of a")).toBeUndefined();
   });

@@ -60,7 +60,7 @@ test.each<[number[], number[], number[][][] | undefined]>([
     ],
   ],
 ])("increments of keys %p and responses of keys %p are halved", (increments, responses, halves) => {
-  const usage = { increments: incrementsOf(...increments), responses: responsesOf(...responses) };
+  const usage = { increments: incrementsOf(...increments), responses: responsesOf(...responses), settled: [] };
   expect(halvesOf(usage)?.map(keysOf)).toEqual(halves);
 });
 
@@ -72,7 +72,11 @@ test("any usage can be halved until each part has one row", () => {
   for (let increments = 0; increments < 12; increments++) {
     for (let responses = 0; responses < 12; responses++) {
       const keys = (count: number) => Array.from({ length: count }, (_, n) => n);
-      const usage = { increments: incrementsOf(...keys(increments)), responses: responsesOf(...keys(responses)) };
+      const usage = {
+        increments: incrementsOf(...keys(increments)),
+        responses: responsesOf(...keys(responses)),
+        settled: [],
+      };
       const total = increments + responses;
       expect(rows(usage)).toEqual(total === 0 ? [0] : Array.from({ length: total }, () => 1));
     }
@@ -80,7 +84,7 @@ test("any usage can be halved until each part has one row", () => {
 });
 
 test("the usage of some keys is split off, after that of the others", () => {
-  const usage = { increments: incrementsOf(1, 2, 3), responses: responsesOf(3, 4) };
+  const usage = { increments: incrementsOf(1, 2, 3), responses: responsesOf(3, 4), settled: [] };
   expect(partsByKeys(usage, new Set()).map(keysOf)).toEqual([
     [
       [1, 2, 3],

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
 import { createSqlStore } from "../../src/store/sql-store.ts";
+import { defaultRetention } from "../../src/store/store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "./test-store.ts";
 
@@ -136,7 +137,7 @@ onEachEngine(({ openTestEngine }) => {
   test("minutes are kept for as many days as the setting says", async () => {
     let now = midnight;
     await using opened = await openTestEngine();
-    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { usageMinutesDays: 1 });
+    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
     await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
     const countMinutes = async () =>
       (await opened.engine.rows<{ n: number }>(sql`select count(*) as n from usage_minute`)).map(({ n }) => n);

@@ -25,6 +25,8 @@ function startProcess(): TestProcess {
     refusedRequests: () => 5,
     inFlight: () => 2,
     samples: steadySamples,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   });
   opened.push(metrics);
   let killed = false;
@@ -35,6 +37,8 @@ function startProcess(): TestProcess {
   return {
     metrics: () => reply(async () => structuredClone(await metrics.snapshot())),
     inFlight: () => reply(() => 2),
+    running: () => reply(() => []),
+    endRequest: () => reply(() => false),
     metricsNow: metrics,
     count(requests) {
       for (let n = 0; n < requests; n++) metrics.gpuSamplesReceived(1, 0);

@@ -29,10 +29,13 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
     },
     metricsText: async () => "",
     inFlight: async () => 0,
+    running: async () => [],
+    endRequest: async () => false,
   };
   const child = startChild({
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
+    queue: undefined,
     aggregate,
     heartbeatLimits,
     onUnresponsive: () => void events.push("unresponsive"),

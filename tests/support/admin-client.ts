@@ -9,7 +9,7 @@ export interface AdminClient {
   expectOk<T>(method: string, path: string, body?: unknown): Promise<T>;
   createKey(name: string, key?: string): Promise<ListedKey>;
   listKeys(): Promise<ListedKey[]>;
-  updateKey(id: number, fields: { name?: string; is_active?: boolean }): Promise<ListedKey>;
+  updateKey(id: number, fields: Record<string, unknown>): Promise<ListedKey>;
   deleteKey(id: number): Promise<void>;
 }
 

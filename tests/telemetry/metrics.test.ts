@@ -31,6 +31,8 @@ function open({
     refusedRequests: () => 5,
     inFlight: inFlight.count,
     samples,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   };
   const metrics = createMetrics(options);
   opened.push(metrics);
@@ -285,26 +287,6 @@ test("the text and its content type follow the exposition format", async () => {
   expect(metricsContentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   const line = /^(#( HELP| TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z_]+="[^"\\\n]*",?)+\})? [-+.\deInf]+|)$/;
   expect((await metrics.text()).split("\n").filter((each) => !line.test(each))).toEqual([]);
-});
-
-test("counts complete responses without usage, on the endpoints that have some", async () => {
-  const metrics = open();
-  const without = (fields: Partial<RequestRecord> = {}) => record({ usage: undefined, ...fields });
-  finish(
-    metrics,
-    record(),
-    without(),
-    without({ path: "/v1/messages" }),
-    without({ outcome: "client_left" }),
-    without({ outcome: "upstream_failed", status: 502 }),
-    without({ method: "GET" }),
-    without({ path: "/v1/files" }),
-    without({ status: 400 }),
-  );
-  expect(seriesOf(await metrics.text(), "tollgate_responses_without_usage_total")).toEqual([
-    'tollgate_responses_without_usage_total{endpoint="/v1/chat/completions"} 1',
-    'tollgate_responses_without_usage_total{endpoint="/v1/messages"} 1',
-  ]);
 });
 
 test("reports the time of the last GPU push, and nothing before the first", async () => {

@@ -11,6 +11,8 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     refusedRequests: () => 0,
     inFlight: () => 0,
     samples: steadySamples,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
   });
   const text = await metrics.text();
   metrics.close();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { differences, readCounters } from "../soak/tally.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
@@ -55,8 +56,12 @@ test("a response whose end a client saw is counted, even if the program is kille
     await Promise.all(load);
   }
   const program = await startProgram(environment);
-  const [listed] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
+  const admin = await logIn(program.adminUrl, "admin", "password");
+  const [listed] = await admin.listKeys();
+  const { keys, ...others } = await readCounters(admin);
   await program.stop();
+  // What is written in one transaction is there as a whole, or not at all.
+  for (const [name, tally] of Object.entries(others)) expect([name, differences(keys, tally)]).toEqual([name, []]);
   expect(seen.requests).toBeGreaterThan(rounds * 20);
   expect(listed?.total_request_count).toBeGreaterThanOrEqual(seen.requests);
   expect(listed?.total_output_tokens).toBeGreaterThanOrEqual(seen.tokens);

@@ -28,7 +28,7 @@ afterAll(async () => {
 function writePowerOfThirtyDays(): void {
   const engine = openWriter(databaseFile(folder.path));
   const last = minuteOf(Date.now());
-  engine.db.run(sql`insert into gpu_power_minute
+  engine.db.run(sql`insert into gpu_power_minute (minute, power_draw_w)
     with recursive minute(m) as (select ${last - 30 * minutesPerDay} union all select m + 1 from minute where m < ${last})
     select m, 20000 + m % 9000 from minute`);
   engine.close();

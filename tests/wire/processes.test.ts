@@ -76,7 +76,8 @@ const complete = (url: string, key: string): Promise<Response> =>
 
 async function stream({ url }: Program, key: string, script: string): Promise<RawClient> {
   const client = await connectRaw(url);
-  const body = { model: "m", stream: true, max_tokens: 6, messages: [{ role: "user", content: "Hi" }] };
+  const messages = [{ role: "user", content: "Hi" }];
+  const body = { model: "m", stream: true, stream_options: { include_usage: true }, max_tokens: 6, messages };
   const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
   client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
   await client.nextEvent();

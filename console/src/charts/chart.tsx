@@ -3,10 +3,11 @@ import type { TimeSpan } from "../data/time-range.ts";
 import { Axes } from "./axes.tsx";
 import { createCursor, type Cursor } from "./cursor.ts";
 import { createGeometry, type Geometry, gutter } from "./geometry.ts";
-import { Marks } from "./marks.tsx";
+import { type ChartKind, Marks } from "./marks.tsx";
 import { xOf } from "./scale.ts";
-import type { Series } from "./shapes.ts";
+import { brokenLine, type Series } from "./shapes.ts";
 import { Tooltip, type TooltipRow } from "./tooltip.tsx";
+import { ZoomButtons } from "./zoom-buttons.tsx";
 
 export interface ChartProps {
   /** What the chart shows, for screen readers. */
@@ -15,9 +16,11 @@ export interface ChartProps {
   summary: string;
   span: TimeSpan;
   bucketMs: number;
-  kind: "bars" | "line";
+  kind: ChartKind;
   /** The series in steps of `stepMs` from the span's start; NaN is a gap. */
   series: (stepMs: number) => Series[];
+  /** A dashed line above the series, in the same steps; undefined without one. */
+  overlay?: (stepMs: number) => Float64Array | undefined;
   format: (value: number) => string;
   /** Whether the axis has only whole values. */
   whole: boolean;
@@ -25,6 +28,8 @@ export interface ChartProps {
   rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
   onZoom: (zoom: TimeSpan | undefined) => void;
   zoomed: boolean;
+  /** Whether a sideways drag on a touch screen moves the span; by default it does. */
+  pans?: boolean;
   /** Whether there is data to draw, even if it is older than what loads. */
   loaded: boolean;
   loading: boolean;
@@ -43,8 +48,10 @@ export function Chart(props: ChartProps): JSX.Element {
   const geometry = createGeometry({
     span: () => props.span,
     bucketMs: () => props.bucketMs,
+    kind: () => props.kind,
     whole: () => props.whole,
     seriesIn: (stepMs) => props.series(stepMs),
+    overlayIn: (stepMs) => props.overlay?.(stepMs),
     // A power of 0 W is data, drawn as a line; a usage of 0 is not.
     isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
     frame: () => frame,
@@ -59,6 +66,7 @@ export function Chart(props: ChartProps): JSX.Element {
     span: () => props.span,
     stepAt,
     zoomed: () => props.zoomed,
+    pans: () => props.pans ?? true,
     onZoom: (zoom) => props.onZoom(zoom),
   });
 
@@ -76,7 +84,7 @@ export function Chart(props: ChartProps): JSX.Element {
       onPointerDown={cursor.onPointerDown}
       onPointerMove={cursor.onPointerMove}
       onPointerUp={cursor.onPointerUp}
-      onPointerCancel={cursor.clear}
+      onPointerCancel={cursor.onPointerCancel}
       onPointerLeave={cursor.onPointerLeave}
       onBlur={cursor.clear}
       onKeyDown={cursor.onKeyDown}
@@ -91,6 +99,9 @@ export function Chart(props: ChartProps): JSX.Element {
           <div class="chart-empty">{props.empty}</div>
         </Show>
         <ChartTooltip {...props} geometry={geometry} cursor={cursor} />
+        <Show when={geometry.hasData()}>
+          <ZoomButtons zoom={cursor.zoomBy} zoomed={props.zoomed} />
+        </Show>
       </Show>
     </div>
   );
@@ -128,12 +139,24 @@ function ChartDrawing(props: ChartProps & ChartParts): JSX.Element {
     <svg aria-hidden="true" width={props.geometry.width()} height={props.geometry.height()}>
       <g transform={`translate(${gutter.left} ${gutter.top})`}>
         <Axes span={props.span} plot={props.geometry.plot()} ticks={props.geometry.ticks()} format={props.format} />
-        <Marks
-          kind={props.kind}
-          series={props.geometry.series()}
-          length={props.geometry.length()}
-          plot={props.geometry.plot()}
-        />
+        <svg
+          class="plot"
+          classList={{ panning: props.cursor.panPx() !== 0 }}
+          width={width()}
+          height={props.geometry.plot().heightPx}
+        >
+          <g transform={`translate(${props.cursor.panPx()} 0)`}>
+            <Marks
+              kind={props.kind}
+              series={props.geometry.series()}
+              length={props.geometry.length()}
+              plot={props.geometry.plot()}
+            />
+            <Show when={props.geometry.overlay()}>
+              {(values) => <path class="overlay" d={brokenLine(values(), props.geometry.plot()).line} />}
+            </Show>
+          </g>
+        </svg>
         <Show when={props.cursor.selection()}>
           {(selected) => (
             <rect

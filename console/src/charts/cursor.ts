@@ -1,15 +1,20 @@
 import { type Accessor, createSignal } from "solid-js";
+import { serverNow } from "../data/server-clock.ts";
 import type { TimeSpan } from "../data/time-range.ts";
+import { createSelection } from "./selection.ts";
+import { scaledSpan, shiftedSpan } from "./span.ts";
 
 interface CursorOptions {
   span: () => TimeSpan;
   stepMs: () => number;
   /** The number of steps. */
   length: () => number;
+  stepPx: () => number;
   /** The step at a horizontal position in the window, pixels. */
   stepAt: (clientX: number) => number;
   hasData: () => boolean;
   zoomed: () => boolean;
+  pans: () => boolean;
   onZoom: (zoom: TimeSpan | undefined) => void;
 }
 
@@ -18,44 +23,68 @@ export interface Cursor {
   step: Accessor<number | undefined>;
   /** The span that releasing the pointer or Enter zooms to. */
   selection: () => TimeSpan | undefined;
+  /** How far a drag on a touch screen has moved the chart, pixels. */
+  panPx: Accessor<number>;
   spanOf: (from: number, to: number) => TimeSpan;
+  /** @param factor of the length of the span; around the step under the cursor */
+  zoomBy: (factor: number) => void;
   onPointerDown: (event: PointerEvent & { currentTarget: HTMLElement }) => void;
   onPointerMove: (event: PointerEvent) => void;
   onPointerUp: (event: PointerEvent) => void;
-  onPointerLeave: () => void;
+  onPointerLeave: (event: PointerEvent) => void;
+  onPointerCancel: (event: PointerEvent) => void;
   onKeyDown: (event: KeyboardEvent) => void;
   clear: () => void;
 }
 
-/** A shorter drag counts as a click. */
+/** A shorter drag counts as a click or a tap. */
 const minDragPx = 6;
 
-/** A cursor and a selection, moved by pointer or keyboard. */
+/** A cursor and a selection, moved by mouse, touch or keyboard. */
 export function createCursor(options: CursorOptions): Cursor {
   const { step, selection, ...steps } = createSelection(options);
+  const touch = createTouch(options, steps.pointAt);
   let pressedX = 0;
   return {
     step,
     selection,
+    panPx: touch.panPx,
     spanOf: steps.spanOf,
     clear: steps.clear,
+    zoomBy(factor) {
+      const { span, stepMs, onZoom } = options;
+      const at = step();
+      const middle = at === undefined ? (span().from + span().to) / 2 : span().from + (at + 0.5) * stepMs();
+      onZoom(scaledSpan(span(), factor, { middle, stepMs: stepMs(), now: serverNow() }));
+      steps.clear();
+    },
     onPointerDown(event) {
       // An empty chart does not capture the pointer, which would swallow clicks on its buttons.
       if (event.button !== 0 || !options.hasData()) return;
+      if (isTouch(event)) return touch.press(event.clientX);
       pressedX = event.clientX;
       steps.startAt(options.stepAt(event.clientX));
       event.currentTarget.setPointerCapture(event.pointerId);
     },
-    onPointerMove: (event) => steps.pointAt(options.stepAt(event.clientX)),
+    onPointerMove(event) {
+      if (isTouch(event)) touch.move(event.clientX);
+      else steps.pointAt(options.stepAt(event.clientX));
+    },
     onPointerUp(event) {
+      if (isTouch(event)) return touch.release(event.clientX);
       if (Math.abs(event.clientX - pressedX) < minDragPx) steps.cancelSelection();
       steps.zoomToSelection();
     },
-    onPointerLeave() {
-      if (!steps.isSelecting()) steps.clear();
+    onPointerLeave(event) {
+      // What a tap shows stays until the next tap.
+      if (!isTouch(event) && !steps.isSelecting()) steps.clear();
+    },
+    onPointerCancel(event) {
+      if (isTouch(event)) touch.cancel();
+      else steps.clear();
     },
     onKeyDown(event) {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
       const target = targetOf(event.key, step(), options.length());
       if (target !== undefined) steps.moveTo(target, event.shiftKey);
       else if (event.key === "Enter" && selection() !== undefined) steps.zoomToSelection();
@@ -67,45 +96,34 @@ export function createCursor(options: CursorOptions): Cursor {
   };
 }
 
-/** The selection reaches from the anchor, where it started, to the step under the cursor. */
-function createSelection({ span, stepMs, length, onZoom }: CursorOptions) {
-  const [step, setStep] = createSignal<number>();
-  const [anchor, setAnchor] = createSignal<number>();
+const isTouch = (event: PointerEvent): boolean => event.pointerType === "touch";
 
-  const spanOf = (from: number, to: number): TimeSpan => ({
-    from: span().from + Math.min(from, to) * stepMs(),
-    to: Math.min(span().from + (Math.max(from, to) + 1) * stepMs(), span().to),
-  });
-  const selection = (): TimeSpan | undefined => {
-    const [from, to] = [anchor(), step()];
-    return from === undefined || to === undefined || from === to ? undefined : spanOf(from, to);
+/** A tap points at a step; a sideways drag moves the span. The browser takes vertical drags and scrolls. */
+function createTouch(options: CursorOptions, pointAt: (step: number) => void) {
+  const [panPx, setPanPx] = createSignal(0);
+  let pressedX: number | undefined;
+  const dragPx = (clientX: number): number => {
+    const px = clientX - (pressedX ?? clientX);
+    return options.pans() && Math.abs(px) >= minDragPx ? px : 0;
   };
   return {
-    step,
-    selection,
-    spanOf,
-    isSelecting: () => anchor() !== undefined,
-    pointAt: (target: number): void => void setStep(target),
-    startAt(target: number): void {
-      setStep(target);
-      setAnchor(target);
+    panPx,
+    press: (clientX: number): void => void (pressedX = clientX),
+    move: (clientX: number): void => void setPanPx(dragPx(clientX)),
+    release(clientX: number): void {
+      if (pressedX === undefined) return;
+      const steps = Math.round(dragPx(clientX) / options.stepPx());
+      const isTap = Math.abs(clientX - pressedX) < minDragPx;
+      pressedX = undefined;
+      setPanPx(0);
+      const { span, stepMs, onZoom } = options;
+      if (isTap) return pointAt(options.stepAt(clientX));
+      const moved = shiftedSpan(span(), -steps, { stepMs: stepMs(), now: serverNow() });
+      if (moved.from !== span().from) onZoom(moved);
     },
-    moveTo(target: number, selects: boolean): void {
-      const at = step() ?? length() - 1;
-      setAnchor(selects ? (anchor() ?? at) : undefined);
-      setStep(Math.min(Math.max(target, 0), length() - 1));
-    },
-    cancelSelection: (): void => setAnchor(undefined),
-    zoomToSelection(): void {
-      const selected = selection();
-      setAnchor(undefined);
-      if (selected === undefined) return;
-      setStep(undefined);
-      onZoom(selected);
-    },
-    clear(): void {
-      setAnchor(undefined);
-      setStep(undefined);
+    cancel(): void {
+      pressedX = undefined;
+      setPanPx(0);
     },
   };
 }

@@ -1,7 +1,8 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
 import { barStep, type TimeSpan } from "../data/time-range.ts";
 import { valueTicks } from "./scale.ts";
-import { type Plot, type Series, stepSums } from "./shapes.ts";
+import type { ChartKind } from "./marks.tsx";
+import { type Plot, type Series, sharesOf, stepSums } from "./shapes.ts";
 
 /** Space for the axes, pixels. */
 export const gutter = { left: 52, right: 8, top: 12, bottom: 26 };
@@ -9,9 +10,11 @@ export const gutter = { left: 52, right: 8, top: 12, bottom: 26 };
 interface GeometryOptions {
   span: () => TimeSpan;
   bucketMs: () => number;
+  kind: () => ChartKind;
   whole: () => boolean;
   /** The series in steps of `stepMs`. */
   seriesIn: (stepMs: number) => Series[];
+  overlayIn: (stepMs: number) => Float64Array | undefined;
   /** Whether a value is drawn. */
   isData: (value: number) => boolean;
   frame: () => Element | undefined;
@@ -26,6 +29,7 @@ export interface Geometry {
   length: () => number;
   stepPx: () => number;
   series: () => Series[];
+  overlay: () => Float64Array | undefined;
   ticks: () => number[];
   plot: () => Plot;
   hasData: () => boolean;
@@ -38,8 +42,18 @@ export function createGeometry(options: GeometryOptions): Geometry {
   const heightPx = (): number => Math.max(0, size().height - gutter.top - gutter.bottom);
   const stepMs = createMemo(() => barStep(options.span(), options.bucketMs(), widthPx()));
   const length = createMemo(() => Math.ceil((options.span().to - options.span().from) / stepMs()));
-  const series = createMemo(() => (widthPx() === 0 ? [] : options.seriesIn(stepMs())));
-  const ticks = createMemo(() => valueTicks(largest(stepSums(series(), length())), options.whole()));
+  const series = createMemo(() => {
+    if (widthPx() === 0) return [];
+    const values = options.seriesIn(stepMs());
+    return options.kind() === "shares" ? sharesOf(values, length()) : values;
+  });
+  // Next to shares, its values have no scale.
+  const overlay = createMemo(() =>
+    widthPx() === 0 || options.kind() === "shares" ? undefined : options.overlayIn(stepMs()),
+  );
+  const most = (): number =>
+    Math.max(highest(options.kind(), series(), length()), largest(overlay() ?? new Float64Array()));
+  const ticks = createMemo(() => valueTicks(most(), options.whole()));
   const plot = createMemo(() => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
   const hasData = createMemo(() => series().some(({ values }) => values.some(options.isData)));
   return {
@@ -50,6 +64,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
     length,
     stepPx: () => widthPx() / length(),
     series,
+    overlay,
     ticks,
     plot,
     hasData,
@@ -72,4 +87,11 @@ function createSize(element: () => Element | undefined): () => { width: number; 
   return size;
 }
 
-const largest = (values: Float64Array): number => values.reduce((most, value) => Math.max(most, value), 0);
+/** The value that the axis has to reach. */
+function highest(kind: ChartKind, series: readonly Series[], length: number): number {
+  if (kind === "shares") return series.length === 0 ? 0 : 100;
+  if (kind === "bars") return largest(stepSums(series, length));
+  return series.reduce((most, { values }) => Math.max(most, largest(values)), 0);
+}
+
+const largest = (values: Float64Array): number => values.reduce((most, value) => (value > most ? value : most), 0);

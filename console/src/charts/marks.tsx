@@ -1,8 +1,11 @@
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { brokenLine, type Plot, type Series, stackedBars } from "./shapes.ts";
 
+/** `line` has the area under it filled; `lines` are several. `bars` and `shares` are stacked. */
+export type ChartKind = "bars" | "shares" | "lines" | "line";
+
 interface MarksProps {
-  kind: "bars" | "line";
+  kind: ChartKind;
   series: readonly Series[];
   /** The number of steps. */
   length: number;
@@ -12,7 +15,10 @@ interface MarksProps {
 /** One path per series: the layout of thousands of rectangles would take longer than drawing them. */
 export function Marks(props: MarksProps): JSX.Element {
   return (
-    <Show when={props.kind === "bars"} fallback={<Lines series={props.series} plot={props.plot} />}>
+    <Show
+      when={props.kind === "bars" || props.kind === "shares"}
+      fallback={<Lines series={props.series} plot={props.plot} filled={props.kind === "line"} />}
+    >
       <Bars {...props} />
     </Show>
   );
@@ -27,14 +33,16 @@ function Bars(props: Pick<MarksProps, "series" | "length" | "plot">): JSX.Elemen
   );
 }
 
-function Lines(props: Pick<MarksProps, "series" | "plot">): JSX.Element {
+function Lines(props: Pick<MarksProps, "series" | "plot"> & { filled: boolean }): JSX.Element {
   return (
     <For each={props.series}>
       {({ values, colour }) => {
         const shape = createMemo(() => brokenLine(values, props.plot));
         return (
           <>
-            <path class={`area series-${colour}`} d={shape().area} />
+            <Show when={props.filled}>
+              <path class={`area series-${colour}`} d={shape().area} />
+            </Show>
             <path class={`line series-${colour}`} d={shape().line} />
           </>
         );

@@ -24,8 +24,12 @@ export interface TimeTick {
   label: string;
 }
 
-/** Round times of the chosen zone at least `gapPx` apart. The label of midnight is its day. */
-export function timeTicks(span: TimeSpan, widthPx: number, gapPx = 80): TimeTick[] {
+/** A phone has space for a label every three hours of a day; more labels on a wide chart would not help. */
+const gapIn = (widthPx: number): number => (widthPx < 480 ? 34 : 80);
+
+/** Round times of the chosen zone, whose labels do not overlap. The label of midnight is its day. */
+export function timeTicks(span: TimeSpan, widthPx: number): TimeTick[] {
+  const gapPx = gapIn(widthPx);
   const least = ((span.to - span.from) * gapPx) / Math.max(1, widthPx);
   const step = tickSteps.find((candidate) => candidate >= least) ?? 10 * dayMs;
   const ticks: TimeTick[] = [];
@@ -35,7 +39,20 @@ export function timeTicks(span: TimeSpan, widthPx: number, gapPx = 80): TimeTick
     const at = wall - offsetMs(wall - offset);
     ticks.push({ at, label: clockLabel(at) === "00:00" ? dayLabel(at) : clockLabel(at) });
   }
-  return ticks;
+  return withoutOverlap(ticks, (at) => xOf(at, span, widthPx));
+}
+
+/** Of a character in the labels, roughly. */
+const characterPx = 5.9;
+
+function withoutOverlap(ticks: readonly TimeTick[], positionOf: (at: number) => number): TimeTick[] {
+  let freeFrom = -Infinity;
+  return ticks.filter(({ at, label }) => {
+    const halfPx = (label.length * characterPx) / 2;
+    if (positionOf(at) - halfPx < freeFrom) return false;
+    freeFrom = positionOf(at) + halfPx;
+    return true;
+  });
 }
 
 export const xOf = (at: number, span: TimeSpan, widthPx: number): number =>

@@ -22,6 +22,18 @@ export function stepSums(series: readonly Series[], length: number): Float64Arra
   return sums;
 }
 
+/** Percent of each step's sum. */
+export function sharesOf(series: readonly Series[], length: number): Series[] {
+  const sums = stepSums(series, length);
+  return series.map((one) => ({
+    ...one,
+    values: one.values.map((value, step) => (value > 0 ? (100 * value) / (sums[step] ?? 1) : 0)),
+  }));
+}
+
+/** Between stacked series, so that neighbours are told apart by more than their colours. */
+const separatorPx = 1;
+
 /** One SVG path per series, stacked in order. A step without a value draws nothing. */
 export function stackedBars(series: readonly Series[], length: number, plot: Plot): string[] {
   const stepPx = plot.widthPx / length;
@@ -35,7 +47,9 @@ export function stackedBars(series: readonly Series[], length: number, plot: Plo
       const bottom = base[step] ?? 0;
       base[step] = bottom + value;
       const y = yOf(bottom + value, plot);
-      path += `M${px(step * stepPx)} ${px(y)}h${px(barPx)}v${px(yOf(bottom, plot) - y)}h${px(-barPx)}z`;
+      const fullPx = yOf(bottom, plot) - y;
+      const heightPx = bottom > 0 && fullPx >= 2 * separatorPx ? fullPx - separatorPx : fullPx;
+      path += `M${px(step * stepPx)} ${px(y)}h${px(barPx)}v${px(heightPx)}h${px(-barPx)}z`;
     }
     return path;
   });

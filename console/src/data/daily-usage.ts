@@ -1,27 +1,11 @@
 import { csv } from "./csv.ts";
-import { addSums, type UsageSums } from "./usage-history.ts";
+import { sumsOf, type UsageFields, type UsageSums } from "./usage-history.ts";
 
 /** A row of `GET /api/usage/daily`. */
-export interface DailyUsageRow {
+export interface DailyUsageRow extends UsageFields {
   date: string;
   key_id: number;
   key_name: string;
-  request_count: number;
-  input_tokens: number;
-  output_tokens: number;
-}
-
-/** Rows by day, in the API's order. A Map for the same reason as `UsageHistory`. */
-export type DailyUsage = ReadonlyMap<string, readonly DailyUsageRow[]>;
-
-export function rowsByDay(rows: readonly DailyUsageRow[]): DailyUsage {
-  const byDay = new Map<string, DailyUsageRow[]>();
-  for (const row of rows) {
-    const day = byDay.get(row.date);
-    if (day === undefined) byDay.set(row.date, [row]);
-    else day.push(row);
-  }
-  return byDay;
 }
 
 /** One day, summed over keys or for a single key. */
@@ -31,26 +15,35 @@ export interface DailyUsageLine extends UsageSums {
   key: { id: number; name: string } | undefined;
 }
 
-export const sumsOfRow = (row: DailyUsageRow): UsageSums => ({
-  requests: row.request_count,
-  input: row.input_tokens,
-  output: row.output_tokens,
-});
+type Columns = { date: string[] } & { [Field in keyof UsageFields]: number[] };
 
-/** The lines of the daily table over the rows that match: one per day, or one per day and key. */
-export function dailyUsageLines(
-  usage: DailyUsage,
-  perKey: boolean,
-  matches: (row: DailyUsageRow) => boolean,
+/** The sums of the days. */
+export const linesByDay = (days: Columns): DailyUsageLine[] =>
+  days.date.map((date, index) => ({ date, key: undefined, ...sumsAt(days, index) }));
+
+/** A page of the days by key. */
+export function linesByDayAndKey(
+  rows: Columns & { key_id: number[] },
+  names: { key_id: number[]; name: string[] },
 ): DailyUsageLine[] {
-  return [...usage].flatMap(([date, rows]): DailyUsageLine[] => {
-    const matching = rows.filter(matches);
-    if (perKey) {
-      return matching.map((row) => ({ date, key: { id: row.key_id, name: row.key_name }, ...sumsOfRow(row) }));
-    }
-    return matching.length === 0 ? [] : [{ date, key: undefined, ...addSums(matching.map(sumsOfRow)) }];
+  const nameOf = new Map(names.key_id.map((id, index) => [id, names.name[index] ?? ""]));
+  return rows.date.map((date, index) => {
+    const id = rows.key_id[index] ?? 0;
+    return { date, key: { id, name: nameOf.get(id) ?? "" }, ...sumsAt(rows, index) };
   });
 }
+
+const sumsAt = (columns: Columns, index: number): UsageSums => ({
+  requests: columns.request_count[index] ?? 0,
+  input: columns.input_tokens[index] ?? 0,
+  output: columns.output_tokens[index] ?? 0,
+});
+
+export const lineOfRow = (row: DailyUsageRow): DailyUsageLine => ({
+  date: row.date,
+  key: { id: row.key_id, name: row.key_name },
+  ...sumsOf(row),
+});
 
 /** @param perKey adds the key columns */
 export function dailyUsageCsv(lines: readonly DailyUsageLine[], perKey: boolean): string {

@@ -1,9 +1,29 @@
-import { floorToStep, minuteMs } from "./seoul-time.ts";
+import { minuteMs } from "./seoul-time.ts";
 import type { TimeSpan } from "./time-range.ts";
-import type { UsageHistory } from "./usage-history.ts";
+import type { UsageChartData } from "./usage-chart.ts";
 
-/** Watts by bucket start, epoch milliseconds. */
-export type PowerHistory = ReadonlyMap<number, number>;
+export interface PowerBucket {
+  /** The minutes with a reading. */
+  minutes: number;
+  wattHours: number;
+}
+
+/** The power of all GPUs by bucket start, epoch milliseconds. Buckets without a reading are left out. */
+export type PowerHistory = ReadonlyMap<number, PowerBucket>;
+
+/** A point of `GET /api/gpu-stats/history`. */
+export interface PowerPoint {
+  bucket_start: string;
+  measured_minutes: number;
+  energy_wh: number | null;
+}
+
+export const powerHistoryFrom = (points: readonly PowerPoint[]): PowerHistory =>
+  new Map(
+    points.flatMap(({ bucket_start, measured_minutes, energy_wh }) =>
+      energy_wh === null ? [] : [[Date.parse(bucket_start), { minutes: measured_minutes, wattHours: energy_wh }]],
+    ),
+  );
 
 export interface EnergyPerTokens {
   wattHours: number;
@@ -14,25 +34,21 @@ export interface EnergyPerTokens {
 }
 
 /**
- * Energy and output tokens over a span. Each power point is its bucket's maximum and counts for the whole bucket, so the energy is an upper bound.
- * @param power buckets no wider than the usage buckets
- * @param output output tokens by start of the usage bucket, epoch milliseconds
+ * Energy and output tokens over a span.
+ * @param output output tokens by bucket start, epoch milliseconds, in the buckets of `power`
  */
 export function energyPerTokens(
-  power: { watts: PowerHistory; bucketMinutes: number },
-  output: { byBucket: ReadonlyMap<number, number>; bucketMinutes: number },
+  power: PowerHistory,
+  output: ReadonlyMap<number, number>,
   span: TimeSpan,
 ): EnergyPerTokens {
-  const bucketMs = output.bucketMinutes * minuteMs;
-  const measuredBuckets = new Set<number>();
   let wattHours = 0;
-  for (const [start, watts] of power.watts) {
-    if (start < span.from || start >= span.to) continue;
-    wattHours += (watts * power.bucketMinutes) / 60;
-    measuredBuckets.add(floorToStep(start, bucketMs));
-  }
   let outputTokens = 0;
-  for (const start of measuredBuckets) outputTokens += output.byBucket.get(start) ?? 0;
+  for (const [start, bucket] of power) {
+    if (start < span.from || start >= span.to) continue;
+    wattHours += bucket.wattHours;
+    outputTokens += output.get(start) ?? 0;
+  }
   return {
     wattHours,
     outputTokens,
@@ -40,23 +56,28 @@ export function energyPerTokens(
   };
 }
 
-/** The maximum of each step from the span's start; NaN without a reading, which leaves a gap in the chart. */
+/** The mean of each step from the span's start, watts; NaN without a reading, which leaves a gap in the chart. */
 export function powerSteps(power: PowerHistory, span: TimeSpan, stepMs: number): Float64Array {
-  const values = new Float64Array(Math.ceil((span.to - span.from) / stepMs)).fill(Number.NaN);
-  for (const [start, watts] of power) {
+  const length = Math.ceil((span.to - span.from) / stepMs);
+  const [wattHours, hours] = [new Float64Array(length), new Float64Array(length)];
+  for (const [start, bucket] of power) {
     if (start < span.from || start >= span.to) continue;
     const step = Math.floor((start - span.from) / stepMs);
-    const highest = values[step] ?? Number.NaN;
-    values[step] = Number.isNaN(highest) ? watts : Math.max(highest, watts);
+    wattHours[step] = (wattHours[step] ?? 0) + bucket.wattHours;
+    hours[step] = (hours[step] ?? 0) + bucket.minutes / 60;
   }
-  return values;
+  return wattHours.map((energy, step) => energy / (hours[step] || Number.NaN));
 }
 
 /** Output tokens of all keys by bucket start, epoch milliseconds. */
-export function outputByBucket(history: UsageHistory = new Map()): Map<number, number> {
+export function outputByBucket(chart: UsageChartData | undefined): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const { starts, output } of history.values()) {
-    for (const [index, start] of starts.entries()) sums.set(start, (sums.get(start) ?? 0) + (output[index] ?? 0));
+  if (chart === undefined) return sums;
+  for (const values of [...chart.series.values(), chart.other.values]) {
+    for (const [index, tokens] of values.entries()) {
+      const start = chart.span.from + index * chart.bucketMinutes * minuteMs;
+      if (tokens > 0) sums.set(start, (sums.get(start) ?? 0) + tokens);
+    }
   }
   return sums;
 }

@@ -30,6 +30,14 @@ export const threeDigits = (value: number): string =>
 /** Gibibytes of a value in mebibytes, the unit GPU tools report. */
 export const gibibytes = (mebibytes: number): string => oneDecimalFormat.format(mebibytes / 1024);
 
+/** `12%`, `0.4%`; `0%` of nothing. */
+export const shareOf = (part: number, whole: number): string =>
+  whole === 0 ? "0%" : `${oneDecimalFormat.format((100 * part) / whole)}%`;
+
+/** `70.2 GiB`, `4.54 TiB`; of a value in mebibytes. */
+export const memory = (mebibytes: number): string =>
+  mebibytes < 1024 * 1024 ? `${gibibytes(mebibytes)} GiB` : `${threeDigits(mebibytes / 1024 / 1024)} TiB`;
+
 /** `+12%`; undefined if the earlier value is 0. */
 export function percentChange(now: number, before: number): string | undefined {
   if (before === 0) return undefined;

@@ -6,6 +6,35 @@ const staleAfterMs = 120_000;
 export const isStale = (gpu: Pick<Gpu, "recorded_at">, now: number): boolean =>
   now - Date.parse(gpu.recorded_at) >= staleAfterMs;
 
+/** Above what GPUs reach under a steady load; most throttle between 85 and 95 °C. */
+const hotCelsius = 85;
+/** An inference server reserves about nine tenths from its start. */
+const fullShare = 0.95;
+
+export const isHot = (gpu: Pick<Gpu, "temp_c">): boolean => (gpu.temp_c ?? 0) >= hotCelsius;
+
+/** The used share of the memory; undefined if the GPU does not report it. */
+export function memoryShare({
+  memory_used_mb: used,
+  memory_total_mb: total,
+}: Pick<Gpu, "memory_used_mb" | "memory_total_mb">): number | undefined {
+  return used === null || total === null || total === 0 ? undefined : used / total;
+}
+
+export const isFull = (gpu: Pick<Gpu, "memory_used_mb" | "memory_total_mb">): boolean =>
+  (memoryShare(gpu) ?? 0) >= fullShare;
+
+export const gpuStates = ["all", "hot", "full", "stale"] as const;
+export type GpuState = (typeof gpuStates)[number];
+
+/** A stale GPU is neither hot nor full: nothing is known of it. */
+export function isInState(gpu: Gpu, state: GpuState, now: number): boolean {
+  const stale = isStale(gpu, now);
+  if (state === "stale") return stale;
+  if (state === "hot") return !stale && isHot(gpu);
+  return state === "all" || (!stale && isFull(gpu));
+}
+
 /** Each over the GPUs that report the value; undefined if none does. */
 export interface GpuSums {
   reporting: number;

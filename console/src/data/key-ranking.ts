@@ -1,34 +1,27 @@
 import { assignColours } from "./key-colours.ts";
-import type { TimeSpan } from "./time-range.ts";
-import { type KeyHistory, metricOf, sumsIn, type UsageHistory, type UsageMetric } from "./usage-history.ts";
+import { type ListedKey, type UsageChartData } from "./usage-chart.ts";
+import { metricOf } from "./usage-history.ts";
 
-/** A key with its total in a span. Colour 0: drawn as part of Other. */
+/** A key with its total in a chart. Colour 0: drawn as part of Other. */
 export interface RankedKey {
-  key: KeyHistory;
+  key: ListedKey;
   total: number;
   colour: number;
 }
 
 /**
- * The matching keys with requests in a span, highest total first.
+ * The listed keys of a chart, highest total first, hidden ones too.
  * @param before the previous return value, whose colours are kept
  */
-export function rankKeys(
-  history: UsageHistory,
-  metric: UsageMetric,
-  span: TimeSpan,
-  matches: (key: KeyHistory) => boolean,
-  before: readonly RankedKey[],
-): RankedKey[] {
-  const ranked = [...history.values()]
-    .filter(matches)
-    .map((key) => ({ key, sums: sumsIn(key, span) }))
-    .filter(({ sums }) => sums.requests > 0)
-    .map(({ key, sums }) => ({ key, total: metricOf(sums, metric) }))
-    .toSorted((a, b) => b.total - a.total || a.key.id - b.key.id);
+export function rankKeys(chart: UsageChartData | undefined, before: readonly RankedKey[]): RankedKey[] {
+  if (chart === undefined) return [];
   const colours = assignColours(
-    ranked.map(({ key }) => key.id),
+    [...chart.series.keys()],
     new Map(before.filter(({ colour }) => colour > 0).map(({ key, colour }) => [key.id, colour])),
   );
-  return ranked.map(({ key, total }) => ({ key, total, colour: colours.get(key.id) ?? 0 }));
+  return Array.from(chart.keys.values(), (key) => ({
+    key,
+    total: metricOf(key.sums, chart.metric),
+    colour: colours.get(key.id) ?? 0,
+  }));
 }

@@ -1,9 +1,20 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { api, ApiError, responseBody } from "../client.ts";
-import { rowsByDay } from "./daily-usage.ts";
+import { type DailyUsageLine, type DailyUsageRow, linesByDay, linesByDayAndKey } from "./daily-usage.ts";
+import { powerHistoryFrom } from "./energy.ts";
+import { gpuHistoryFrom } from "./gpu-history.ts";
+import { dayMs, minuteMs } from "./seoul-time.ts";
 import { serverNow } from "./server-clock.ts";
-import type { BucketQuery } from "./time-range.ts";
-import { usageHistoryFrom } from "./usage-history.ts";
+import { type BucketQuery, chosenSpan, type TimeSpan } from "./time-range.ts";
+import {
+  type ChartRequest,
+  type KeySelection,
+  selectionParameters,
+  sinceOf,
+  type UsageChartData,
+  usageChartFrom,
+} from "./usage-chart.ts";
+import { sumsOf, type UsagePoint } from "./usage-history.ts";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -19,39 +30,107 @@ export const queryClient = new QueryClient({
   },
 });
 
-type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<Awaited<ReturnType<Call>>>;
+export type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<
+  Awaited<ReturnType<Call>>
+>;
 
 const getOverview = () => responseBody(api.overview.get());
 const getKeys = () => responseBody(api.keys.get());
-const getUsageSummary = () => responseBody(api.usage.summary.get());
-const getUsageTotal = () => responseBody(api.usage.total.get());
 const getGpus = () => responseBody(api["gpu-stats"].get());
 
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
 export type Key = Awaited<ReturnType<typeof getKeys>>[number];
-export type UsageHistoryData = Awaited<ReturnType<typeof getUsageHistory>>;
 export type PowerHistoryData = Awaited<ReturnType<typeof getPowerHistory>>;
+export type GpuHistoryData = Awaited<ReturnType<typeof getGpuHistory>>;
 export type Gpu = Awaited<ReturnType<typeof getGpus>>[number];
 
-async function getDailyUsage(days: number) {
+async function getUsageByDay(days: number, selection: KeySelection) {
+  const body = await responseBody(api.usage["by-day"].get({ query: { days, ...selectionParameters(selection) } }));
   return {
-    byDay: rowsByDay(await responseBody(api.usage.daily.get({ query: { days } }))),
+    // A Map for the same reason as in `UsageChartData`.
+    lines: new Map(linesByDay(body.days).map((line) => [line.date, line])),
+    today: body.today,
+    rowCount: body.row_count,
+    allTime: sumsOf(body.all_time),
     days,
+    selection,
     fetchedAt: serverNow(),
   };
 }
 
-async function getUsageHistory({ days, bucketMinutes }: BucketQuery) {
-  const { points } = await responseBody(api.usage.history.get({ query: { days, bucket_minutes: bucketMinutes } }));
-  return { history: usageHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
+export interface DayPage {
+  lines: ReadonlyMap<string, DailyUsageLine>;
+  /** The page continues with the day before this one; undefined after the last. */
+  nextBefore: string | undefined;
+  fetchedAt: number;
+}
+
+/** A page of the days by key, latest first. */
+export async function getDayPage(days: number, selection: KeySelection, before?: string): Promise<DayPage> {
+  const parameters = { days, ...selectionParameters(selection), ...(before !== undefined && { before }) };
+  const body = await responseBody(api.usage["by-day-and-key"].get({ query: parameters }));
+  const lines = linesByDayAndKey(body.rows, body.names);
+  return {
+    lines: new Map(lines.map((line) => [`${line.date} ${line.key?.id}`, line])),
+    nextBefore: body.next_before ?? undefined,
+    fetchedAt: serverNow(),
+  };
+}
+
+/** The days of all keys, for a CSV. */
+export const getDailyUsage = (days: number): Promise<DailyUsageRow[]> =>
+  responseBody(api.usage.daily.get({ query: { days } }));
+
+/** The buckets of all keys, for a CSV. */
+export async function getUsagePoints(span: TimeSpan, bucketMinutes: number): Promise<UsagePoint[]> {
+  const query = { ...spanParameters(span), bucket_minutes: bucketMinutes };
+  return (await responseBody(api.usage.points.get({ query }))).points;
+}
+
+const spanParameters = ({ from, to }: TimeSpan): { from: string; to: string } => ({
+  from: new Date(from).toISOString(),
+  to: new Date(to).toISOString(),
+});
+
+/** @param before what the last response has left; only the buckets since then are fetched if they continue it */
+async function getUsageChart(
+  request: ChartRequest,
+  span: TimeSpan,
+  before: UsageChartData | undefined,
+): Promise<UsageChartData> {
+  const { metric, top, list, bucketMinutes } = request;
+  const since = sinceOf(before, serverNow());
+  const body = await responseBody(
+    api.usage.chart.get({
+      query: {
+        ...spanParameters(span),
+        ...selectionParameters(request),
+        ...(before !== undefined &&
+          since !== undefined && { since: new Date(since).toISOString(), have: [...before.series.keys()].join(",") }),
+        bucket_minutes: bucketMinutes,
+        metric,
+        top,
+        list,
+      },
+    }),
+  );
+  return usageChartFrom(body, request, serverNow(), since === undefined ? undefined : before);
 }
 
 async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {
-  const body = await responseBody(
-    api["gpu-stats"]["power-history"].get({ query: { days, bucket_minutes: bucketMinutes } }),
+  const { points } = await responseBody(
+    api["gpu-stats"].history.get({ query: { days, bucket_minutes: bucketMinutes } }),
   );
-  const watts = new Map(body.points.map((point) => [Date.parse(point.recorded_at), point.power_draw_w]));
-  return { watts, days, bucketMinutes, fetchedAt: serverNow() };
+  return { power: powerHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
+}
+
+async function getGpuHistory(gpuId: number | undefined, { days, bucketMinutes }: BucketQuery) {
+  const { points } = await responseBody(
+    api["gpu-stats"].history.get({
+      query: { days, bucket_minutes: bucketMinutes, ...(gpuId !== undefined && { gpu_id: gpuId }) },
+    }),
+  );
+  return { history: gpuHistoryFrom(points), days, bucketMinutes, fetchedAt: serverNow() };
 }
 
 // Polling stops in hidden tabs (`refetchIntervalInBackground` is off). `reconcile` keeps the rows that did not change,
@@ -66,48 +145,110 @@ export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResu
     reconcile: "gpu_id",
   }));
 
-export const useKeysQuery = (): QueryResult<typeof getKeys> =>
-  useQuery(() => ({ queryKey: ["keys"], queryFn: getKeys, refetchInterval: 15_000, reconcile: "id" }));
-
-export const useUsageSummaryQuery = (): QueryResult<typeof getUsageSummary> =>
-  useQuery(() => ({ queryKey: ["usage", "summary"], queryFn: getUsageSummary, refetchInterval: 15_000 }));
-
-export const useUsageTotalQuery = (): QueryResult<typeof getUsageTotal> =>
-  useQuery(() => ({ queryKey: ["usage", "total"], queryFn: getUsageTotal, refetchInterval: 15_000 }));
-
-export const useDailyUsageQuery = (
-  days: () => number,
-  enabled: () => boolean = () => true,
-): QueryResult<typeof getDailyUsage> =>
+export const useKeysQuery = (enabled: () => boolean = () => true): QueryResult<typeof getKeys> =>
   useQuery(() => ({
     enabled: enabled(),
-    queryKey: ["usage", "daily", days()],
-    queryFn: () => getDailyUsage(days()),
+    queryKey: ["keys"],
+    queryFn: getKeys,
+    refetchInterval: 15_000,
+    reconcile: "id",
+  }));
+
+export const useUsageByDayQuery = (
+  days: () => number,
+  selection: () => KeySelection,
+  everyMs = 60_000,
+): QueryResult<typeof getUsageByDay> =>
+  useQuery(() => ({
+    queryKey: ["usage", "by-day", days(), selection()],
+    queryFn: () => getUsageByDay(days(), selection()),
+    refetchInterval: refetchSoonerAfterError(everyMs),
+    placeholderData: keepPreviousData,
+  }));
+
+/** The first page. */
+export const useDayPageQuery = (
+  days: () => number,
+  selection: () => KeySelection,
+  enabled: () => boolean,
+): QueryResult<typeof getFirstDayPage> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["usage", "by-day-and-key", days(), selection()],
+    queryFn: () => getFirstDayPage(days(), selection()),
     refetchInterval: refetchSoonerAfterError(60_000),
     placeholderData: keepPreviousData,
   }));
 
-export const useUsageHistoryQuery = (
-  query: () => BucketQuery,
+const getFirstDayPage = async (days: number, selection: KeySelection) => ({
+  ...(await getDayPage(days, selection)),
+  days,
+  selection,
+});
+
+export const useUsageChartQuery = (
+  request: () => ChartRequest,
+  days: number,
   enabled: () => boolean,
-): QueryResult<typeof getUsageHistory> =>
-  useQuery(() => ({
-    enabled: enabled(),
-    queryKey: ["usage", "history", query()],
-    queryFn: () => getUsageHistory(query()),
-    refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
-    placeholderData: keepPreviousData,
-  }));
+): QueryResult<typeof getUsageChart> =>
+  useQuery(() => {
+    const queryKey = ["usage", "chart", request()];
+    return {
+      enabled: enabled(),
+      queryKey,
+      queryFn: () => {
+        const span = chosenSpan(request().timeRange, serverNow(), days);
+        return getUsageChart(request(), span, queryClient.getQueryData(queryKey));
+      },
+      refetchInterval: refetchSoonerAfterError(refetchChartMs(request(), days)),
+      placeholderData: keepPreviousData,
+    };
+  });
+
+/** A span that does not move. */
+export const useFixedChartQuery = (
+  wanted: () => { request: ChartRequest; span: TimeSpan } | undefined,
+): QueryResult<typeof getUsageChart> =>
+  useQuery(() => {
+    const found = wanted();
+    return {
+      enabled: found !== undefined,
+      queryKey: ["usage", "before", found],
+      queryFn: () => {
+        if (found === undefined) throw new Error("No span is wanted");
+        return getUsageChart(found.request, found.span, undefined);
+      },
+      placeholderData: keepPreviousData,
+    };
+  });
 
 export const useGpusQuery = (): QueryResult<typeof getGpus> =>
   useQuery(() => ({ queryKey: ["gpus"], queryFn: getGpus, refetchInterval: 2000, reconcile: "gpu_id" }));
 
-export const usePowerHistoryQuery = (query: () => BucketQuery): QueryResult<typeof getPowerHistory> =>
+export const usePowerHistoryQuery = (
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getPowerHistory> =>
   useQuery(() => ({
+    enabled: enabled(),
     queryKey: ["power", query()],
     queryFn: () => getPowerHistory(query()),
     refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
     placeholderData: keepPreviousData,
+  }));
+
+export const useGpuHistoryQuery = (
+  gpuId: () => number | undefined,
+  query: () => BucketQuery,
+  enabled: () => boolean,
+): QueryResult<typeof getGpuHistory> =>
+  useQuery(() => ({
+    enabled: enabled() && gpuId() !== undefined,
+    queryKey: ["gpu-history", gpuId(), query()],
+    queryFn: () => getGpuHistory(gpuId(), query()),
+    refetchInterval: refetchSoonerAfterError(refetchIntervalMs(query())),
+    // Not that of another GPU.
+    placeholderData: (previous, previousQuery) => (previousQuery?.queryKey[1] === gpuId() ? previous : undefined),
   }));
 
 /** Keeps the old data on the screen until the new data arrives. */
@@ -118,5 +259,10 @@ const refetchSoonerAfterError =
   (everyMs: number) =>
   ({ state }: { state: { status: string } }): number =>
     state.status === "error" ? 15_000 : everyMs;
+
+const refetchChartMs = ({ timeRange }: ChartRequest, days: number): number => {
+  const { from, to } = chosenSpan(timeRange, serverNow(), days);
+  return to - from <= dayMs + minuteMs ? 15_000 : 60_000;
+};
 
 const refetchIntervalMs = ({ days }: BucketQuery): number => (days <= 1 ? 15_000 : 60_000);

@@ -1,15 +1,40 @@
-import { ceilToStep, dayMs, floorToStep, hourMs, minuteMs, parseSeoulMinute, seoulMinute } from "./seoul-time.ts";
+import {
+  ceilToStep,
+  dayMs,
+  floorToStep,
+  hourMs,
+  minuteMs,
+  parseSeoulMinute,
+  seoulDay,
+  seoulMinute,
+} from "./seoul-time.ts";
 
-/** How far back a chart reaches. */
-export const rangePresets = {
+/** Ranges that end now. */
+const rollingPresets = {
   "1h": { label: "1 h", spanMs: hourMs },
   "6h": { label: "6 h", spanMs: 6 * hourMs },
   "24h": { label: "24 h", spanMs: dayMs },
   "7d": { label: "7 d", spanMs: 7 * dayMs },
   "30d": { label: "30 d", spanMs: 30 * dayMs },
+  "90d": { label: "90 d", spanMs: 90 * dayMs },
+  "365d": { label: "365 d", spanMs: 365 * dayMs },
 } as const;
 
-export type RangePreset = keyof typeof rangePresets;
+type RollingPreset = keyof typeof rollingPresets;
+
+/** Days and months in Seoul time. */
+const calendarPresets = {
+  today: { label: "Today" },
+  yesterday: { label: "Yesterday" },
+  month: { label: "This month" },
+  "last-month": { label: "Last month" },
+} as const;
+
+type CalendarPreset = keyof typeof calendarPresets;
+
+export type RangePreset = RollingPreset | CalendarPreset;
+
+export const presetLabel = (preset: RangePreset): string => ({ ...rollingPresets, ...calendarPresets })[preset].label;
 
 /** Epoch milliseconds; `to` is exclusive. */
 export interface TimeSpan {
@@ -23,7 +48,7 @@ export interface TimeRange {
   zoom: TimeSpan | undefined;
 }
 
-/** The parameters of the API's histories. */
+/** The parameters of the history of power. */
 export interface BucketQuery {
   days: number;
   bucketMinutes: number;
@@ -31,14 +56,27 @@ export interface BucketQuery {
 
 type SearchParameters = Readonly<Record<string, string | string[] | undefined>>;
 
-const isPreset = (text: unknown): text is RangePreset => typeof text === "string" && Object.hasOwn(rangePresets, text);
+/** The presets of a page, as options of a control. */
+type Options<Preset> = readonly { value: Preset; label: string }[];
+
+const optionsOf = <Preset extends string>(presets: Record<Preset, { label: string }>): Options<Preset> =>
+  Object.entries<{ label: string }>(presets).map(([value, { label }]) => ({ value: value as Preset, label }));
+
+export const rollingOptions: Options<RangePreset> = optionsOf(rollingPresets);
+export const calendarOptions: Options<RangePreset> = optionsOf(calendarPresets);
+/** Up to thirty days, for data that is kept no longer. */
+export const presetOptions = rollingOptions.slice(0, 5);
 
 /** Reads a time range from the URL; invalid parameters are ignored. */
-export function readTimeRange(parameters: SearchParameters, defaultPreset: RangePreset): TimeRange {
+export function readTimeRange(
+  parameters: SearchParameters,
+  defaultPreset: RangePreset,
+  options: Options<RangePreset> = [...rollingOptions, ...calendarOptions],
+): TimeRange {
   const from = parseSeoulMinute(String(parameters["from"]));
   const to = parseSeoulMinute(String(parameters["to"]));
   return {
-    preset: isPreset(parameters["range"]) ? parameters["range"] : defaultPreset,
+    preset: options.find(({ value }) => value === parameters["range"])?.value ?? defaultPreset,
     zoom: from !== undefined && to !== undefined && from < to ? { from, to } : undefined,
   };
 }
@@ -48,16 +86,37 @@ export const zoomParameters = (zoom: TimeSpan | undefined): { from: string | und
   to: zoom && seoulMinute(zoom.to),
 });
 
-/** How many days the API's histories cover. */
-export const maxDays = 30;
+/** How many days back usage by the minute reaches, and the power of the GPUs. */
+export const minuteDays = 30;
+/** How many days back usage by the hour reaches. */
+export const maxDays = 365;
 
-/** The span before it is extended to whole buckets. A zoom from a URL may be wider than the API's histories. */
-export function chosenSpan({ preset, zoom }: TimeRange, now: number): TimeSpan {
-  // A zoom into the future has no data.
-  if (zoom === undefined || zoom.from >= now) return { from: now - rangePresets[preset].spanMs, to: now };
-  const to = Math.min(zoom.to, now);
-  return { from: Math.max(zoom.from, to - maxDays * dayMs), to };
+/** The first moment that a range may cover. */
+const earliest = (now: number, days: number): number => (days === maxDays ? startOfDay(now) : now) - days * dayMs;
+
+const startOfDay = (at: number): number => floorToStep(at, dayMs);
+
+const startOfMonth = (at: number): number => parseSeoulMinute(`${seoulDay(at).slice(0, 7)}-01T00:00`) ?? at;
+
+function presetSpan(preset: RangePreset, now: number): TimeSpan {
+  const today = startOfDay(now);
+  const month = startOfMonth(now);
+  if (preset === "today") return { from: today, to: now };
+  if (preset === "yesterday") return { from: today - dayMs, to: today };
+  if (preset === "month") return { from: month, to: now };
+  if (preset === "last-month") return { from: startOfMonth(month - 1), to: month };
+  return { from: now - rollingPresets[preset].spanMs, to: now };
 }
+
+/** The span before it is extended to whole buckets. Of a zoom from a URL, only what is kept. */
+export function chosenSpan({ preset, zoom }: TimeRange, now: number, days = minuteDays): TimeSpan {
+  const kept = earliest(now, days);
+  if (zoom === undefined || zoom.from >= now || zoom.to <= kept) return presetSpan(preset, now);
+  return { from: Math.max(zoom.from, kept), to: Math.min(zoom.to, now) };
+}
+
+/** How many whole days a history has to reach back to hold the span. */
+export const daysBack = ({ from }: TimeSpan, now: number): number => Math.max(1, Math.ceil((now - from) / dayMs));
 
 /** Narrower bars blur and are slow to draw. */
 const minBarPx = 3;
@@ -73,47 +132,44 @@ const maxBarsIn = (widthPx: number): number => Math.max(1, Math.floor(widthPx / 
 /** All of them divide a day, to which the server aligns buckets. */
 const bucketWidths = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440];
 
-/** The narrowest bucket width that is at least this wide. */
-const bucketOf = (minutes: number): number => bucketWidths.find((width) => width >= minutes) ?? 1440;
-
-/**
- * The API's histories end now, so a zoom into a distant hour fetches everything since. The server sends and the browser
- * parses this many points without a noticeable delay.
- */
-const maxPoints = 200_000;
-
-/**
- * As many buckets as the chart draws bars.
- * @param keyCount how many points a bucket may have
- */
-export function bucketQuery(timeRange: TimeRange, now: number, keyCount: number, plotWidthPx: number): BucketQuery {
-  const { from, to } = chosenSpan(timeRange, now);
-  const bucketIn = (spanMs: number): number => bucketOf(spanMs / minuteMs / maxCompleteBars(plotWidthPx));
-  const days = Math.min(maxDays, Math.max(1, Math.ceil((now - from) / dayMs)));
-  const bucketMinutes = bucketIn(to - from);
-  if (timeRange.zoom === undefined) return { days, bucketMinutes };
-  const pointMinutes = bucketOf((days * 1440 * Math.max(1, keyCount)) / maxPoints);
-  const presetMinutes = bucketIn(rangePresets[timeRange.preset].spanMs);
-  return { days, bucketMinutes: Math.max(bucketMinutes, Math.min(pointMinutes, presetMinutes)) };
+/** The width of a bucket in minutes, so that there are as many as the chart has bars. */
+export function bucketMinutesFor({ from, to }: TimeSpan, now: number, widthPx: number): number {
+  // A span that starts inside a bucket has one bar more than it has complete buckets.
+  const maxCompleteBars = Math.max(1, maxBarsIn(widthPx) - 1);
+  const least = from < now - minuteDays * dayMs - hourMs ? 60 : 1;
+  const wanted = Math.max(least, (to - from) / minuteMs / maxCompleteBars);
+  return bucketWidths.find((width) => width >= wanted) ?? 1440;
 }
 
-/** A span that starts inside a bucket has one bar more than it has complete buckets. */
-const maxCompleteBars = (widthPx: number): number => Math.max(1, maxBarsIn(widthPx) - 1);
-
 /** The span of a chart: whole buckets, including the current one, which is incomplete. */
-export function visibleSpan(timeRange: TimeRange, now: number, bucketMinutes: number): TimeSpan {
+export function wholeBuckets({ from, to }: TimeSpan, now: number, bucketMinutes: number): TimeSpan {
   const bucketMs = bucketMinutes * minuteMs;
-  const { from, to } = chosenSpan(timeRange, now);
   return { from: floorToStep(from, bucketMs), to: ceilToStep(to === now ? now + 1 : to, bucketMs) };
+}
+
+/**
+ * The period before a span of whole buckets: as long and right before it, for days and months the same days of those before.
+ * Undefined if it is not kept, or not in such narrow buckets.
+ */
+export function spanBefore(
+  { preset, zoom }: TimeRange,
+  span: TimeSpan,
+  { now, bucketMinutes }: { now: number; bucketMinutes: number },
+): TimeSpan | undefined {
+  const length = span.to - span.from;
+  const before = (): TimeSpan => {
+    if (zoom === undefined && preset === "today") return { from: span.from - dayMs, to: span.to - dayMs };
+    if (zoom !== undefined || (preset !== "month" && preset !== "last-month"))
+      return { from: span.from - length, to: span.from };
+    const from = startOfMonth(span.from - 1);
+    return { from, to: preset === "month" ? Math.min(from + length, span.from) : span.from };
+  };
+  const found = before();
+  const days = bucketMinutes % 60 === 0 ? maxDays : minuteDays;
+  return found.from < earliest(now, days) ? undefined : found;
 }
 
 export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>
   a.days === b.days && a.bucketMinutes === b.bucketMinutes;
 
 export const sameSpan = (a: TimeSpan, b: TimeSpan): boolean => a.from === b.from && a.to === b.to;
-
-/** For a control that selects a preset. */
-export const presetOptions = Object.entries(rangePresets).map(([value, { label }]) => ({
-  value: value as RangePreset,
-  label,
-}));

@@ -1,7 +1,13 @@
 import { useSearchParams } from "@solidjs/router";
-import { createMemo } from "solid-js";
-import type { DailyUsage } from "./daily-usage.ts";
-import { useDailyUsageQuery } from "./queries.ts";
+import { createEffect, createMemo, createSignal, on } from "solid-js";
+import { causeOf } from "../client.ts";
+import { downloadCsv } from "./csv.ts";
+import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
+import { type DayPage, getDailyUsage, getDayPage, useDayPageQuery, useUsageByDayQuery } from "./queries.ts";
+import { showToast } from "./toasts.ts";
+import { type KeySelection, matchesSelection } from "./usage-chart.ts";
+import { addSums, type UsageSums } from "./usage-history.ts";
+import type { UsageFilters } from "./use-usage-filters.ts";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
 type DayChoice = (typeof dayChoices)[number];
@@ -9,39 +15,116 @@ type DayChoice = (typeof dayChoices)[number];
 export const dayOptions = dayChoices.map((value) => ({ value, label: `${value} d` }));
 
 export interface DailyUsageState {
-  query: ReturnType<typeof useDailyUsageQuery>;
-  /** Of the last good response; while another number of days loads or after it failed, of the one before. */
-  shown: () => DailyUsage | undefined;
+  query: ReturnType<typeof useUsageByDayQuery>;
+  pageQuery: ReturnType<typeof useDayPageQuery>;
+  /** The sums of the days. While other days load or after they failed, still those before; undefined before the first response. */
+  days: () => readonly DailyUsageLine[] | undefined;
+  /** What the table shows: the days, or as many of the days by key as have been loaded. */
+  lines: () => readonly DailyUsageLine[] | undefined;
+  /** How many lines there are, loaded or not. */
+  lineCount: () => number;
+  sums: () => UsageSums;
+  /** Loads more of the days by key. */
+  loadMore: () => void;
   shownDays: () => number;
+  /** The last of the shown days. */
+  today: () => string | undefined;
   /** Server time; undefined without data. */
   fetchedAt: () => number | undefined;
   /** Whether the table shows the chosen days. */
   isCurrent: () => boolean;
   isLoading: () => boolean;
-  days: () => DayChoice;
+  isExporting: () => boolean;
+  chosenDays: () => DayChoice;
   perKey: () => boolean;
   setDays: (days: DayChoice) => void;
   setPerKey: (perKey: boolean) => void;
+  exportCsv: () => void;
 }
 
-/** The usage of the days in the URL. */
-export function useDailyUsage(): DailyUsageState {
+/** The usage of the days in the URL, of the keys that the filters leave. */
+export function useDailyUsage(filters: UsageFilters): DailyUsageState {
   const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
-  const days = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
-  const query = useDailyUsageQuery(() => Number(days()));
+  const chosenDays = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
+  const perKey = (): boolean => parameters.daily === "key";
+  const query = useUsageByDayQuery(() => Number(chosenDays()), filters.selection);
   const data = createMemo<typeof query.data>((before) => query.data ?? before);
-  const shownDays = (): number => data()?.days ?? Number(days());
-  const isCurrent = (): boolean => data() !== undefined && shownDays() === Number(days());
+  const days = createMemo(() => data() && [...(data()?.lines.values() ?? [])]);
+  const pages = useDayPages(() => Number(chosenDays()), filters.selection, perKey);
+  const isDayData = (shown: { days: number; selection: KeySelection } | undefined): boolean =>
+    shown !== undefined &&
+    shown.days === Number(chosenDays()) &&
+    JSON.stringify(shown.selection) === JSON.stringify(filters.selection());
+  const isCurrent = (): boolean => isDayData(data()) && (!perKey() || isDayData(pages.first()));
+  const sums = createMemo(() => addSums(days() ?? []));
+  const [isExporting, setExporting] = createSignal(false);
+
+  async function exportCsv(): Promise<void> {
+    const shown = data();
+    if (shown === undefined || isExporting()) return;
+    const name = `usage-daily-${shown.days}-days.csv`;
+    if (!perKey()) return downloadCsv(name, dailyUsageCsv(days() ?? [], false));
+    setExporting(true);
+    try {
+      const rows = await getDailyUsage(shown.days);
+      const matching = rows.filter((row) => matchesSelection(shown.selection, row.key_id, row.key_name));
+      downloadCsv(name, dailyUsageCsv(matching.map(lineOfRow), true));
+    } catch (error) {
+      showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
+    } finally {
+      setExporting(false);
+    }
+  }
+
   return {
     query,
-    shown: () => data()?.byDay,
-    shownDays,
+    pageQuery: pages.query,
+    days,
+    lines: () => (perKey() ? pages.lines() : days()),
+    lineCount: () => (perKey() ? data()?.rowCount : days()?.length) ?? 0,
+    sums,
+    loadMore: pages.loadMore,
+    shownDays: () => data()?.days ?? Number(chosenDays()),
+    today: () => data()?.today,
     fetchedAt: () => data()?.fetchedAt,
     isCurrent,
-    isLoading: () => !isCurrent() && !query.isError,
-    days,
-    perKey: () => parameters.daily === "key",
+    isLoading: () => !isCurrent() && !query.isError && !(perKey() && pages.query.isError),
+    isExporting,
+    chosenDays,
+    perKey,
     setDays: (chosen) => setParameters({ days: chosen === "30" ? undefined : chosen }, { replace: true }),
-    setPerKey: (perKey) => setParameters({ daily: perKey ? "key" : undefined }, { replace: true }),
+    setPerKey: (chosen) => setParameters({ daily: chosen ? "key" : undefined }, { replace: true }),
+    exportCsv: () => void exportCsv(),
   };
+}
+
+/** The days by key. The first page is refreshed; those after it are loaded once, since their days do not change. */
+function useDayPages(days: () => number, selection: () => KeySelection, enabled: () => boolean) {
+  const query = useDayPageQuery(days, selection, enabled);
+  const first = createMemo<typeof query.data>((before) => query.data ?? before);
+  const [more, setMore] = createSignal<readonly DayPage[]>([]);
+  const [isLoadingMore, setLoadingMore] = createSignal(false);
+  const firstPage = createMemo(() => JSON.stringify([first()?.days, first()?.selection, first()?.nextBefore]));
+  createEffect(on(firstPage, () => setMore([])));
+  const nextBefore = (): string | undefined => (more().at(-1) ?? first())?.nextBefore;
+
+  async function loadMore(): Promise<void> {
+    const [shown, before, continued] = [first(), nextBefore(), firstPage()];
+    if (shown === undefined || before === undefined || isLoadingMore()) return;
+    setLoadingMore(true);
+    try {
+      const page = await getDayPage(shown.days, shown.selection, before);
+      if (continued === firstPage()) setMore((pages) => [...pages, page]);
+    } catch (error) {
+      showToast(`More days could not be loaded: ${causeOf(error)}.`, "error");
+    } finally {
+      setLoadingMore(false);
+    }
+  }
+
+  const lines = createMemo(() => {
+    const shown = first();
+    return shown && [shown, ...more()].flatMap(({ lines: ofPage }) => Array.from(ofPage.values()));
+  });
+  return { query, first, lines, loadMore: () => void loadMore() };
 }

@@ -1,11 +1,20 @@
 import { createMemo } from "solid-js";
 import { createDrawnData } from "./drawn-data.ts";
-import { type EnergyPerTokens, energyPerTokens, outputByBucket, outputSteps, powerSteps } from "./energy.ts";
-import { type PowerHistoryData, usePowerHistoryQuery } from "./queries.ts";
+import {
+  type EnergyPerTokens,
+  energyPerTokens,
+  outputByBucket,
+  outputSteps,
+  type PowerHistory,
+  powerSteps,
+} from "./energy.ts";
+import { usePowerHistoryQuery } from "./queries.ts";
 import { dayMs, minuteMs } from "./seoul-time.ts";
-import { sameQuery, type TimeSpan } from "./time-range.ts";
+import { now } from "./server-clock.ts";
+import { chosenSpan, daysBack, minuteDays, presetOptions, sameQuery, type TimeSpan } from "./time-range.ts";
+import { everyKey } from "./usage-chart.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
-import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
+import { type ChartSelection, type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
 
 export interface EnergyState extends TimeRangeState {
   usage: UsageBuckets;
@@ -16,29 +25,31 @@ export interface EnergyState extends TimeRangeState {
     fetchedAt: () => number | undefined;
     isLoading: () => boolean;
   };
-  /** Over the whole span; undefined while it loads. */
+  /** Over the whole span; undefined while power and tokens do not show the same range. */
   total: () => EnergyPerTokens | undefined;
-  totalIn: (span: TimeSpan) => EnergyPerTokens;
+  totalIn: (span: TimeSpan) => EnergyPerTokens | undefined;
   /** Watts; 0 without a reading. */
   peakPower: () => number;
   powerIn: (stepMs: number) => Float64Array;
   outputIn: (stepMs: number) => Float64Array;
 }
 
-/** Power and output tokens over the time range in the URL. */
+/** Power and output tokens over the time range in the URL, in the same buckets. */
 export function useEnergy(): EnergyState {
-  const timeRangeState = useTimeRange("24h");
+  const timeRangeState = useTimeRange("24h", presetOptions);
   const { chosen } = timeRangeState;
-  const usage = useUsageBuckets(chosen);
+  const selection: ChartSelection = { ...everyKey, metric: "output", top: 0, list: 0 };
+  const usage = useUsageBuckets(chosen, () => selection, minuteDays);
   const { span } = usage;
-  // Each power point counts its bucket at its maximum, so finer buckets give a closer bound.
-  const finestMinutes = (): number => (usage.requested().days <= 7 || chosen().zoom !== undefined ? 1 : 5);
-  const requested = createMemo(() => ({ days: usage.requested().days, bucketMinutes: finestMinutes() }), undefined, {
-    equals: sameQuery,
-  });
-  const query = usePowerHistoryQuery(requested);
+  // The buckets depend on the width of the chart.
+  const requested = createMemo(
+    () => ({ days: daysBack(chosenSpan(chosen(), now()), now()), bucketMinutes: usage.requested().bucketMinutes }),
+    undefined,
+    { equals: sameQuery },
+  );
+  const query = usePowerHistoryQuery(requested, usage.isMeasured);
   const drawn = createDrawnData(() => query.data, chosen, requested);
-  const data = (): PowerHistoryData | undefined => drawn()?.data;
+  const data = (): NonNullable<typeof query.data> | undefined => drawn()?.data;
   const isCurrent = (): boolean => {
     const shown = data();
     return shown !== undefined && sameQuery(shown, requested());
@@ -50,23 +61,17 @@ export function useEnergy(): EnergyState {
     isLoading: () => !isCurrent() && !query.isError,
   };
 
-  const output = createMemo(() => outputByBucket(usage.history()));
-  const watts = (): ReadonlyMap<number, number> => data()?.watts ?? new Map();
-  const totalIn = (within: TimeSpan): EnergyPerTokens =>
-    energyPerTokens(
-      { watts: watts(), bucketMinutes: power.bucketMinutes() },
-      { byBucket: output(), bucketMinutes: usage.bucketMinutes() },
-      within,
-    );
-  // While only one of the two shows a longer range, their ratio would be wrong.
-  const powerCoversSpan = (): boolean => {
+  const output = createMemo(() => outputByBucket(usage.chart()));
+  const history = (): PowerHistory => data()?.power ?? new Map();
+  const hasSameBuckets = (): boolean => {
     const shown = data();
-    return (
-      shown !== undefined && shown.fetchedAt - shown.days * dayMs <= span().from + usage.bucketMinutes() * minuteMs
-    );
+    if (shown === undefined || shown.bucketMinutes !== usage.bucketMinutes()) return false;
+    return shown.fetchedAt - shown.days * dayMs <= span().from + usage.bucketMinutes() * minuteMs;
   };
-  const total = createMemo(() => (usage.history() !== undefined && powerCoversSpan() ? totalIn(span()) : undefined));
-  const powerIn = (stepMs: number): Float64Array => powerSteps(watts(), span(), stepMs);
+  const totalIn = (within: TimeSpan): EnergyPerTokens | undefined =>
+    usage.chart() !== undefined && hasSameBuckets() ? energyPerTokens(history(), output(), within) : undefined;
+  const total = createMemo(() => totalIn(span()));
+  const powerIn = (stepMs: number): Float64Array => powerSteps(history(), span(), stepMs);
   return {
     ...timeRangeState,
     usage,

@@ -8,11 +8,17 @@ export interface TimeRangeState {
   setZoom: (zoom: TimeSpan | undefined) => void;
 }
 
-/** The time range is part of the URL, so reload, Back and a shared link show the same data. */
-export function useTimeRange(defaultPreset: RangePreset): TimeRangeState {
+/**
+ * The time range is part of the URL, so reload, Back and a shared link show the same data.
+ * @param options the presets of the page; by default all
+ */
+export function useTimeRange(
+  defaultPreset: RangePreset,
+  options?: readonly { value: RangePreset; label: string }[],
+): TimeRangeState {
   const [parameters, setParameters] = useSearchParams();
   return {
-    chosen: () => readTimeRange(parameters, defaultPreset),
+    chosen: () => readTimeRange(parameters, defaultPreset, options),
     setPreset: (preset) =>
       setParameters({ range: preset === defaultPreset ? undefined : preset, ...zoomParameters(undefined) }),
     // Adds a history entry, so that Back leaves the zoom.

@@ -1,26 +1,16 @@
-import { createComputed, createMemo, createSignal } from "solid-js";
-import { createDrawnData } from "./drawn-data.ts";
-import { useUsageHistoryQuery } from "./queries.ts";
+import { createMemo, createSignal } from "solid-js";
+import { useUsageChartQuery } from "./queries.ts";
 import { minuteMs } from "./seoul-time.ts";
 import { now } from "./server-clock.ts";
-import {
-  barStep,
-  type BucketQuery,
-  bucketQuery,
-  sameQuery,
-  sameSpan,
-  type TimeRange,
-  type TimeSpan,
-  visibleSpan,
-} from "./time-range.ts";
-import type { UsageHistory } from "./usage-history.ts";
+import { barStep, bucketMinutesFor, chosenSpan, type TimeRange, type TimeSpan, wholeBuckets } from "./time-range.ts";
+import { type ChartRequest, sameRequest, type UsageChartData } from "./usage-chart.ts";
 
 export interface UsageBuckets {
-  query: ReturnType<typeof useUsageHistoryQuery>;
-  /** The requested days and bucket width; while new data loads, the chart still shows the old ones. */
-  requested: () => BucketQuery;
-  /** Undefined until the first response. */
-  history: () => UsageHistory | undefined;
+  query: ReturnType<typeof useUsageChartQuery>;
+  /** The data on the screen: while other data loads or after they failed, still those before. Undefined before the first response. */
+  chart: () => UsageChartData | undefined;
+  /** What the chart is to show. */
+  requested: () => ChartRequest;
   /** Of the data. */
   bucketMinutes: () => number;
   /** Of the bars in the chart. */
@@ -28,45 +18,55 @@ export interface UsageBuckets {
   span: () => TimeSpan;
   /** When the data were fetched, server time; undefined without data. */
   fetchedAt: () => number | undefined;
-  /** Whether the chart shows the chosen time range in its buckets. */
+  /** Whether the chart shows what is requested. */
   isCurrent: () => boolean;
   isLoading: () => boolean;
+  /** Whether the chart has reported the width of its plot. */
+  isMeasured: () => boolean;
   /** Loading starts once the chart has reported the width of its plot. */
   setPlotWidth: (widthPx: number) => void;
 }
 
-/** The usage history over a time range, in as many buckets as the chart has bars. */
-export function useUsageBuckets(timeRange: () => TimeRange): UsageBuckets {
-  // Not a signal: the number of keys affects only the next request.
-  let keyCount = 0;
+/** All that a chart requests but the width of its buckets. */
+export type ChartSelection = Omit<ChartRequest, "bucketMinutes" | "timeRange">;
+
+/**
+ * The usage over a time range, in as many buckets as the chart has bars.
+ * @param days how far back the range may reach
+ */
+export function useUsageBuckets(
+  timeRange: () => TimeRange,
+  selection: () => ChartSelection,
+  days: number,
+): UsageBuckets {
   const [plotWidthPx, setPlotWidth] = createSignal(0);
-  const requested = createMemo(() => bucketQuery(timeRange(), now(), keyCount, plotWidthPx()), undefined, {
-    equals: sameQuery,
-  });
-  const query = useUsageHistoryQuery(requested, () => plotWidthPx() > 0);
-  createComputed(() => (keyCount = query.data?.history.size ?? 0));
-  const drawn = createDrawnData(() => query.data, timeRange, requested);
-  const bucketMinutes = (): number => drawn()?.data.bucketMinutes ?? requested().bucketMinutes;
-  const fetchedAt = (): number | undefined => drawn()?.data.fetchedAt;
-  const span = createMemo(
-    () => visibleSpan(drawn()?.timeRange ?? timeRange(), fetchedAt() ?? now(), bucketMinutes()),
+  const chosen = (): TimeSpan => chosenSpan(timeRange(), now(), days);
+  const bucketMinutesNow = createMemo(() => bucketMinutesFor(chosen(), now(), plotWidthPx()));
+  const requested = createMemo(
+    (): ChartRequest => ({ ...selection(), timeRange: timeRange(), bucketMinutes: bucketMinutesNow() }),
     undefined,
-    { equals: sameSpan },
+    { equals: sameRequest },
   );
+  const isMeasured = (): boolean => plotWidthPx() > 0;
+  const query = useUsageChartQuery(requested, days, isMeasured);
+  const chart = createMemo<UsageChartData | undefined>((before) => query.data ?? before);
+  const bucketMinutes = (): number => chart()?.bucketMinutes ?? bucketMinutesNow();
+  const span = (): TimeSpan => chart()?.span ?? wholeBuckets(chosen(), now(), bucketMinutes());
   const isCurrent = (): boolean => {
-    const data = drawn()?.data;
-    return data !== undefined && sameQuery(data, requested());
+    const shown = chart();
+    return shown !== undefined && sameRequest(shown.request, requested());
   };
   return {
     query,
+    chart,
     requested,
-    history: () => drawn()?.data.history,
     bucketMinutes,
     barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
     span,
-    fetchedAt,
+    fetchedAt: () => chart()?.fetchedAt,
     isCurrent,
     isLoading: () => !isCurrent() && !query.isError,
+    isMeasured,
     setPlotWidth,
   };
 }

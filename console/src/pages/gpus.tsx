@@ -1,24 +1,32 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../data/browser-settings.ts";
-import { count, gibibytes, plural, watts } from "../data/format.ts";
-import { type GpuSums, sumGpus } from "../data/gpu-state.ts";
+import { count, memory, plural, watts } from "../data/format.ts";
+import { type GpuSums, isInState, sumGpus } from "../data/gpu-state.ts";
 import { type Gpu, useGpusQuery } from "../data/queries.ts";
 import { now } from "../data/server-clock.ts";
 import { useEnergy } from "../data/use-energy.ts";
+import { useGpuFilters } from "../data/use-gpu-filters.ts";
+import { SegmentedControl } from "../parts/controls.tsx";
 import { EnergyPanel } from "../parts/energy-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { GpuCard, SkeletonGpuCard } from "../parts/gpu-card.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "../parts/gpu-host-dialog.tsx";
+import { GpuTable } from "../parts/gpu-table.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
+import { SharedGpusNotice } from "../parts/shared-gpus-notice.tsx";
 
-/** A card for each GPU that ever reported, sums over those that report now, and their energy. */
+/** More GPUs are rows of a table: their cards would fill screens. */
+const maxCards = 8;
+
+/** Each GPU that ever reported, sums over those that report now, and their energy. */
 export function GpusPage(): JSX.Element {
   const gpus = useGpusQuery();
   const energy = useEnergy();
   createEffect(() => gpus.data && saveCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
+  const isLong = (): boolean => (gpus.data?.length ?? savedCount("gpus", 0)) > maxCards;
 
   return (
     <Page
@@ -35,6 +43,7 @@ export function GpusPage(): JSX.Element {
         </button>
       }
     >
+      <SharedGpusNotice gpus={gpus.data ?? []} />
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
         <GpuFigures gpus={gpus.data} failed={gpus.isError} />
         <h2 class="visually-hidden">All GPUs</h2>
@@ -46,16 +55,14 @@ export function GpusPage(): JSX.Element {
             </section>
           }
         >
-          <div class="gpus">
-            <For each={gpus.data} fallback={<SkeletonCards />}>
-              {(gpu) => <GpuCard gpu={gpu} />}
-            </For>
-          </div>
+          <Show when={isLong()} fallback={<GpuCards gpus={gpus.data} />}>
+            <FilteredGpus gpus={gpus.data} />
+          </Show>
         </Show>
         <EnergyPanel state={energy} />
       </Show>
       <Show when={adding()}>
-        <GpuHostDialog onClose={() => setAdding(false)} />
+        <GpuHostDialog gpus={gpus.data ?? []} onClose={() => setAdding(false)} />
       </Show>
     </Page>
   );
@@ -64,10 +71,62 @@ export function GpusPage(): JSX.Element {
 const NoGpus = (): JSX.Element => (
   <section class="panel" aria-label="GPUs">
     <EmptyState title="No GPU has reported yet">
-      <GpuAgentCommands />
+      <GpuAgentCommands gpus={[]} />
     </EmptyState>
   </section>
 );
+
+const GpuCards = (props: { gpus: Gpu[] | undefined }): JSX.Element => (
+  <div class="gpus">
+    <For each={props.gpus} fallback={<SkeletonCards />}>
+      {(gpu) => <GpuCard gpu={gpu} />}
+    </For>
+  </div>
+);
+
+const stateOptions = [
+  { value: "all", label: "All" },
+  { value: "hot", label: "Hot" },
+  { value: "full", label: "Full" },
+  { value: "stale", label: "Stale" },
+] as const;
+
+function FilteredGpus(props: { gpus: Gpu[] | undefined }): JSX.Element {
+  const filters = useGpuFilters();
+  const matching = createMemo(() => props.gpus?.filter((gpu) => isInState(gpu, filters.state(), now())));
+  return (
+    <>
+      <div class="toolbar">
+        <SegmentedControl
+          label="State"
+          options={stateOptions}
+          value={filters.state()}
+          onChange={(state) => filters.setState(state)}
+        />
+        <p class="toolbar-note" role="status">
+          <Show when={matching()}>
+            {filters.state() === "all" ? "" : `${matching()?.length} of `}
+            {plural(props.gpus?.length ?? 0, "GPU")}
+          </Show>
+        </p>
+      </div>
+      <section class="panel" aria-label="GPUs">
+        <Show
+          when={matching()?.length !== 0}
+          fallback={
+            <EmptyState title={`No GPU is ${filters.state()}`}>
+              <button class="button" type="button" onClick={() => filters.setState("all")}>
+                Show all GPUs
+              </button>
+            </EmptyState>
+          }
+        >
+          <GpuTable gpus={matching()} sort={filters.gpuSort()} onSort={filters.setGpuSort} />
+        </Show>
+      </section>
+    </>
+  );
+}
 
 const SkeletonCards = (): JSX.Element => (
   <For each={Array.from({ length: savedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
@@ -97,8 +156,8 @@ function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.El
       <Figure
         label="Memory"
         failed={props.failed}
-        value={value("memoryUsedMb", (used) => `${gibibytes(used)} GiB`)}
-        note={sums()?.memoryTotalMb !== undefined && `of ${gibibytes(sums()?.memoryTotalMb ?? 0)} GiB`}
+        value={value("memoryUsedMb", memory)}
+        note={sums()?.memoryTotalMb !== undefined && `of ${memory(sums()?.memoryTotalMb ?? 0)}`}
       />
       <Figure
         label="Highest temperature"

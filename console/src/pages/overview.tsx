@@ -5,26 +5,41 @@ import { compact, count, percentChange, plural, watts } from "../data/format.ts"
 import { type RankedKey, rankKeys } from "../data/key-ranking.ts";
 import { type Overview, useOverviewQuery } from "../data/queries.ts";
 import { type TimeRange, type TimeSpan, zoomParameters } from "../data/time-range.ts";
-import { type UsageBuckets, useUsageBuckets } from "../data/use-usage-buckets.ts";
-import { BusiestKeys } from "../parts/busiest-keys.tsx";
+import { everyKey } from "../data/usage-chart.ts";
+import { usageViews } from "../data/usage-view.ts";
+import { type ChartSelection, type UsageBuckets, useUsageBuckets } from "../data/use-usage-buckets.ts";
+import { BackendNotice, BackendStatus } from "../parts/backend-status.tsx";
+import { BusiestKeys, maxRows } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
-import { RelativeTime } from "../parts/relative-time.tsx";
+
+const TrafficPanels = lazyPart(
+  async () => (await import("../parts/traffic-panels.tsx")).TrafficPanels,
+  () => null,
+);
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
+const outputOfAllKeys: ChartSelection = {
+  ...everyKey,
+  metric: "output",
+  top: usageViews.stacked.topCount,
+  list: maxRows,
+};
 
 /** What an operator wants to know first. A new installation shows its first steps instead of an empty chart. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverviewQuery();
-  const usage = useUsageBuckets(() => lastDay);
-  const ranked = createMemo<RankedKey[]>(
-    (before) => rankKeys(usage.history() ?? new Map(), "output", usage.span(), () => true, before),
-    [],
+  const usage = useUsageBuckets(
+    () => lastDay,
+    () => outputOfAllKeys,
+    1,
   );
-  const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.history()?.size === 0;
+  const ranked = createMemo<RankedKey[]>((before) => rankKeys(usage.chart(), before), []);
+  const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.chart()?.keyCount === 0;
 
   const sources = (): PageSource[] => [
     { name: "Current figures and GPUs", query: overview },
@@ -32,62 +47,52 @@ export function OverviewPage(): JSX.Element {
   ];
 
   return (
-    <Page title="Overview" sources={sources()} actions={<BackendStatus overview={overview.data} />}>
-      <TodayFigures overview={overview.data} failed={overview.isError} />
-      <Show when={isNew()} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
-        <FirstSteps
-          hasKeys={(overview.data?.active_keys ?? 0) > 0}
-          hasGpus={(overview.data?.gpus.length ?? 0) > 0}
-          separatePorts={overview.data?.separate_ports ?? false}
-        />
+    <Page title="Overview" sources={sources()} actions={<BackendStatus upstream={overview.data?.upstream} />}>
+      <Show when={!isNew()}>
+        <BackendNotice upstream={overview.data?.upstream} />
       </Show>
-      <div class="columns">
-        <Panel
-          title="Busiest keys"
-          hint="Last 24 hours"
-          actions={
-            <A class="button" href="/keys">
-              {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
-            </A>
-          }
-        >
-          <Show
-            when={usage.history() !== undefined || !usage.query.isError}
-            fallback={<NotLoaded error={usage.query.error} />}
+      <TodayFigures overview={overview.data} failed={overview.isError} />
+      <div class="side-by-side">
+        <Show when={isNew() && overview.data} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
+          {(data) => <FirstSteps overview={data()} />}
+        </Show>
+        <div class="columns">
+          <Panel
+            title="Busiest keys"
+            hint="Last 24 hours"
+            actions={
+              <A class="button" href="/keys">
+                {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
+              </A>
+            }
           >
-            <BusiestKeys ranked={usage.history() && ranked()} />
-          </Show>
-        </Panel>
-        <Panel
-          title="GPUs"
-          hint={overview.data && powerHint(overview.data)}
-          actions={
-            <A class="button" href="/gpus">
-              Open GPUs
-            </A>
-          }
-        >
-          <Show when={overview.data !== undefined || !overview.isError} fallback={<NotLoaded error={overview.error} />}>
-            <GpuList gpus={overview.data?.gpus} />
-          </Show>
-        </Panel>
+            <Show
+              when={usage.chart() !== undefined || !usage.query.isError}
+              fallback={<NotLoaded error={usage.query.error} />}
+            >
+              <BusiestKeys ranked={usage.chart() && ranked()} keyCount={usage.chart()?.keyCount ?? 0} />
+            </Show>
+          </Panel>
+          <Panel
+            title="GPUs"
+            hint={overview.data && powerHint(overview.data)}
+            actions={
+              <A class="button" href="/gpus">
+                Open GPUs
+              </A>
+            }
+          >
+            <Show
+              when={overview.data !== undefined || !overview.isError}
+              fallback={<NotLoaded error={overview.error} />}
+            >
+              <GpuList gpus={overview.data?.gpus} />
+            </Show>
+          </Panel>
+        </div>
       </div>
+      <TrafficPanels />
     </Page>
-  );
-}
-
-function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
-  return (
-    <Show when={props.overview}>
-      {(overview) => (
-        <p class="status" data-state={overview().upstream.ok ? "good" : "bad"} role="status">
-          {overview().upstream.ok ? "Backend reachable" : "Backend unreachable"}
-          <span class="faint" aria-live="off">
-            <RelativeTime at={Date.parse(overview().upstream.checked_at)} />
-          </span>
-        </p>
-      )}
-    </Show>
   );
 }
 
@@ -164,13 +169,15 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
       }
     >
       <UsageChart
+        chart={props.usage.chart()}
         ranked={props.ranked}
         hiddenIds={new Set()}
         metric="output"
+        view="stacked"
+        pans={false}
         span={props.usage.span()}
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={false}
-        loaded={props.usage.history() !== undefined}
         loading={props.usage.isLoading()}
         failure={<NotLoaded error={props.usage.query.error} />}
         onPlotWidth={props.usage.setPlotWidth}

@@ -1,7 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
 import { useKeysQuery } from "../data/queries.ts";
-import { presetOptions } from "../data/time-range.ts";
 import { type UsageMetric, usageMetrics, type UsageSums } from "../data/usage-history.ts";
 import { useDailyUsage } from "../data/use-daily-usage.ts";
 import { type UsageFigures, useUsageFigures } from "../data/use-usage-figures.ts";
@@ -11,8 +10,15 @@ import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { lazyPart } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
+import { RangeControl } from "../parts/range-control.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
+
+const UsagePanels = lazyPart(
+  async () => (await import("../parts/usage-panels.tsx")).UsagePanels,
+  () => null,
+);
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,
@@ -24,24 +30,29 @@ export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
   const history = useUsageHistory(filters);
   const figures = useUsageFigures(filters);
-  const daily = useDailyUsage();
+  const daily = useDailyUsage(filters);
   const sources = (): PageSource[] => [
     { name: usageMetrics[filters.metric()].label, query: history.query, fetchedAt: history.fetchedAt() },
-    { name: "Today’s figures", query: figures.queries.today() },
-    { name: "All-time figures", query: figures.queries.allTime() },
+    ...(filters.compares() ? [{ name: "The period before", query: history.before.query, slow: true }] : []),
+    { name: "Today’s figures", query: figures.query },
     { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
+    ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
   ];
   return (
     <Page title="Usage" sources={sources()}>
       <Figures figures={figures} />
       <Toolbar filters={filters} history={history} />
-      <UsageHistoryPanel filters={filters} history={history} />
-      <DailyUsagePanel
-        state={daily}
-        isFiltered={figures.isFiltered()}
-        matches={(row) => filters.matches(row.key_id, row.key_name) && !filters.hiddenIds().has(row.key_id)}
-        onClear={filters.clear}
-      />
+      <div class="side-by-side">
+        <UsageHistoryPanel filters={filters} history={history} />
+        <DailyUsagePanel
+          state={daily}
+          isFiltered={figures.isFiltered()}
+          metric={filters.metric()}
+          onZoom={(span) => history.setZoom(span)}
+          onClear={filters.clear}
+        />
+      </div>
+      <UsagePanels />
     </Page>
   );
 }
@@ -84,29 +95,36 @@ function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums
 }
 
 function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
-  const keys = useKeysQuery();
-  /** A deleted key has a name only in the history. */
+  const listedName = (): string | undefined => props.history.chart()?.keys.get(Number(props.filters.key()))?.name;
+  // A deleted key has a name only in the chart, an unused one only in the list of keys.
+  const keys = useKeysQuery(
+    () => props.filters.key() !== undefined && props.history.chart() !== undefined && listedName() === undefined,
+  );
   const labelOf = (id: string): string => {
-    const name =
-      props.history.history()?.get(Number(id))?.name ?? keys.data?.find((key) => String(key.id) === id)?.name;
+    const name = listedName() ?? keys.data?.find((key) => String(key.id) === id)?.name;
     if (name !== undefined) return name;
-    const areLoaded = props.history.history() !== undefined && keys.data !== undefined;
+    const areLoaded = props.history.chart() !== undefined && keys.data !== undefined;
     return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
   };
   return (
     <div class="toolbar">
-      <SegmentedControl
-        label="Range"
-        options={presetOptions}
-        value={props.history.chosen().preset}
-        onChange={(preset) => props.history.setPreset(preset)}
-      />
+      <RangeControl history={props.history} />
       <SegmentedControl
         label="Metric"
         options={metricOptions}
         value={props.filters.metric()}
         onChange={(metric) => props.filters.setMetric(metric)}
       />
+      <button
+        class="button"
+        type="button"
+        title="Compare with the period before"
+        aria-label="Compare with the period before"
+        aria-pressed={props.filters.compares()}
+        onClick={() => props.filters.setCompares(!props.filters.compares())}
+      >
+        Compare
+      </button>
       <FilterField
         label="Filter keys by name"
         value={props.filters.search()}

@@ -5,19 +5,29 @@ import type { RankedKey } from "../data/key-ranking.ts";
 import { EmptyState } from "./panel.tsx";
 import { SkeletonList } from "./skeleton.tsx";
 
-const maxRows = 6;
+export const maxRows = 6;
 
-/** @param props.ranked undefined while it loads */
-export function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined }): JSX.Element {
+/**
+ * @param props.ranked undefined while it loads
+ * @param props.keyCount with those that are not ranked
+ */
+export function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined; keyCount: number }): JSX.Element {
   const highest = (): number => props.ranked?.[0]?.total ?? 0;
   // Rows are keyed by id, as in the legend of the usage page.
   const ids = (): number[] => (props.ranked ?? []).slice(0, maxRows).map(({ key }) => key.id);
   const find = (id: number): RankedKey | undefined => props.ranked?.find(({ key }) => key.id === id);
-  const moreCount = (): number => Math.max(0, (props.ranked?.length ?? 0) - maxRows);
+  const moreCount = (): number => Math.max(0, props.keyCount - maxRows);
   return (
     <Show when={props.ranked} fallback={<SkeletonList />}>
       <ol class="list">
-        <For each={ids()} fallback={<EmptyState title="No requests in the last 24 hours" />}>
+        <For
+          each={ids()}
+          fallback={
+            <li>
+              <EmptyState title="No requests in the last 24 hours" />
+            </li>
+          }
+        >
           {(id) => <Show when={find(id)}>{(ranked) => <KeyItem ranked={ranked()} highest={highest()} />}</Show>}
         </For>
         <Show when={moreCount() > 0}>

@@ -1,15 +1,10 @@
-import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
-import { downloadCsv } from "../data/csv.ts";
-import {
-  type DailyUsage,
-  dailyUsageCsv,
-  type DailyUsageLine,
-  dailyUsageLines,
-  type DailyUsageRow,
-} from "../data/daily-usage.ts";
+import { For, Index, type JSX, Match, Show, Switch } from "solid-js";
+import { DailyChart } from "../charts/daily-chart.tsx";
+import type { DailyUsageLine } from "../data/daily-usage.ts";
 import { count, plural } from "../data/format.ts";
 import { zonedClockLabel } from "../data/time-labels.ts";
-import { addSums, type UsageSums } from "../data/usage-history.ts";
+import type { TimeSpan } from "../data/time-range.ts";
+import type { UsageMetric, UsageSums } from "../data/usage-history.ts";
 import { type DailyUsageState, dayOptions } from "../data/use-daily-usage.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
@@ -26,27 +21,36 @@ const groupOptions = [
 interface DailyUsagePanelProps {
   state: DailyUsageState;
   isFiltered: boolean;
-  matches: (row: DailyUsageRow) => boolean;
+  metric: UsageMetric;
+  /** Shows some days in the chart of the page. */
+  onZoom: (span: TimeSpan) => void;
   onClear: () => void;
 }
 
-/** The last days, one line each or one per key. */
+/** The last days as bars, and as a table with one line each or one per key. */
 export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
-  const usage = (): DailyUsage | undefined => props.state.shown();
-  const lines = createMemo(() => dailyUsageLines(usage() ?? new Map(), props.state.perKey(), props.matches));
+  const isEmpty = (): boolean => props.state.days()?.length === 0;
   return (
-    <Panel
-      title="Daily usage"
-      hint={<DaysHint state={props.state} />}
-      actions={<PanelActions state={props.state} lines={lines()} />}
-    >
+    <Panel title="Daily usage" hint={<DaysHint state={props.state} />} actions={<PanelActions state={props.state} />}>
       <Switch
-        fallback={<DailyUsageTable lines={usage() === undefined ? undefined : lines()} perKey={props.state.perKey()} />}
+        fallback={
+          <>
+            <DailyChart
+              days={props.state.days()}
+              dayCount={props.state.shownDays()}
+              today={props.state.today()}
+              metric={props.metric}
+              loading={props.state.isLoading()}
+              onZoom={(span) => props.onZoom(span)}
+            />
+            <DailyUsageTable state={props.state} />
+          </>
+        }
       >
-        <Match when={usage() === undefined && props.state.query.isError}>
+        <Match when={props.state.days() === undefined && props.state.query.isError}>
           <NotLoaded error={props.state.query.error} />
         </Match>
-        <Match when={usage() !== undefined && lines().length === 0}>
+        <Match when={isEmpty()}>
           <NoDays isFiltered={props.isFiltered} onClear={props.onClear} />
         </Match>
       </Switch>
@@ -59,12 +63,12 @@ function DaysHint(props: { state: DailyUsageState }): JSX.Element {
     <>
       Days in Seoul time (KST, UTC+9)
       <Switch>
-        <Match when={props.state.shown() === undefined || props.state.isCurrent()}>{null}</Match>
+        <Match when={props.state.days() === undefined || props.state.isCurrent()}>{null}</Match>
         <Match when={props.state.isLoading()}>
           {" "}
-          · {props.state.shownDays()} days, loading {props.state.days()}…
+          · {props.state.shownDays()} days, loading {props.state.chosenDays()}…
         </Match>
-        <Match when={props.state.query.isError}>
+        <Match when={props.state.query.isError || props.state.pageQuery.isError}>
           {" "}
           · {props.state.shownDays()} days, loaded {zonedClockLabel(props.state.fetchedAt() ?? 0)}
         </Match>
@@ -83,10 +87,7 @@ const NoDays = (props: { isFiltered: boolean; onClear: () => void }): JSX.Elemen
   </Show>
 );
 
-function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsageLine[] }): JSX.Element {
-  const exportCsv = (): void => {
-    downloadCsv(`usage-daily-${props.state.shownDays()}-days.csv`, dailyUsageCsv(props.lines, props.state.perKey()));
-  };
+function PanelActions(props: { state: DailyUsageState }): JSX.Element {
   return (
     <>
       <SegmentedControl
@@ -98,14 +99,14 @@ function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsag
       <SegmentedControl
         label="Days"
         options={dayOptions}
-        value={props.state.days()}
+        value={props.state.chosenDays()}
         onChange={(days) => props.state.setDays(days)}
       />
       <button
         class="button"
         type="button"
-        disabled={!props.state.isCurrent() || props.lines.length === 0}
-        onClick={exportCsv}
+        disabled={!props.state.isCurrent() || props.state.lineCount() === 0 || props.state.isExporting()}
+        onClick={() => props.state.exportCsv()}
       >
         <Icon name="download" />
         CSV
@@ -114,9 +115,11 @@ function PanelActions(props: { state: DailyUsageState; lines: readonly DailyUsag
   );
 }
 
-/** @param props.lines undefined while they load */
-function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: boolean }): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.lines ?? []);
+function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
+  const scroll = createInfiniteScroll(() => props.state.lines() ?? [], {
+    length: () => props.state.lineCount(),
+    loadMore: () => props.state.loadMore(),
+  });
   return (
     <>
       <div class="table-scroll">
@@ -125,7 +128,7 @@ function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: b
           <thead>
             <tr>
               <th scope="col">Day</th>
-              <Show when={props.perKey}>
+              <Show when={props.state.perKey()}>
                 <th scope="col">Key</th>
               </Show>
               <For each={["Requests", "Input tokens", "Output tokens", "Total tokens"]}>
@@ -138,20 +141,19 @@ function DailyUsageTable(props: { lines: DailyUsageLine[] | undefined; perKey: b
             </tr>
           </thead>
           <tbody>
-            <Show when={props.lines} fallback={<SkeletonRows columns={5} />}>
-              <For each={scroll.shown()}>{(line) => <DailyUsageTableRow line={line} />}</For>
+            <Show when={props.state.lines()} fallback={<SkeletonRows columns={5} />}>
+              {/* Not by reference: each refresh has new lines, most of them with the same content. */}
+              <Index each={scroll.shown()}>{(line) => <DailyUsageTableRow line={line()} />}</Index>
             </Show>
           </tbody>
           <tfoot>
-            <Show when={props.lines} fallback={<SkeletonRows columns={5} rows={1} />}>
-              {(lines) => (
-                <tr>
-                  <th scope="row" colspan={props.perKey ? 2 : 1}>
-                    {plural(lines().length, "row")}
-                  </th>
-                  <UsageAndTotalCells sums={addSums(lines())} />
-                </tr>
-              )}
+            <Show when={props.state.days()} fallback={<SkeletonRows columns={5} rows={1} />}>
+              <tr>
+                <th scope="row" colspan={props.state.perKey() ? 2 : 1}>
+                  {plural(props.state.lineCount(), "row")}
+                </th>
+                <UsageAndTotalCells sums={props.state.sums()} />
+              </tr>
             </Show>
           </tfoot>
         </table>

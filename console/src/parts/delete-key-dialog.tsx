@@ -5,7 +5,7 @@ import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
 
 /** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
-export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.Element {
+export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClose: () => void }): JSX.Element {
   const switchKey = useSwitchKey();
   const deleteKey = useDeleteKey();
   const row = document.activeElement?.closest("tr");
@@ -51,6 +51,7 @@ export function DeleteKeyDialog(props: { key: Key; onClose: () => void }): JSX.E
             setDeletes(true);
             deleteKey.mutate(props.key);
             props.onClose();
+            props.onDelete?.();
           }}
         >
           Delete key

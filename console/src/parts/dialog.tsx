@@ -5,6 +5,8 @@ interface DialogProps {
   onClose: () => void;
   /** Escape and a click outside do not close it: its content cannot be shown again. */
   persistent?: boolean;
+  /** At the side of the page, in its full height. */
+  drawer?: boolean;
   /** Gets the focus after closing; by default, what had it before. */
   focusAfter?: () => HTMLElement | null;
   children: JSX.Element;
@@ -31,6 +33,7 @@ export function Dialog(props: DialogProps): JSX.Element {
   return (
     <dialog
       ref={dialog}
+      classList={{ drawer: props.drawer ?? false }}
       aria-labelledby="dialog-title"
       // Chromium closes the dialog on the second Escape even if `cancel` is prevented, unless the key press is too.
       onKeyDown={blockEscape}

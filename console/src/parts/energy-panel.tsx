@@ -1,5 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
+import type { TooltipRow } from "../charts/tooltip.tsx";
 import type { EnergyPerTokens } from "../data/energy.ts";
 import { bucketName, compact, count, threeDigits, wattHours, watts } from "../data/format.ts";
 import { minuteMs } from "../data/seoul-time.ts";
@@ -44,21 +45,11 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
       <PowerChart state={props.state} />
       <h3 class="chart-title">Output tokens of all keys</h3>
       <OutputChart state={props.state} />
-      <BoundNote state={props.state} />
+      <p class="footnote">
+        Energy is the mean power of each GPU in each minute, added up; time without a reading is left out. Tokens count
+        only in {bucketName(props.state.usage.bucketMinutes())} buckets with a power reading.
+      </p>
     </Panel>
-  );
-}
-
-function BoundNote(props: { state: EnergyState }): JSX.Element {
-  const period = (): string => {
-    const minutes = props.state.power.bucketMinutes();
-    return minutes === 1 ? "minute" : `period of ${minutes} minutes`;
-  };
-  return (
-    <p class="footnote">
-      Energy is an upper bound: each {period()} counts at its highest reading, summed over all GPUs. Tokens count only
-      in {bucketName(props.state.usage.bucketMinutes())} buckets with a power reading.
-    </p>
   );
 }
 
@@ -68,13 +59,13 @@ function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boo
       <Figure
         label="Wh per 1,000 output tokens"
         value={props.energy && perThousand(props.energy)}
-        note="Upper bound, see below"
+        note="Over the time with power readings"
         failed={props.failed}
       />
       <Figure
         label="Energy"
         value={props.energy && wattHours(props.energy.wattHours)}
-        note="Upper bound"
+        note="Mean power × time"
         failed={props.failed}
       />
       <Figure
@@ -92,7 +83,7 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
   return (
     <Chart
       label="Power of all GPUs over time"
-      summary={`Highest ${watts(props.state.peakPower())}, ${spanLabel(props.state.usage.span().from, props.state.usage.span().to)}.`}
+      summary={`Highest mean ${watts(props.state.peakPower())}, ${spanLabel(props.state.usage.span().from, props.state.usage.span().to)}.`}
       span={props.state.usage.span()}
       bucketMs={props.state.power.bucketMinutes() * minuteMs}
       kind="line"
@@ -101,7 +92,7 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
       whole={false}
       rows={(_, [drawn], step) => {
         const value = drawn?.values[step] ?? Number.NaN;
-        return Number.isNaN(value) ? [] : [{ label: "Highest power", colour: powerColour, value: watts(value) }];
+        return Number.isNaN(value) ? [] : [{ label: "Mean power", colour: powerColour, value: watts(value) }];
       }}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
@@ -126,12 +117,11 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       whole
       rows={(at, [drawn], step) => [
         { label: "Output tokens", colour: outputColour, value: count(drawn?.values[step] ?? 0) },
-        { label: "Energy", colour: powerColour, value: wattHours(props.state.totalIn(at).wattHours) },
-        { label: "Wh per 1,000", colour: -1, value: perThousand(props.state.totalIn(at)) },
+        ...energyRows(props.state.totalIn(at)),
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
-      loaded={props.state.usage.history() !== undefined}
+      loaded={props.state.usage.chart() !== undefined}
       loading={props.state.usage.isLoading()}
       failure={<NotLoaded error={props.state.usage.query.error} />}
       onPlotWidth={props.state.usage.setPlotWidth}
@@ -139,6 +129,14 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
     />
   );
 }
+
+const energyRows = (energy: EnergyPerTokens | undefined): TooltipRow[] =>
+  energy === undefined
+    ? []
+    : [
+        { label: "Energy", colour: powerColour, value: wattHours(energy.wattHours) },
+        { label: "Wh per 1,000", colour: -1, value: perThousand(energy) },
+      ];
 
 const outputSummary = (energy: EnergyPerTokens | undefined): string =>
   energy === undefined ? "" : `${count(energy.outputTokens)} output tokens while power was measured.`;

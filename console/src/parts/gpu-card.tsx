@@ -1,9 +1,11 @@
-import { createUniqueId, type JSX, Show } from "solid-js";
+import { A } from "@solidjs/router";
+import { createUniqueId, type JSX } from "solid-js";
 import { gibibytes, watts } from "../data/format.ts";
-import { isStale } from "../data/gpu-state.ts";
+import { isFull, isHot, isStale } from "../data/gpu-state.ts";
 import type { Gpu } from "../data/queries.ts";
 import { now } from "../data/server-clock.ts";
-import { RelativeTime } from "./relative-time.tsx";
+import { GpuName } from "./gpu-name.tsx";
+import { GpuNotes } from "./gpu-notes.tsx";
 import { Skeleton } from "./skeleton.tsx";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
@@ -11,13 +13,15 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   return (
     <article class="gpu" classList={{ stale: stale() }} aria-label={`GPU ${props.gpu.gpu_id}, ${props.gpu.name}`}>
       <header>
-        <h3>GPU {props.gpu.gpu_id}</h3>
-        <p title={props.gpu.name}>{props.gpu.name}</p>
-        <Show when={stale()}>
-          <p class="stale-note">
-            Stale · <RelativeTime at={Date.parse(props.gpu.recorded_at)} />
-          </p>
-        </Show>
+        <h3>
+          <A href={`/gpus/${props.gpu.gpu_id}`}>GPU {props.gpu.gpu_id}</A>
+        </h3>
+        <p>
+          <GpuName name={props.gpu.name} />
+        </p>
+        <p class="gpu-notes">
+          <GpuNotes gpu={props.gpu} />
+        </p>
       </header>
       <Gauge label="Utilisation" value={props.gpu.utilization_pct} max={100} text={`${props.gpu.utilization_pct}%`} />
       <Gauge
@@ -25,10 +29,12 @@ export function GpuCard(props: { gpu: Gpu }): JSX.Element {
         value={props.gpu.memory_used_mb}
         max={props.gpu.memory_total_mb ?? 0}
         text={`${gibibytes(props.gpu.memory_used_mb ?? 0)} of ${gibibytes(props.gpu.memory_total_mb ?? 0)} GiB`}
+        tone={!stale() && isFull(props.gpu) ? "warn" : undefined}
       />
       <Readings
         power={props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}
         temperature={props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}
+        tone={!stale() && isHot(props.gpu) ? "bad" : undefined}
       />
     </article>
   );
@@ -51,7 +57,7 @@ export function SkeletonGpuCard(): JSX.Element {
   );
 }
 
-function Readings(props: { power: string; temperature: string }): JSX.Element {
+function Readings(props: { power: string; temperature: string; tone?: "bad" | undefined }): JSX.Element {
   return (
     <dl>
       <div>
@@ -60,18 +66,24 @@ function Readings(props: { power: string; temperature: string }): JSX.Element {
       </div>
       <div>
         <dt>Temperature</dt>
-        <dd>{props.temperature}</dd>
+        <dd data-tone={props.tone}>{props.temperature}</dd>
       </div>
     </dl>
   );
 }
 
 /** A value that the host does not report is a dash over an empty bar. */
-function Gauge(props: { label: string; value: number | null; max: number; text: string }): JSX.Element {
+function Gauge(props: {
+  label: string;
+  value: number | null;
+  max: number;
+  text: string;
+  tone?: "warn" | undefined;
+}): JSX.Element {
   const id = createUniqueId();
   const known = (): boolean => props.value !== null && props.max > 0;
   return (
-    <div class="gauge">
+    <div class="gauge" data-tone={props.tone}>
       <span id={id}>{props.label}</span>
       <span class="gauge-value">{known() ? props.text : "–"}</span>
       <meter aria-labelledby={id} min="0" max={props.max || 1} value={known() ? (props.value ?? 0) : 0} />

@@ -2,6 +2,7 @@ import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
 import { count, watts } from "../data/format.ts";
 import type { Overview } from "../data/queries.ts";
+import { GpuName } from "./gpu-name.tsx";
 import { EmptyState } from "./panel.tsx";
 import { SkeletonList } from "./skeleton.tsx";
 
@@ -28,11 +29,13 @@ export function GpuList(props: { gpus: Overview["gpus"] | undefined }): JSX.Elem
 }
 
 const NoGpus = (): JSX.Element => (
-  <EmptyState title="No GPU has reported yet">
-    <A class="button" href="/gpus">
-      Add a GPU host
-    </A>
-  </EmptyState>
+  <li>
+    <EmptyState title="No GPU has reported yet">
+      <A class="button" href="/gpus">
+        Add a GPU host
+      </A>
+    </EmptyState>
+  </li>
 );
 
 function GpuItem(props: { gpu: Overview["gpus"][number] }): JSX.Element {
@@ -40,9 +43,9 @@ function GpuItem(props: { gpu: Overview["gpus"][number] }): JSX.Element {
   const share = (): number => (props.gpu.stale ? 0 : (props.gpu.utilization_pct ?? 0) / 100);
   return (
     <li classList={{ stale: props.gpu.stale }}>
-      <span class="name" title={props.gpu.name}>
+      <span class="name">
         <span class="gpu-number">{props.gpu.gpu_id}</span>
-        <span>{props.gpu.name}</span>
+        <GpuName name={props.gpu.name} />
       </span>
       <span class="value">{props.gpu.stale ? "Stale" : power()}</span>
       <span class="share series-3" style={{ "--share": share() }} />

@@ -11,24 +11,32 @@ export interface InfiniteScroll<T> {
   showMoreWhenSeen: (element: Element) => void;
 }
 
-/** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
-export function createInfiniteScroll<T>(list: () => T[]): InfiniteScroll<T> {
+interface PagedList {
+  /** The rows of the whole list. */
+  length: () => number;
+  /** Adds rows to the list. */
+  loadMore: () => void;
+}
+
+/**
+ * The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out.
+ * @param paged for a list that is loaded in pages
+ */
+export function createInfiniteScroll<T>(list: () => readonly T[], paged?: PagedList): InfiniteScroll<T> {
   const [limit, setLimit] = createSignal(pageRows);
-  const showMore = (): void => void setLimit((rows) => rows + pageRows);
-  createEffect(
-    on(
-      () => list().length,
-      () => setLimit(pageRows),
-      { defer: true },
-    ),
-  );
+  const length = (): number => paged?.length() ?? list().length;
+  const showMore = (): void => {
+    setLimit((rows) => rows + pageRows);
+    if (list().length < Math.min(limit(), length())) paged?.loadMore();
+  };
+  createEffect(on(length, () => setLimit(pageRows), { defer: true }));
   const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting === true && showMore(), {
     rootMargin: "300px",
   });
   onCleanup(() => observer.disconnect());
   return {
     shown: () => list().slice(0, limit()),
-    hiddenCount: () => Math.max(0, list().length - limit()),
+    hiddenCount: () => Math.max(0, length() - Math.min(limit(), list().length)),
     showMore,
     showMoreWhenSeen: (element) => observer.observe(element),
   };

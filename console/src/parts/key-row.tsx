@@ -9,7 +9,7 @@ import { Icon } from "./icon.tsx";
 import { RelativeTimeOrNever } from "./relative-time.tsx";
 import { RenameField } from "./rename-field.tsx";
 
-/** A key that can be renamed, deactivated and deleted in place. Its name links to its usage. */
+/** A key that can be renamed, deactivated and deleted in place. Its name links to its page. */
 export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
   const switchKey = useSwitchKey();
   const [renaming, setRenaming] = createSignal(false);
@@ -58,7 +58,7 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
 }
 
 const KeyName = (props: { key: Key }): JSX.Element => (
-  <A href={`/usage?key=${props.key.id}`} title={`Usage of ${props.key.name}`}>
+  <A href={`/keys/${props.key.id}`} title={props.key.name}>
     {props.key.name}
   </A>
 );

@@ -1,12 +1,16 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { curlCommand } from "../data/curl-command.ts";
 import { useCreateKey } from "../data/key-mutations.ts";
 import { guardSecretFromUnload, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
-import { type Key, useOverviewQuery } from "../data/queries.ts";
-import { session } from "../data/session.ts";
+import type { Key } from "../data/queries.ts";
 import { TextField } from "./controls.tsx";
 import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
+import { lazyPart, LoadFailed } from "./lazy.tsx";
+
+const QuickStart = lazyPart(
+  async () => (await import("./quick-start.tsx")).QuickStart,
+  (state) => (state.hasFailed ? <LoadFailed /> : <p class="hint">Loading…</p>),
+);
 
 /** Stands above the pages: neither Back nor a logout in another tab may take the secret away. */
 export const NewKeyDialogs = (): JSX.Element => (
@@ -68,7 +72,8 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
         </TextField>
       </details>
-      <Show when={createKey.error}>
+      {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
+      <Show when={newKeyDialog() === "form" && createKey.error}>
         {(error) => (
           <p class="form-error" role="alert">
             {error().message}
@@ -90,7 +95,6 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
   const copied = (): boolean => newKeyDialog() === "saved";
   const setSaved = (): void => void setNewKeyDialog("saved");
-  const overview = useOverviewQuery(() => session() !== undefined);
   let lead: HTMLParagraphElement | undefined;
   onMount(() => lead?.focus());
   return (
@@ -100,12 +104,8 @@ function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
       </p>
       <CopyLine text={props.key.key} what="the key" primary onCopied={setSaved} />
       <details>
-        <summary>Try it</summary>
-        <CopyLine
-          text={curlCommand(props.key.key, overview.data?.separate_ports)}
-          what="the command"
-          onCopied={setSaved}
-        />
+        <summary>Use it</summary>
+        <QuickStart apiKey={props.key.key} onCopied={setSaved} />
       </details>
       <div class="dialog-actions">
         <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>

@@ -3,6 +3,7 @@ import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "
 import { ApiError } from "../client.ts";
 import { resumeSession } from "../data/resume-session.ts";
 import { mayHaveSession, session } from "../data/session.ts";
+import { Logo } from "./icon.tsx";
 import { Shell } from "./shell.tsx";
 
 /** The interval of the pages' own queries. */
@@ -60,11 +61,15 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
 function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Element {
   return (
     <main class="login">
-      <div class="notice" role="alert" data-tone="error">
-        <p>{props.message}.</p>
-        <button class="button" type="button" onClick={() => props.onRetry()}>
-          Try again
-        </button>
+      <div class="problem">
+        <Logo />
+        <h1>Tollgate</h1>
+        <div class="notice" role="alert" data-tone="error">
+          <p>{props.message}.</p>
+          <button class="button" type="button" onClick={() => props.onRetry()}>
+            Try again
+          </button>
+        </div>
       </div>
     </main>
   );

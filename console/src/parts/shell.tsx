@@ -13,9 +13,12 @@ import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
 
 const navigation = [
   { href: "/", label: "Overview", icon: "overview" },
+  { href: "/requests", label: "Requests", icon: "requests" },
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
   { href: "/gpus", label: "GPUs", icon: "gpus" },
+  { href: "/settings", label: "Settings", icon: "settings" },
+  { href: "/help", label: "Help", icon: "help" },
 ] as const;
 
 const themeOptions = themes.map((value) => ({
@@ -31,9 +34,12 @@ export function Shell(props: RouteSectionProps): JSX.Element {
 
   const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
+    "g r": () => navigate("/requests"),
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
     "g g": () => navigate("/gpus"),
+    "g s": () => navigate("/settings"),
+    "g h": () => navigate("/help"),
     n: () => openNewKey(props.location, navigate),
     "/": focusFilter,
     "?": () => setShowsShortcuts(true),

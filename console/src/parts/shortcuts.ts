@@ -2,15 +2,18 @@ import { onCleanup, onMount } from "solid-js";
 
 export const shortcuts = [
   { keys: ["g", "o"], label: "Go to the overview" },
+  { keys: ["g", "r"], label: "Go to requests" },
   { keys: ["g", "k"], label: "Go to API keys" },
   { keys: ["g", "u"], label: "Go to usage" },
   { keys: ["g", "g"], label: "Go to GPUs" },
+  { keys: ["g", "s"], label: "Go to the settings" },
+  { keys: ["g", "h"], label: "Go to the quick start" },
   { keys: ["/"], label: "Filter" },
   { keys: ["n"], label: "New API key" },
   { keys: ["?"], label: "Show keyboard shortcuts" },
 ] as const;
 
-export type Shortcut = "g o" | "g k" | "g u" | "g g" | "/" | "n" | "?";
+export type Shortcut = "g o" | "g r" | "g k" | "g u" | "g g" | "g s" | "g h" | "/" | "n" | "?";
 
 /** The second key of a sequence must follow within this time. */
 const sequenceMs = 1000;

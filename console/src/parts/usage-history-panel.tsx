@@ -1,15 +1,15 @@
 import { type JSX, Match, Show, Switch } from "solid-js";
 import { UsageChart } from "../charts/usage-chart.tsx";
-import { bucketName, compact, count } from "../data/format.ts";
-import { dayMs } from "../data/seoul-time.ts";
-import { now } from "../data/server-clock.ts";
+import { bucketName, compact, count, percentChange } from "../data/format.ts";
 import { spanLabel, zonedClockLabel } from "../data/time-labels.ts";
-import { maxDays, rangePresets, type TimeSpan } from "../data/time-range.ts";
-import { metricOf, usageMetrics } from "../data/usage-history.ts";
+import { presetLabel, type TimeRange, type TimeSpan } from "../data/time-range.ts";
+import { metricOf, type UsageMetric, usageMetrics } from "../data/usage-history.ts";
+import { usageViewOptions } from "../data/usage-view.ts";
 import type { UsageFilters } from "../data/use-usage-filters.ts";
 import type { TimeRangeState } from "../data/use-time-range.ts";
 import type { UsageBuckets } from "../data/use-usage-buckets.ts";
 import type { UsageHistoryState } from "../data/use-usage-history.ts";
+import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { Skeleton } from "./skeleton.tsx";
@@ -25,19 +25,21 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
   const span = (): TimeSpan => props.history.span();
   return (
     <Panel
-      title={usageMetrics[props.filters.metric()].label}
+      title={usageMetrics[shownMetric(props)].label}
       hint={<HistoryHint history={props.history} />}
-      actions={<PanelActions history={props.history} />}
+      actions={<PanelActions {...props} />}
     >
       <ChartTotal {...props} />
       <UsageChart
+        chart={props.history.chart()}
+        before={props.history.before.chart()}
         ranked={props.history.ranked()}
         hiddenIds={props.filters.hiddenIds()}
-        metric={props.filters.metric()}
+        metric={shownMetric(props)}
+        view={props.filters.view()}
         span={span()}
         bucketMinutes={props.history.bucketMinutes()}
         zoomed={props.history.chosen().zoom !== undefined}
-        loaded={props.history.history() !== undefined}
         loading={props.history.isLoading()}
         failure={<NotLoaded error={props.history.query.error} />}
         onPlotWidth={props.history.setPlotWidth}
@@ -46,53 +48,107 @@ export function UsageHistoryPanel(props: UsageHistoryPanelProps): JSX.Element {
       />
       <UsageLegend
         ranked={props.history.ranked()}
-        hiddenIds={props.filters.hiddenIds()}
-        span={span()}
+        filters={props.filters}
+        chart={props.history.chart()}
         loading={props.history.isLoading()}
-        onHide={(ids) => props.filters.setHiddenIds(ids)}
       />
     </Panel>
   );
 }
 
+type DrawnHistory = Pick<UsageBuckets, "span" | "barMinutes" | "fetchedAt" | "isLoading"> &
+  Pick<TimeRangeState, "chosen"> & {
+    query: { readonly isError: boolean };
+    /** What is on the screen; undefined before the first response. */
+    chart: () => { request: { timeRange: TimeRange } } | undefined;
+  };
+
 /** The range of the chart. If it is not the chosen one, also which one loads or that it could not be loaded. */
-export function HistoryHint(props: { history: UsageBuckets & Pick<TimeRangeState, "chosen"> }): JSX.Element {
+export function HistoryHint(props: { history: DrawnHistory; unit?: string }): JSX.Element {
   const chosenName = (): string => {
     const { preset, zoom } = props.history.chosen();
-    return zoom === undefined ? rangePresets[preset].label : "the zoom";
+    return zoom === undefined ? presetLabel(preset) : "the zoom";
   };
+  const loadsRange = (): boolean =>
+    JSON.stringify(props.history.chart()?.request.timeRange) !== JSON.stringify(props.history.chosen());
   const shown = (): string => {
     const { from, to } = props.history.span();
-    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} bars`;
+    return `${spanLabel(from, to)} · ${bucketName(props.history.barMinutes())} ${props.unit ?? "bars"}`;
   };
   return (
-    <Show when={props.history.history()} fallback={props.history.isLoading() && "Loading…"}>
+    <Show when={props.history.chart()} fallback={props.history.isLoading() && "Loading…"}>
       {shown()}
       <Switch>
-        <Match when={props.history.isLoading()}> · loading {chosenName()}…</Match>
+        <Match when={props.history.isLoading()}> · loading{loadsRange() ? ` ${chosenName()}` : ""}…</Match>
         <Match when={props.history.query.isError}> · loaded {zonedClockLabel(props.history.fetchedAt() ?? 0)}</Match>
       </Switch>
     </Show>
   );
 }
 
-/** The sums over the keys in the chart. */
+/** The metric of the data in the chart. */
+const shownMetric = ({ filters, history }: UsageHistoryPanelProps): UsageMetric =>
+  history.chart()?.metric ?? filters.metric();
+
+/** The sums over the keys in the chart, and how they compare with the period before. */
 function ChartTotal(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <p class="chart-total">
-      <Show when={props.history.history()} fallback={<strong>{props.history.isLoading() ? <Skeleton /> : "–"}</strong>}>
-        <strong>{compact(metricOf(props.history.sums(), props.filters.metric()))}</strong>
-        <span>{count(props.history.sums().requests)} requests</span>
-        <span>{count(props.history.sums().input)} in</span>
-        <span>{count(props.history.sums().output)} out</span>
+      <Show when={props.history.sums()} fallback={<strong>{props.history.isLoading() ? <Skeleton /> : "–"}</strong>}>
+        {(sums) => (
+          <>
+            <strong>{compact(metricOf(sums(), shownMetric(props)))}</strong>
+            <span>{count(sums().requests)} requests</span>
+            <span>{count(sums().input)} in</span>
+            <span>{count(sums().output)} out</span>
+            <Comparison {...props} value={metricOf(sums(), shownMetric(props))} />
+          </>
+        )}
       </Show>
     </p>
   );
 }
 
-function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
+/** How the shown value compares with the period before, if that is asked for. */
+function Comparison(props: UsageHistoryPanelProps & { value: number }): JSX.Element {
+  return (
+    <Show
+      when={props.history.before.chart()}
+      fallback={
+        <>
+          <Show when={props.history.before.isMissing()}>
+            <span>The period before is not kept</span>
+          </Show>
+          <Show when={props.filters.compares() && props.history.hidesOther()}>
+            <span>Show Other to compare with the period before</span>
+          </Show>
+        </>
+      }
+    >
+      {(before) => {
+        const earlier = (): number => metricOf(before().sums, shownMetric(props));
+        return (
+          <span class="comparison" title={`${count(earlier())} in the period before`}>
+            <Show when={percentChange(props.value, earlier())} fallback="None">
+              {(percent) => <b>{percent()}</b>}
+            </Show>{" "}
+            vs. {compact(earlier())}, {spanLabel(before().span.from, before().span.to)}
+          </span>
+        );
+      }}
+    </Show>
+  );
+}
+
+function PanelActions(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <>
+      <SegmentedControl
+        label="Chart"
+        options={usageViewOptions}
+        value={props.filters.view()}
+        onChange={(view) => props.filters.setView(view)}
+      />
       <Show when={props.history.chosen().zoom}>
         <button class="button" type="button" onClick={() => props.history.setZoom(undefined)}>
           Reset zoom
@@ -101,7 +157,7 @@ function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
       <button
         class="button"
         type="button"
-        disabled={!props.history.isCurrent() || props.history.sums().requests === 0}
+        disabled={!props.history.isCurrent() || !props.history.sums()?.requests || props.history.isExporting()}
         onClick={() => props.history.exportCsv()}
       >
         <Icon name="download" />
@@ -115,13 +171,8 @@ function PanelActions(props: { history: UsageHistoryState }): JSX.Element {
 function EmptyChart(props: UsageHistoryPanelProps): JSX.Element {
   return (
     <Switch fallback={<NoUsage filters={props.filters} />}>
-      <Match when={props.history.sums().requests > 0}>
-        <EmptyState title={`No ${usageMetrics[props.filters.metric()].label.toLowerCase()} in this period`} />
-      </Match>
-      <Match when={props.history.span().to < now() - maxDays * dayMs}>
-        <EmptyState title="Only daily usage is available for this period">
-          <p>Usage by the minute is kept for {maxDays} days, daily usage forever.</p>
-        </EmptyState>
+      <Match when={props.history.sums()?.requests}>
+        <EmptyState title={`No ${usageMetrics[shownMetric(props)].label.toLowerCase()} in this period`} />
       </Match>
       <Match when={props.history.ranked().length > 0}>
         <EmptyState title="All keys of this period are hidden">

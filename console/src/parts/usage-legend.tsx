@@ -1,27 +1,32 @@
-import { createEffect, createMemo, For, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../data/browser-settings.ts";
+import { count } from "../data/format.ts";
 import type { RankedKey } from "../data/key-ranking.ts";
-import type { TimeSpan } from "../data/time-range.ts";
-import { sumsIn, type UsageSums } from "../data/usage-history.ts";
+import type { OtherKeys, UsageChartData } from "../data/usage-chart.ts";
+import { otherId, otherLabel } from "../data/usage-view.ts";
+import type { UsageFilters } from "../data/use-usage-filters.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
-import { UsageCells } from "./usage-cells.tsx";
+import { LegendRow } from "./usage-legend-row.tsx";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
-  hiddenIds: ReadonlySet<number>;
-  span: TimeSpan;
+  filters: UsageFilters;
+  chart: UsageChartData | undefined;
   loading: boolean;
-  onHide: (ids: ReadonlySet<number>) => void;
 }
 
-/** The legend scrolls if it has more rows. */
-const visibleRows = 8;
+/** How many rows to reserve space for while they load. */
+const skeletonRows = 8;
 
-/** The keys of the chart with their sums. A key can be hidden from the chart, the figures and the CSV. */
+/** The keys of the chart with their sums: those with a colour of their own, and the others, as one until they are opened. */
 export function UsageLegend(props: UsageLegendProps): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.ranked.map(({ key }) => key.id));
-  createEffect(() => props.ranked.length > 0 && saveCount("legend", props.ranked.length));
+  const hasRow = ({ key, colour }: RankedKey): boolean => colour > 0 || props.filters.hiddenIds().has(key.id);
+  const top = createMemo(() => props.ranked.filter(hasRow));
+  const others = createMemo(() => props.ranked.filter((one) => !hasRow(one)));
+  const [showsOthers, setShowsOthers] = createSignal(false);
+  const scroll = createInfiniteScroll(() => (showsOthers() ? others().map(({ key }) => key.id) : []));
+  createEffect(() => top().length > 0 && saveCount("legend", top().length + Math.min(1, others().length)));
   return (
     <Show when={props.loading || props.ranked.length > 0}>
       <div class="table-scroll legend">
@@ -30,21 +35,31 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
           <LegendHead />
           <tbody>
             <Show when={props.loading && props.ranked.length === 0}>
-              <SkeletonRows columns={4} rows={Math.min(visibleRows, savedCount("legend", visibleRows))} />
+              <SkeletonRows columns={4} rows={Math.min(skeletonRows, savedCount("legend", skeletonRows))} />
             </Show>
-            <LegendRows {...props} ids={scroll.shown()} />
+            <KeyRows {...props} ids={top().map(({ key }) => key.id)} />
+            <Show when={props.chart !== undefined && props.chart.other.keyCount > 0 && props.chart.other}>
+              {(other) => (
+                <OtherRow
+                  filters={props.filters}
+                  topIds={top().map(({ key }) => key.id)}
+                  other={other()}
+                  open={showsOthers()}
+                  onToggleOpen={() => setShowsOthers(!showsOthers())}
+                />
+              )}
+            </Show>
+            <KeyRows {...props} ids={scroll.shown()} />
           </tbody>
         </table>
         <MoreRows scroll={scroll} />
+        <Show when={showsOthers() && (props.chart?.keyCount ?? 0) > props.ranked.length}>
+          <p class="table-foot">
+            {count((props.chart?.keyCount ?? 0) - props.ranked.length)} more keys with less usage.
+          </p>
+        </Show>
       </div>
-      <Show when={props.hiddenIds.size > 0}>
-        <p class="table-foot">
-          {props.hiddenIds.size} hidden.{" "}
-          <button class="link" type="button" onClick={() => props.onHide(new Set())}>
-            Show all
-          </button>
-        </p>
-      </Show>
+      <HiddenNote filters={props.filters} />
     </Show>
   );
 }
@@ -64,24 +79,43 @@ const LegendHead = (): JSX.Element => (
   </thead>
 );
 
+function HiddenNote(props: { filters: UsageFilters }): JSX.Element {
+  return (
+    <Show when={props.filters.hiddenIds().size > 0}>
+      <p class="table-foot">
+        {props.filters.hiddenIds().size} hidden.{" "}
+        <button class="link" type="button" onClick={() => props.filters.setHiddenIds(new Set())}>
+          Show all
+        </button>
+      </p>
+    </Show>
+  );
+}
+
+function toggleHidden(filters: UsageFilters, id: number): void {
+  const ids = new Set(filters.hiddenIds());
+  if (!ids.delete(id)) ids.add(id);
+  filters.setHiddenIds(ids);
+}
+
 /** Rows are keyed by id: each refresh creates new objects, and replaced rows would lose the focus. */
-function LegendRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Element {
+function KeyRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.Element {
   const byId = createMemo(() => new Map(props.ranked.map((ranked) => [ranked.key.id, ranked])));
-  const toggle = (id: number): void => {
-    const ids = new Set(props.hiddenIds);
-    if (!ids.delete(id)) ids.add(id);
-    props.onHide(ids);
-  };
+  const isOnly = (id: number): boolean => props.filters.key() === String(id);
+  const showOnly = (id: number): void => (isOnly(id) ? props.filters.showAllKeys() : props.filters.showOnly(id));
   return (
     <For each={props.ids}>
       {(id) => (
         <Show when={byId().get(id)}>
           {(ranked) => (
             <LegendRow
-              ranked={ranked()}
-              shown={!props.hiddenIds.has(id)}
-              sums={sumsIn(ranked().key, props.span)}
-              onToggle={() => toggle(id)}
+              name={ranked().key.name}
+              colour={ranked().colour}
+              sums={ranked().key.sums}
+              shown={!props.filters.hiddenIds().has(id)}
+              isOnly={isOnly(id)}
+              onToggle={() => toggleHidden(props.filters, id)}
+              onShowOnly={() => showOnly(id)}
             />
           )}
         </Show>
@@ -90,28 +124,29 @@ function LegendRows(props: UsageLegendProps & { ids: readonly number[] }): JSX.E
   );
 }
 
-interface LegendRowProps {
-  ranked: RankedKey;
-  shown: boolean;
-  sums: UsageSums;
-  onToggle: () => void;
+interface OtherRowProps {
+  filters: UsageFilters;
+  topIds: readonly number[];
+  other: OtherKeys;
+  open: boolean;
+  onToggleOpen: () => void;
 }
 
-function LegendRow(props: LegendRowProps): JSX.Element {
+/** The keys without a colour of their own, with their sum. Without the top keys, the first of them get one. */
+function OtherRow(props: OtherRowProps): JSX.Element {
   return (
-    <tr classList={{ off: !props.shown }}>
-      <th scope="row">
-        <label class="legend-key">
-          <input
-            type="checkbox"
-            class={`series-${props.ranked.colour}`}
-            checked={props.shown}
-            onChange={() => props.onToggle()}
-          />
-          <span>{props.ranked.key.name}</span>
-        </label>
-      </th>
-      <UsageCells sums={props.sums} />
-    </tr>
+    <LegendRow
+      name={otherLabel(props.other.keyCount)}
+      colour={0}
+      sums={props.other.sums}
+      shown={!props.filters.hiddenIds().has(otherId)}
+      isOnly={false}
+      onToggle={() => toggleHidden(props.filters, otherId)}
+      onShowOnly={() => props.filters.setHiddenIds(new Set(props.topIds))}
+    >
+      <button class="link" type="button" aria-expanded={props.open} onClick={() => props.onToggleOpen()}>
+        {props.open ? "Hide list" : "List"}
+      </button>
+    </LegendRow>
   );
 }

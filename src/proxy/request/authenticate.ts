@@ -1,10 +1,12 @@
 import { findCredential } from "../../credentials.ts";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId, KeyRules } from "../../domain.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
 export interface ActiveKey {
   id: KeyId;
+  /** Null: the key may do everything. */
+  rules: KeyRules | null;
 }
 
 /** Undefined for an unknown and for an inactive key alike. Throws if storage cannot tell. */
@@ -12,7 +14,8 @@ export type FindKey = (key: string) => ActiveKey | undefined | Promise<ActiveKey
 
 /**
  * The key that a request presents.
- * @throws ProxyError `invalid_api_key` if it is missing, unknown or inactive; `storage_unavailable` if it cannot be checked
+ * @throws ProxyError `invalid_api_key` if it is missing, unknown or inactive; `storage_unavailable` if it cannot be
+ * checked; `scope_not_allowed` if it is only for GPU samples
  */
 export async function authenticate(
   headers: Headers,
@@ -28,5 +31,6 @@ export async function authenticate(
     throw new ProxyError("storage_unavailable");
   }
   if (key === undefined) throw new ProxyError("invalid_api_key");
+  if (key.rules?.scope === "gpu") throw new ProxyError("scope_not_allowed");
   return key;
 }

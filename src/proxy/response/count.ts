@@ -1,6 +1,7 @@
-import { type KeyId, noUsage, type Usage, type UsageEvent } from "../../domain.ts";
+import { type Admission, type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { countingRuleOf } from "../usage/counting-rule.ts";
+import type { AbortReason } from "../upstream/abort-reason.ts";
+import { countingRuleOf, countsCacheBesideInput } from "../usage/counting-rule.ts";
 import {
   type BodyHeaders,
   createUsageReader,
@@ -17,11 +18,21 @@ export interface CountDeps {
   wall: WallClock;
 }
 
+/** What the ledger stores beside the counts. */
+export interface DescribedRequest {
+  requestId: string;
+  model: string | undefined;
+  describe: (usage: Usage, reason: AbortReason | undefined) => RequestRecord;
+}
+
 interface CountedResponse {
   upstream: { response: Response };
   keyId: KeyId;
   method: string;
   path: string;
+  described: DescribedRequest;
+  /** Ends with the count; undefined for a key without limits. */
+  admission: Admission | undefined;
 }
 
 /** The count of one response: what of it is read, and what of that is committed. */
@@ -30,13 +41,17 @@ export interface Count {
   readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage>;
   isCommitted(): boolean;
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
-  commit(usage: Usage): Promise<void>;
+  commit(usage: Usage, reason?: AbortReason): Promise<void>;
   /** The tokens that it added to the counts; undefined if it is not committed. */
   added(): Usage | undefined;
 }
 
-export function createCount({ upstream, keyId, method, path }: CountedResponse, { record, wall }: CountDeps): Count {
+export function createCount(
+  { upstream, keyId, method, path, described, admission }: CountedResponse,
+  { record, wall }: CountDeps,
+): Count {
   const rule = countingRuleOf(method, path);
+  const countsCacheApart = countsCacheBesideInput(path);
   let responseId: string | undefined;
   let committed: Usage | undefined;
   let added: Usage | undefined;
@@ -44,9 +59,25 @@ export function createCount({ upstream, keyId, method, path }: CountedResponse, 
     if (rule === "once per response id" && committed === undefined) responseId ??= id;
   };
 
-  async function recordEvent(usage: Usage, requestCount: 0 | 1): Promise<void> {
-    const { inputTokens, outputTokens } = usage;
-    const event = { keyId, closedAt: wall(), inputTokens, outputTokens, requestCount, responseId };
+  async function recordEvent(usage: Usage, request: RequestRecord | undefined): Promise<void> {
+    const { requestId, model } = described;
+    const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
+    const isFirst = request !== undefined;
+    const event: UsageEvent = {
+      keyId,
+      closedAt: wall(),
+      inputTokens,
+      outputTokens,
+      cachedInputTokens,
+      reasoningTokens,
+      cachedBesideInputTokens: countsCacheApart ? cachedInputTokens : undefined,
+      requestCount: isFirst ? 1 : 0,
+      responseId,
+      model,
+      request,
+      amends: isFirst ? undefined : requestId,
+    };
+    if (admission !== undefined) event.admission = admission.handOver();
     added = sumOf(added ?? noUsage, await record(event));
   }
 
@@ -54,16 +85,16 @@ export function createCount({ upstream, keyId, method, path }: CountedResponse, 
     createReader: (headers) => (rule === "none" ? noUsageReader : createUsageReader(headers, onResponseId)),
     readWhole: async (body, headers) => (rule === "none" ? noUsage : readWholeUsage(body, headers, onResponseId)),
     isCommitted: () => committed !== undefined,
-    async commit(usage) {
+    async commit(usage, reason) {
       const before = committed;
       if (!upstream.response.ok) return;
       committed = usage;
       // A response that is retrieved counts only if it is known which one it is.
       const isUnknown = method === "GET" && responseId === undefined;
-      if (before === undefined) return recordEvent(isUnknown ? noUsage : usage, 1);
+      if (before === undefined) return recordEvent(isUnknown ? noUsage : usage, described.describe(usage, reason));
       const more = differenceOf(usage, before);
       if (isUnknown || (more.inputTokens === 0 && more.outputTokens === 0)) return;
-      await recordEvent(responseId === undefined ? more : usage, 0);
+      await recordEvent(responseId === undefined ? more : usage, undefined);
     },
     added: () => added,
   };
@@ -77,4 +108,6 @@ const sumOf = (a: Usage, b: Usage): Usage => ({
 const differenceOf = (a: Usage, b: Usage): Usage => ({
   inputTokens: a.inputTokens - b.inputTokens,
   outputTokens: a.outputTokens - b.outputTokens,
+  cachedInputTokens: (a.cachedInputTokens ?? 0) - (b.cachedInputTokens ?? 0),
+  reasoningTokens: (a.reasoningTokens ?? 0) - (b.reasoningTokens ?? 0),
 });

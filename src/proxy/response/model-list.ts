@@ -3,8 +3,10 @@ import { findJson, findString } from "../json/decode.ts";
 import { createJsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
+import { canonical } from "../rewrite/endpoint.ts";
 import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model-name.ts";
 import type { RewriteRules } from "../rewrite/rules.ts";
+import { withAllowedModels } from "./allowed-model-list.ts";
 
 export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
 
@@ -16,6 +18,27 @@ export interface ModelListRequest {
   pathAndQuery: string;
   /** Turns the body of the upstream's 200 into the client's; undefined to leave it as it is. */
   edit: (list: Bytes) => Bytes | undefined;
+}
+
+/**
+ * For a key that may use only some models: what it gets of a model list.
+ * @param others how the list is served to keys that may use all
+ */
+export function restrictModelList(
+  method: string,
+  pathAndQuery: string,
+  others: ModelListRequest | undefined,
+  isAllowed: (name: string) => boolean,
+): ModelListRequest | undefined {
+  const [path = ""] = pathAndQuery.split("?", 1);
+  if (method !== "GET" || canonical(path) !== "/v1/models") return others;
+  return {
+    pathAndQuery,
+    edit(list) {
+      const edited = others?.edit(list);
+      return withAllowedModels(edited ?? list, isAllowed) ?? edited;
+    },
+  };
 }
 
 /**

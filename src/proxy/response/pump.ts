@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../errors.ts";
-import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
+import { AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { Meter } from "./meter.ts";
@@ -8,7 +8,7 @@ import type { Meter } from "./meter.ts";
 const maxWholeBytes = 1024 * 1024;
 
 /** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
-const lastFrameMs = 10;
+export const lastFrameMs = 10;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
 export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
@@ -65,6 +65,12 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
+  // A client that takes nothing would keep a request alive that an administrator has ended.
+  signal.addEventListener("abort", () => {
+    const reason: unknown = signal.reason;
+    const isEnded = reason instanceof AbortReason && reason.outcome === "ended_by_admin";
+    if (isEnded && writing) void endBroken(reason, meter, writer, options.errorFrame);
+  });
   try {
     for (;;) {
       readTimeout.beginWait();

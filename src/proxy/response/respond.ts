@@ -1,6 +1,6 @@
-import type { KeyId, Usage } from "../../domain.ts";
+import type { Admission, KeyId, Usage } from "../../domain.ts";
 import { noUsage } from "../../domain.ts";
-import { errorFrame } from "../errors.ts";
+import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
@@ -8,7 +8,7 @@ import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
-import { type Count, type CountDeps, createCount } from "./count.ts";
+import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
@@ -29,6 +29,8 @@ export interface Responding {
   keyId: KeyId;
   method: string;
   path: string;
+  /** Undefined for a key without limits. */
+  admission: Admission | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
   /** Changes the text of a 200; undefined for responses that pass as they are. */
@@ -91,7 +93,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await settle(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await settle(responding, countOf(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -106,7 +108,7 @@ async function respondWhole(
   const { upstream, tracker } = responding;
   const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
     async (error: unknown) => {
-      await settle(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+      await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
       throw abortReasonOf(error, upstream.signal);
     },
   );
@@ -115,7 +117,7 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const count = createCount(responding, deps);
+  const count = countOf(responding, deps);
   await settle(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edit?.(read) ?? read;
@@ -137,9 +139,11 @@ async function respondStreaming(
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   tracker.streamed = true;
-  const count = createCount(responding, deps);
+  const count = countOf(responding, deps);
+  const reader = count.createReader(kind);
+  tracker.onUsageSeen(reader.seen);
   const meter = createMeter({
-    reader: count.createReader(kind),
+    reader,
     filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
     hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
@@ -168,6 +172,17 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
+/** What the ledger stores of a request; read when it is counted. */
+const describedBy = (tracker: RequestTracker): DescribedRequest => ({
+  requestId: tracker.requestId,
+  model: tracker.model?.sent,
+  describe: (usage, reason) =>
+    tracker.recordForLedger(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
+});
+
+const countOf = (responding: Responding, deps: RespondDeps): Count =>
+  createCount({ ...responding, described: describedBy(responding.tracker) }, deps);
+
 interface Ending {
   usage: Usage;
   /** Why it ended early; undefined if it is whole. */
@@ -187,7 +202,9 @@ async function settle(
 ): Promise<void> {
   const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (isCounted(reason, hasSent)) await count.commit(usage);
+  // The client gets this status instead of the upstream's.
+  if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
+  if (isCounted(reason, hasSent)) await count.commit(usage, reason);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", {
@@ -197,6 +214,11 @@ async function settle(
   });
 }
 
-/** What our stop cuts counts if the client got any of it. Else it gets an error, and sends the request again. */
+/** What we cut ourselves counts if the client got any of it. Else it gets an error. */
 const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
-  reason === undefined || reason.outcome === "client_left" || (reason.outcome === "shutdown" && hasSent);
+  reason === undefined ||
+  reason.outcome === "client_left" ||
+  reason.outcome === "ended_by_admin" ||
+  (hasSent && isCutByUs(reason));
+
+const isCutByUs = ({ outcome }: AbortReason): boolean => outcome === "shutdown" || outcome === "revoked";

@@ -1,9 +1,10 @@
+import type { RequestChange, RequestChanges } from "../../domain.ts";
 import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { createSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
-import { capTokensInSteps } from "./caps.ts";
+import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
@@ -24,6 +25,12 @@ export interface Rewritten {
   usageAdded: UsageAdded;
   /** Undefined if the body names no model. */
   model: ModelNames | undefined;
+  /** What was changed and why; undefined if nothing was. */
+  changes?: RequestChanges | undefined;
+  /** The output limit that is sent; undefined if the body has none. */
+  maxTokens: number | undefined;
+  /** The body names a model more than once. */
+  hasSeveralModels: boolean;
 }
 
 export interface ModelNames {
@@ -38,7 +45,14 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = { pieces: undefined, stream: false, usageAdded: noUsageAdded, model: undefined };
+const untouched: Rewritten = {
+  pieces: undefined,
+  stream: false,
+  usageAdded: noUsageAdded,
+  model: undefined,
+  maxTokens: undefined,
+  hasSeveralModels: false,
+};
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
@@ -61,6 +75,12 @@ export function rewriteRequest(
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
+/** The estimated input tokens of a body. @returns a promise for a long body */
+export function estimateInput(bytes: Uint8Array, slices = sharedSlices): number | Promise<number> {
+  const steps = estimateInputInSteps(bytes);
+  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
+}
+
 export function* rewriteInSteps(
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
@@ -74,19 +94,41 @@ export function* rewriteInSteps(
   if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
 
   const editor = createJsonEditor();
+  const kinds: RequestChange[] = [];
+  let counted = 0;
+  /** Notes the change if there were edits since the last call. */
+  const note = (kind: RequestChange): void => {
+    if (editor.count() > counted) kinds.push(kind);
+    counted = editor.count();
+  };
   const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
-  yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  note("model");
+  const capped = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  note("max_tokens");
   const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
   if (mode !== undefined && endpoint.templateKwargs) {
     fillTemplateKwargs(editor, bytes, body.root, body.templateKwargs, mode);
   }
-  prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard });
+  note("thinking");
+  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
+  counted = editor.count();
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
     stream && endpoint.streamOptions
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
-  return { pieces: editor.apply(bytes), stream, usageAdded, model };
+  note("stream_usage");
+  const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
+  const hasSeveralModels = body.model.values.length > 1;
+  return {
+    pieces: editor.apply(bytes),
+    stream,
+    usageAdded,
+    model,
+    changes,
+    maxTokens: capped.largest,
+    hasSeveralModels,
+  };
 }
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
@@ -140,15 +182,27 @@ interface PrefixReasons {
   hanGuard: boolean;
 }
 
-function prefixSystem(editor: JsonEditor, bytes: Uint8Array, body: RequestBody, reasons: PrefixReasons): void {
+function prefixSystem(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  body: RequestBody,
+  reasons: PrefixReasons,
+): readonly RequestChange[] {
   const { endpoint, mode, hanGuard } = reasons;
   const { root, conversation, templateKwargs } = body;
   // The backend refuses a body without a conversation.
-  if (conversation?.findFirst() === undefined) return;
-  const prefixes: string[] = [];
-  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) prefixes.push(maximumEffortPrefix);
-  if (hanGuard && discouragesHan(conversation.list())) prefixes.push(hanGuardPrefix);
-  if (prefixes.length === 0) return;
+  if (conversation?.findFirst() === undefined) return [];
+  const due: { kind: RequestChange; text: string }[] = [];
+  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) {
+    due.push({ kind: "system_prompt_effort", text: maximumEffortPrefix });
+  }
+  if (hanGuard && discouragesHan(conversation.list())) {
+    due.push({ kind: "system_prompt_language", text: hanGuardPrefix });
+  }
+  if (due.length === 0) return [];
+  const prefixes = due.map(({ text }) => text);
+  const before = editor.count();
   if (endpoint.system === "message") prefixChat(editor, bytes, conversation, prefixes);
   else prefixMessages(editor, bytes, root, conversation, prefixes);
+  return editor.count() > before ? due.map(({ kind }) => kind) : [];
 }

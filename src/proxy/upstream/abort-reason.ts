@@ -1,5 +1,5 @@
 import type { Outcome } from "../../domain.ts";
-import { type ErrorCode, ProxyError } from "../errors.ts";
+import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
 import { causeOf } from "./failure-cause.ts";
 
 /** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
@@ -23,10 +23,12 @@ export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_b
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
+export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
+export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
- * Classifies a failure by who aborted: the read timeout, the client, or our stop. If none of them did, the upstream
+ * Classifies a failure by who aborted: the read timeout, the client, an administrator, or our stop. If none of them did, the upstream
  * failed, whichever of its many errors the runtime reports.
  */
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
@@ -38,6 +40,7 @@ export interface Failure {
   outcome: Outcome;
   code: ErrorCode | undefined;
   cause?: string | undefined;
+  details?: ErrorDetails | undefined;
 }
 
 /** What ended a request before its response began. */
@@ -45,5 +48,6 @@ export function classifyFailure(error: unknown, client: AbortSignal): Failure {
   if (error instanceof AbortReason) return error;
   // A body that stops halfway fails with the runtime's error, not with ours.
   if (client.aborted) return clientLeft();
-  return { outcome: "refused", code: error instanceof ProxyError ? error.code : "internal" };
+  if (error instanceof ProxyError) return { outcome: "refused", code: error.code, details: error.details };
+  return { outcome: "refused", code: "internal" };
 }

@@ -1,5 +1,6 @@
+import type { KeyId } from "../../domain.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
-import { type AbortReason, abortReasonOf, clientLeft, failed, stopped, timedOut } from "./abort-reason.ts";
+import { type AbortReason, abortReasonOf, clientLeft, failed, revoked, stopped, timedOut } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
 import { type ConnectionPool, createConnectionPool, mayBeClosing } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
@@ -17,10 +18,15 @@ export interface ForwardDeps {
   startReadTimeout: StartReadTimeout;
   /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
+  /** Registers what runs when the responses of a key are to end. */
+  onKeyEnded: (listener: (keyId: KeyId) => void) => void;
   monotonic: MonotonicClock;
 }
 
 export interface UpstreamRequest {
+  keyId: KeyId;
+  /** When the request arrived, by the monotonic clock. */
+  startedAt: number;
   method: string;
   /** Begins with `/v1/`. */
   pathAndQuery: string;
@@ -33,6 +39,8 @@ export interface UpstreamRequest {
   client: AbortSignal;
   /** Called with the length of each part of the response body. */
   onReceived: (bytes: number) => void;
+  /** Called once, with what ends the request. */
+  onStarted?: (abort: (reason: AbortReason) => void) => void;
 }
 
 export interface UpstreamResponse {
@@ -55,17 +63,25 @@ export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const pool = createConnectionPool(deps.monotonic);
-  const running = new Set<(reason: AbortReason) => void>();
+  const running = new Map<(reason: AbortReason) => void, KeyId>();
+  /** For requests that were let in before their key was revoked, and are sent after it. */
+  const revokedAt = new Map<KeyId, number>();
   deps.stopping.addEventListener("abort", () => {
-    for (const abort of running) abort(stopped());
+    for (const abort of running.keys()) abort(stopped());
+  });
+  deps.onKeyEnded((keyId) => {
+    revokedAt.set(keyId, deps.monotonic());
+    for (const [abort, owner] of running) if (owner === keyId) abort(revoked());
   });
 
   return async (request) => {
     const url = getTargetUrl(request.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: AbortReason): void => aborter.abort(reason);
-    running.add(abort);
+    running.set(abort, request.keyId);
     if (deps.stopping.aborted) abort(stopped());
+    request.onStarted?.(abort);
+    if (revokedAt.size > 0 && (revokedAt.get(request.keyId) ?? -1) >= request.startedAt) abort(revoked());
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());

@@ -14,4 +14,7 @@ export function countingRuleOf(method: string, path: string): CountingRule {
   return method === "POST" && !isBelow(plain, "/v1/files") && !isBelow(plain, "/v1/batches") ? "all" : "none";
 }
 
+/** Whether responses report cached input beside the input, and not as part of it. */
+export const countsCacheBesideInput = (path: string): boolean => isBelow(canonical(path), "/v1/messages");
+
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);

@@ -1,4 +1,13 @@
-import { tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
+import {
+  cachedInputName,
+  cachedTokensName,
+  inputDetailNames,
+  outputDetailNames,
+  reasoningTokensName,
+  tokenCountNames,
+  totalName,
+  usageHolders,
+} from "./token-counts.ts";
 
 /** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
 type Followed = Shape | ArrayShape | "count" | "id";
@@ -7,8 +16,18 @@ interface ArrayShape {
   element: Shape;
 }
 
-export const countNames = [...tokenCountNames.inputTokens, ...tokenCountNames.outputTokens, totalName];
-const usageShape: Shape = new Map(countNames.map((name) => [name, "count"]));
+const countNames = [...tokenCountNames.inputTokens, ...tokenCountNames.outputTokens, totalName, cachedInputName];
+const inputDetailShape: Shape = new Map([[cachedTokensName, "count"]]);
+const outputDetailShape: Shape = new Map([[reasoningTokensName, "count"]]);
+const usageShape: Shape = new Map<string, Followed>([
+  ...countNames.map((name) => [name, "count"] as const),
+  ...inputDetailNames.map((name) => [name, inputDetailShape] as const),
+  ...outputDetailNames.map((name) => [name, outputDetailShape] as const),
+]);
+/** Of the names that are followed. */
+export const maxNameLength = Math.max(
+  ...[...usageShape.keys(), cachedTokensName, reasoningTokensName].map((name) => name.length),
+);
 const holderShape: Shape = new Map([["usage", usageShape]]);
 const identifiedShape: Shape = new Map<string, Followed>([
   ["id", "id"],

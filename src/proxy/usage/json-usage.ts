@@ -1,6 +1,6 @@
 import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
-import { countNames, createFollowedDocument } from "./followed-document.ts";
+import { createFollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
 
 /** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in constant memory. */
 export interface JsonUsageParser {
@@ -13,7 +13,7 @@ export interface JsonUsageParser {
 }
 
 /** The longest name that is followed, with every letter written as `\u0070`. */
-const maxNameLength = 6 * Math.max(...countNames.map((name) => name.length));
+const maxNameLength = 6 * longestName;
 /** The longest id that is kept, with escapes. */
 const maxIdLength = 6 * 512;
 /** No valid count is longer. */

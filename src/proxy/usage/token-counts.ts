@@ -11,6 +11,13 @@ export const tokenCountNames = {
 
 export const totalName = "total_tokens";
 
+/** Parts of the counts: at the top level of `usage`, or as a member of its details. */
+export const cachedInputName = "cache_read_input_tokens";
+export const inputDetailNames = ["prompt_tokens_details", "input_tokens_details"] as const;
+export const outputDetailNames = ["completion_tokens_details", "output_tokens_details"] as const;
+export const cachedTokensName = "cached_tokens";
+export const reasoningTokensName = "reasoning_tokens";
+
 /** A larger count in one response is impossible: added up, such counts would overflow the totals. */
 const maxCount = 1_000_000_000;
 
@@ -25,6 +32,8 @@ export function readUsage(value: unknown, seen: Usage): Usage {
   return {
     inputTokens: found.inputTokens === 0 ? seen.inputTokens : found.inputTokens,
     outputTokens: found.outputTokens === 0 ? seen.outputTokens : found.outputTokens,
+    cachedInputTokens: found.cachedInputTokens ?? seen.cachedInputTokens,
+    reasoningTokens: found.reasoningTokens ?? seen.reasoningTokens,
   };
 }
 
@@ -68,8 +77,9 @@ export interface StreamUsage extends Usage {
 
 export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, elsewhere: noUsage };
 
-export function usageOfStream({ inputTokens, outputTokens, elsewhere }: StreamUsage): Usage {
-  const usage = { inputTokens, outputTokens };
+export function usageOfStream(seen: StreamUsage): Usage {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, elsewhere } = seen;
+  const usage = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
   return hasCounts(usage) ? usage : elsewhere;
 }
 
@@ -79,15 +89,15 @@ export function usageOfStream({ inputTokens, outputTokens, elsewhere }: StreamUs
  */
 export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (!isObject(event)) return seen;
-  const { inputTokens, outputTokens } = readReported(event, seen);
+  const usage = readReported(event, seen);
   const elsewhere = readElsewhere(event, seen.elsewhere);
-  if (isObject(event.message)) return { inputTokens, outputTokens, outputIsOpening: true, elsewhere };
+  if (isObject(event.message)) return { ...usage, outputIsOpening: true, elsewhere };
   const { outputIsOpening } = seen;
-  if (!outputIsOpening || !isObject(event.usage)) return { inputTokens, outputTokens, outputIsOpening, elsewhere };
+  if (!outputIsOpening || !isObject(event.usage)) return { ...usage, outputIsOpening, elsewhere };
   const isRefusal = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
-  if (isRefusal) return { inputTokens, outputTokens: 0, outputIsOpening: false, elsewhere };
+  if (isRefusal) return { ...usage, outputTokens: 0, outputIsOpening: false, elsewhere };
   const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
-  return { inputTokens, outputTokens, outputIsOpening: !hasOutput, elsewhere };
+  return { ...usage, outputIsOpening: !hasOutput, elsewhere };
 }
 
 function readCounts(counts: unknown, seen: Usage): Usage {
@@ -95,7 +105,20 @@ function readCounts(counts: unknown, seen: Usage): Usage {
   return {
     inputTokens: findCount(counts, tokenCountNames.inputTokens) ?? seen.inputTokens,
     outputTokens: findCount(counts, tokenCountNames.outputTokens) ?? seen.outputTokens,
+    cachedInputTokens:
+      findCount(counts, [cachedInputName]) ??
+      findDetail(counts, inputDetailNames, cachedTokensName) ??
+      seen.cachedInputTokens,
+    reasoningTokens: findDetail(counts, outputDetailNames, reasoningTokensName) ?? seen.reasoningTokens,
   };
+}
+
+function findDetail(counts: Record<string, unknown>, holders: readonly string[], name: string): number | undefined {
+  for (const holder of holders) {
+    const details = counts[holder];
+    if (isObject(details)) return findCount(details, [name]);
+  }
+  return undefined;
 }
 
 function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {

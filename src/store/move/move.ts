@@ -111,6 +111,9 @@ async function finish(source: Database, { client, transaction }: PostgresPool): 
         seq,
       ]);
     }
+    await client.unsafe(
+      "select setval(pg_get_serial_sequence('request_log', 'id'), greatest(max(id), 1), max(id) is not null) from request_log",
+    );
     await client.unsafe("delete from settings where name = $1", [moveMarker]);
   });
 }

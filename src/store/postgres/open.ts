@@ -1,6 +1,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey } from "../keys.ts";
+import { prepareListEndings } from "../limits.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
@@ -35,11 +36,11 @@ export interface PostgresStoreOptions {
  * version or another program
  */
 export async function openPostgresStore(
-  { url, retention = defaultRetention, clock }: PostgresStoreOptions,
+  options: PostgresStoreOptions,
   migrations: readonly Migration[] = readMigrations("postgres-migrations"),
 ): Promise<Store> {
-  await prepareDatabase(url, migrations);
-  return createPostgresStore(url, retention, clock);
+  await prepareDatabase(options.url, migrations);
+  return createPostgresStore(options);
 }
 
 async function prepareDatabase(url: string, migrations: readonly Migration[]): Promise<void> {
@@ -65,17 +66,20 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
   });
 }
 
-/** Uses three pools, so that requests wait for neither flushes nor reports, and flushes for nothing else. */
-function createPostgresStore(url: string, retention: Retention, clock: WallClock): Store {
+/** Uses four pools, so that requests wait for neither flushes nor reports, and flushes and admissions for nothing else. */
+function createPostgresStore({ url, retention = defaultRetention, clock }: PostgresStoreOptions): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
   const lookupEngine = createPostgresEngine(lookups);
-  const findActive = prepareFindActiveKey(lookupEngine);
+  const findActive = prepareFindActiveKey(lookupEngine, clock);
   const findSession = prepareFindSession(lookupEngine);
+  const listEndings = prepareListEndings(lookupEngine);
   const flushStore = createSqlStore(createPostgresEngine(flushes), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
+  const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs });
+  const admissionStore = createSqlStore(createPostgresEngine(admissions), clock);
 
   return {
     keys: {
@@ -93,18 +97,32 @@ function createPostgresStore(url: string, retention: Retention, clock: WallClock
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush, responses = []) =>
-        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length), () => {
-          const add = () => flushStore.usage.add(increments, flush, responses);
+      add: (increments, flush, responses = [], requests, settled) =>
+        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length + (requests?.rows.length ?? 0)), () => {
+          const add = () => flushStore.usage.add(increments, flush, responses, requests, settled);
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
+      chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
+      byDay: (range) => slicesWithTimeout(limited, store.usage.byDay(range)),
+      byDayAndKey: (range) => slicesWithTimeout(limited, store.usage.byDayAndKey(range)),
+    },
+    requests: withTimeouts(limited, store.requests),
+    traffic: withTimeouts(limited, store.traffic),
+    reconciliation: withTimeouts(limited, store.reconciliation),
+    database: withTimeouts(limited, store.database),
+    limits: {
+      ...withTimeouts(admissions, admissionStore.limits),
+      listLoads: withTimeouts(limited, store.limits).listLoads,
+      listDays: withTimeouts(limited, store.limits).listDays,
+      listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
     },
     gpu: {
       ...withTimeouts(limited, store.gpu),
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
+      history: (range, gpuId) => slicesWithTimeout(limited, store.gpu.history(range, gpuId)),
     },
     sessions: {
       ...withTimeouts(limited, store.sessions),
@@ -115,7 +133,7 @@ function createPostgresStore(url: string, retention: Retention, clock: WallClock
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
-      await Promise.all([lookups, flushes, others].map((pool) => pool.close()));
+      await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
     },
   };
 }

@@ -1,15 +1,12 @@
-import type { KeyId } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
-import type { KeyStore } from "../store.ts";
+import type { FoundKey, KeyStore } from "../store.ts";
 
 const maxAgeMs = 5 * 60_000;
 const maxKeys = 10_000;
 
-type Found = { id: KeyId };
-
 export interface VerifiedKeysOptions {
   /** Queries the database. Rejects if it does not respond within `timeoutMs`. */
-  find: (key: string, timeoutMs: number) => Promise<Found | undefined>;
+  find: (key: string, timeoutMs: number) => Promise<FoundKey | undefined>;
   clock: WallClock;
   timeoutMs?: number;
   /** While the last query failed. */
@@ -23,13 +20,13 @@ export interface VerifiedKeysOptions {
 export function createVerifiedKeys(options: VerifiedKeysOptions): KeyStore["findActive"] {
   const { find, clock, timeoutMs = 900, unavailableTimeoutMs = 200 } = options;
   /** In the order of their last confirmation, oldest first. */
-  const verified = new Map<string, Found & { at: number }>();
+  const verified = new Map<string, { found: FoundKey; at: number }>();
   let unavailable = false;
 
-  function cache(key: string, found: Found | undefined): void {
+  function cache(key: string, found: FoundKey | undefined): void {
     verified.delete(key);
     if (found === undefined) return;
-    verified.set(key, { id: found.id, at: clock() });
+    verified.set(key, { found, at: clock() });
     const [oldest] = verified.keys();
     if (verified.size > maxKeys && oldest !== undefined) verified.delete(oldest);
   }
@@ -44,7 +41,7 @@ export function createVerifiedKeys(options: VerifiedKeysOptions): KeyStore["find
       unavailable = true;
       const cached = verified.get(key);
       if (cached === undefined || clock() - cached.at > maxAgeMs) throw error;
-      return { id: cached.id };
+      return cached.found;
     }
   };
 }

@@ -1,29 +1,29 @@
-/** The calls that wait for the storage thread: counts first, everything else in order. */
+/** The calls that wait for the storage thread: counts and admissions first, everything else in order. */
 export interface CallQueue<Call> {
   add(call: Call): void;
   next(): Call | undefined;
   isEmpty(): boolean;
 }
 
-/** The one method that responses wait for. */
-const countMethod = "usage.add";
+/** The methods that requests and responses wait for. */
+const urgentMethods: ReadonlySet<string> = new Set(["usage.add", "limits.admit"]);
 
-export const isCount = ({ method }: { method: string }): boolean => method === countMethod;
+export const isUrgent = ({ method }: { method: string }): boolean => urgentMethods.has(method);
 
 export function createCallQueue<Call extends { method: string }>(): CallQueue<Call> {
-  const counts: Call[] = [];
+  const urgent: Call[] = [];
   const others: Call[] = [];
   return {
-    add: (call) => void (isCount(call) ? counts : others).push(call),
-    next: () => counts.shift() ?? others.shift(),
-    isEmpty: () => counts.length === 0 && others.length === 0,
+    add: (call) => void (isUrgent(call) ? urgent : others).push(call),
+    next: () => urgent.shift() ?? others.shift(),
+    isEmpty: () => urgent.length === 0 && others.length === 0,
   };
 }
 
 /** How many calls may wait for the storage thread: those that wait longest do so for less than half a second. */
 export const maxWaitingCalls = 500;
 
-const unlimitedMethods: ReadonlySet<string> = new Set([countMethod, "checkWritable", "closeReport", "close"]);
+const unlimitedMethods: ReadonlySet<string> = new Set([...urgentMethods, "checkWritable", "closeReport", "close"]);
 
 /** Whether a call is refused while too many others wait. Counts never are, nor what frees memory or is asked once a second. */
 export const isLimited = (method: string): boolean => !unlimitedMethods.has(method);

@@ -5,12 +5,14 @@ import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import type { Engine } from "../engine.ts";
-import { prepareFindActiveKey } from "../keys.ts";
+import { prepareListEndings } from "../limits.ts";
 import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention, type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
+import { prepareFindActiveKey } from "../keys.ts";
+import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
@@ -45,8 +47,15 @@ export async function openSqliteStore({
     await withTimeout(worker.call("checkWritable"));
     const { ino } = statSync(file);
     const findProblem = () => findFileProblem(file, ino);
-    const watch = watchFile(findProblem, log);
-    return createSqliteStore({ file, worker, reader: openReader(file), findProblem, watch });
+    return createSqliteStore({
+      file,
+      worker,
+      direct: createDirectWriter({ file, worker, clock }),
+      reader: openReader(file),
+      findProblem,
+      watch: watchFile(findProblem, log),
+      clock,
+    });
   } catch (error) {
     worker.stop();
     throw toStorageError(error);
@@ -70,31 +79,57 @@ interface SqliteParts {
   file: string;
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
-  /** Finds keys and sessions in the calling thread. */
+  /** Finds keys and writes small flushes in the calling thread. */
+  direct: DirectWriter;
+  /** Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock. */
   reader: Engine;
   /** @returns what has happened to the file; undefined if nothing has */
   findProblem: () => Promise<string | undefined>;
   watch: Timer;
+  clock: WallClock;
 }
 
-function createSqliteStore({ file, worker, reader, findProblem, watch }: SqliteParts): Store {
+function createSqliteStore({ file, worker, direct, reader, findProblem, watch, clock }: SqliteParts): Store {
   const remote = remoteMethods(worker);
+  const findByReader = prepareFindActiveKey(reader, clock);
   return {
     keys: {
-      ...remote("keys", ["list", "create", "update", "delete", "countActive"]),
-      findActive: coalescePerTick(withStorageErrors(prepareFindActiveKey(reader))),
+      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
+      findActive: coalescePerTick(withStorageErrors(orElse(direct.findActive, findByReader))),
     },
     usage: {
-      ...remote("usage", ["add", "sumOfDay", "sumOfMinutes", "sumOfKeys"]),
+      add: direct.add,
+      ...remote("usage", ["sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
+      chart: (range) => readReport(worker, "usage.chart", range),
+      byDay: (range) => readReport(worker, "usage.byDay", range),
+      byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
+    },
+    database: remote("database", ["describe", "tables", "countRows"]),
+    reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
+    traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
+    requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
+    limits: {
+      ...remote("limits", [
+        "admit",
+        "listLoads",
+        "listDays",
+        "beat",
+        "listInstances",
+        "remove",
+        "endRunning",
+        "keepRunning",
+      ]),
+      listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
+      history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
     sessions: {
-      ...remote("sessions", ["create", "extend", "delete", "deleteAll", "countLoginAttempt"]),
+      ...remote("sessions", ["create", "extend", "list", "delete", "deleteOthers", "deleteAll", "countLoginAttempt"]),
       find: withStorageErrors(prepareFindSession(reader)),
     },
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
@@ -107,6 +142,7 @@ function createSqliteStore({ file, worker, reader, findProblem, watch }: SqliteP
     async close() {
       clearInterval(watch);
       reader.close();
+      direct.close();
       await withTimeout(worker.call("close")).catch(() => {});
       worker.stop();
     },
@@ -139,6 +175,16 @@ async function* readReport(worker: StorageWorker, method: string, ...args: unkno
     await worker.call("closeReport", id).catch(() => {});
   }
 }
+
+const orElse =
+  <Args extends unknown[], Result>(first: (...args: Args) => Result, second: (...args: Args) => Result) =>
+  (...args: Args): Result => {
+    try {
+      return first(...args);
+    } catch {
+      return second(...args);
+    }
+  };
 
 const withStorageErrors =
   <Args extends unknown[], Result>(find: (...args: Args) => Result) =>

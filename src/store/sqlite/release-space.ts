@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** A step takes about a millisecond: flushes wait no longer than that. */
+/** A step takes some milliseconds: flushes wait no longer than that. */
 const pagesPerStep = 128;
 /** Free pages that are kept for new rows: as many as this, or this share of the file. */
 const keptPages = 1024;
@@ -12,17 +12,18 @@ const idlePauseMs = 10_000;
 /**
  * Truncates the file step by step. Does nothing to a database from before version 0.2, which cannot release single pages
  * (`auto_vacuum` is decided when a database is created).
- * @returns one step; it returns whether another one has something to do
+ * @returns one step; it returns how many pages it released
  */
-export function createSpaceReleaser(client: Database): () => boolean {
+export function createSpaceReleaser(client: Database): () => number {
   let canRelease: boolean | undefined;
-  const spare = (): number =>
-    numberOf(client, "freelist_count") - Math.max(keptPages, numberOf(client, "page_count") * keptShare);
+  const countFree = (): number => numberOf(client, "freelist_count");
   return () => {
     canRelease ??= isIncremental(client);
-    if (!canRelease || spare() <= 0) return false;
+    if (!canRelease) return 0;
+    const free = countFree();
+    if (free <= Math.max(keptPages, numberOf(client, "page_count") * keptShare)) return 0;
     client.query(`PRAGMA incremental_vacuum(${pagesPerStep})`).all();
-    return spare() > 0;
+    return free - countFree();
   };
 }
 
@@ -32,20 +33,15 @@ export const isIncremental = (client: Database): boolean => numberOf(client, "au
 const numberOf = (client: Database, pragma: string): number =>
   Object.values(client.query<Record<string, number>, []>(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0;
 
-/** Releases space for as long as there is some, in steps between the calls to the storage thread. */
-export function releaseSpaceWhenIdle({ releaseSpace }: { releaseSpace: () => boolean }, isBusy: () => boolean): void {
-  const step = (): void => {
-    const hasMore = isBusy() || tryStep(releaseSpace);
-    setTimeout(step, hasMore ? stepPauseMs : idlePauseMs).unref();
+/**
+ * Releases space for as long as there is some, in steps between other work.
+ * @param step returns whether to try again soon
+ */
+export function releaseSpaceWhenIdle(step: () => Promise<boolean>): void {
+  const run = async (): Promise<void> => {
+    // A locked or full database has other troubles, which other calls report.
+    const hasMore = await step().catch(() => false);
+    setTimeout(() => void run(), hasMore ? stepPauseMs : idlePauseMs).unref();
   };
-  setTimeout(step, idlePauseMs).unref();
-}
-
-/** A locked or full database has other troubles, which other calls report. */
-function tryStep(releaseSpace: () => boolean): boolean {
-  try {
-    return releaseSpace();
-  } catch {
-    return false;
-  }
+  setTimeout(() => void run(), idlePauseMs).unref();
 }

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { type Retention, StorageError } from "../store.ts";
-import { createCallQueue, isCount } from "./call-queue.ts";
+import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter, type SqliteEngine } from "./engine.ts";
+import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
@@ -33,6 +33,12 @@ export interface WorkerReply {
   isRefusal?: boolean;
 }
 
+/** A released page is replaced by the last one of the file, which two others point to. */
+const pagesPerReleased = 3;
+/** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
+const pagesPerCall = 8;
+const bytesPerPage = 64;
+
 type Method = (...args: unknown[]) => unknown;
 
 declare const self: Worker;
@@ -42,14 +48,23 @@ function serve(): void {
   let now = 0;
   /** Whether a call is being handled; a transaction may be open then. */
   let running = false;
-  let engine: SqliteEngine | undefined;
+  let engine: WriterEngine | undefined;
+  /** An estimate of the pages in the log that came from this thread. */
+  let pages = 0;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
+
+  async function checkpoint(): Promise<void> {
+    pages = 0;
+    await engine?.checkpoint(() => methods["checkWritable"]?.());
+    // A flush of nothing: the other connection writes, but prunes nothing.
+    await methods["usage.add"]?.([]);
+  }
 
   const methods: Record<string, Method> = {
     open: (file, retention) => {
       engine = openWriter(String(file));
-      releaseSpaceWhenIdle(engine, () => running);
+      releaseSpaceWhenIdle(releaseSpace);
       const store = createSqlStore(engine, () => now, retention as Retention);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
@@ -57,6 +72,7 @@ function serve(): void {
       }
     },
     close: () => engine?.close(),
+    checkpoint,
     backup: (file, target) => copyDatabase(String(file), String(target), { isInUse: true }),
     copyBackup: (file, target) => copyDatabase(String(file), String(target), { isInUse: false }),
     inspect: (file, thoroughness) => inspectDatabase(String(file), thoroughness === "full" ? "full" : "quick"),
@@ -96,10 +112,27 @@ function serve(): void {
     running = true;
     for (let call = queue.next(); call !== undefined; call = queue.next()) {
       await handle(call);
-      // Takes in the messages that arrived meanwhile: a count among them goes first. Without other work that is not needed.
-      if (!isCount(call) || !queue.isEmpty()) await new Promise(setImmediate);
+      pages += pagesPerCall + call.args.length / bytesPerPage;
+      if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
+      // Takes in the messages that arrived meanwhile: an urgent call among them goes first. Without other work that is not needed.
+      if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
     running = false;
+  }
+
+  /** @returns whether there is more to release, or other work goes first */
+  async function releaseSpace(): Promise<boolean> {
+    if (running || engine === undefined) return running;
+    running = true;
+    try {
+      const released = engine.releaseSpace();
+      pages += released * pagesPerReleased;
+      if (pages > pagesPerCheckpoint) await checkpoint();
+      return released > 0;
+    } finally {
+      running = false;
+      if (!queue.isEmpty()) void runCalls();
+    }
   }
 
   self.addEventListener("message", ({ data }: MessageEvent<WorkerCall>) => {

@@ -4,8 +4,11 @@ import { openApiDocument } from "../../../src/admin/openapi.ts";
 import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
 import { clientAddress } from "../../../src/admin/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
+import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
+import { rewriteRules } from "../../support/rewrite-rules.ts";
+import { reportSettings } from "../../../src/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { defaultRetention, type Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
 
@@ -90,8 +93,19 @@ export async function startAdmin({
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     separatePorts: false,
     inFlight: async () => 3,
+    running: async () => [],
+    endRequest: async (id) => id === "1-1",
     gpuSamplesReceived: () => {},
+    upstreamUrl: "http://127.0.0.1:8000",
     probeUpstream: async () => ({ ok: true }),
+    requestsFailSince: () => undefined,
+    explain: (path, body) => explainRewrite(path, body, rewriteRules({ servedModel: "Served", hanGuard: true })),
+    settings: () => reportSettings({ PORT: "1", SECRET_KEY: "0123456789abcdef" }),
+    versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
+    passwordFromEnvironment: false,
+    forceStreamUsage: "off",
+    retention: defaultRetention,
+    draining: new AbortController().signal,
     countsState: () => "ok",
     ...overrides,
   });

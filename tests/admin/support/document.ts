@@ -53,7 +53,7 @@ const templateOf = (path: string) =>
   path
     .replace(/\?.*$/, "")
     .replace(/(.)\/+$/, "$1")
-    .replace(/^\/api\/keys\/[^/]+$/, "/api/keys/{id}");
+    .replace(/^\/api\/(keys|in-flight|sessions)\/[^/]+(?=$|\/rotate$)/, "/api/$1/{id}");
 
 function problems(schema: JsonSchema, value: unknown, at: string): string[] {
   if (schema.anyOf !== undefined)

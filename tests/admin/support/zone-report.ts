@@ -22,8 +22,15 @@ const paths = [
   "/api/usage/daily?days=7",
   "/api/usage/history?days=1&bucket_minutes=7",
   "/api/usage/history?days=1&bucket_minutes=1440",
+  "/api/usage/points?bucket_minutes=7",
+  "/api/usage/chart?bucket_minutes=7",
+  "/api/usage/chart?bucket_minutes=1440&from=2026-04-20T00:00Z",
+  "/api/usage/by-day?days=7",
+  "/api/usage/by-day-and-key?days=7",
   "/api/gpu-stats",
   "/api/gpu-stats/power-history?bucket_minutes=1440",
+  "/api/gpu-stats/history?bucket_minutes=1440",
+  "/api/gpu-stats/history?bucket_minutes=1440&gpu_id=0",
   "/api/overview",
 ];
 const responses: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { timeTicks, valueTicks } from "../../../console/src/charts/scale.ts";
+import { timeTicks, valueTicks, xOf } from "../../../console/src/charts/scale.ts";
 import { dayMs, hourMs, minuteMs } from "../../../console/src/data/seoul-time.ts";
 import { chooseTimeZone } from "../../../console/src/data/time-zone.ts";
 import { barStep } from "../../../console/src/data/time-range.ts";
@@ -42,11 +42,25 @@ test("time ticks are at round hours of the chosen zone", () => {
   expect(labels).toEqual(["06:00", "09:00", "12:00", "15:00", "18:00", "21:00", "21 Nov", "03:00"]);
 });
 
-test("time ticks keep their distance at every width and span", () => {
-  for (const spanMs of [hourMs, 6 * hourMs, dayMs, 7 * dayMs, 30 * dayMs]) {
-    for (const widthPx of [300, 600, 1000]) {
-      const ticks = timeTicks({ from, to: from + spanMs }, widthPx);
-      expect(ticks.length * 80).toBeLessThanOrEqual(widthPx + 80);
+test("the labels of time ticks do not overlap at any width, span and season", () => {
+  const winter = Date.parse("2026-01-04T13:00:00+09:00");
+  for (const start of [from, winter]) {
+    for (const spanMs of [hourMs, 6 * hourMs, dayMs, 7 * dayMs, 30 * dayMs]) {
+      for (const widthPx of [200, 276, 300, 600, 1000]) {
+        const span = { from: start, to: start + spanMs };
+        const labels = timeTicks(span, widthPx).map(({ at, label }) => ({ x: xOf(at, span, widthPx), label }));
+        expect(labels.length).toBeGreaterThan(2);
+        for (const [index, { x, label }] of labels.entries()) {
+          const next = labels[index + 1];
+          if (next === undefined) continue;
+          expect(next.x - x).toBeGreaterThan(3 * (label.length + next.label.length));
+        }
+      }
     }
   }
+});
+
+test("a phone has a time tick every three hours of a day", () => {
+  const labels = timeTicks(day, 276).map(({ label }) => label);
+  expect(labels).toEqual(["15:00", "18:00", "21:00", "21 Nov", "03:00", "06:00", "09:00", "12:00"]);
 });

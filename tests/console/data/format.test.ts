@@ -4,6 +4,7 @@ import {
   compact,
   count,
   gibibytes,
+  memory,
   percentChange,
   plural,
   timeAgo,
@@ -56,6 +57,8 @@ test("power, energy and memory have readable units", () => {
     "1.23 MWh",
   ]);
   expect(gibibytes(143_771)).toBe("140.4");
+  expect(memory(143_771)).toBe("140.4 GiB");
+  expect(memory(64 * 143_771)).toBe("8.78 TiB");
 });
 
 test.each([

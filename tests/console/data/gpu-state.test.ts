@@ -1,21 +1,12 @@
 import { expect, test } from "bun:test";
-import { isStale, sumGpus } from "../../../console/src/data/gpu-state.ts";
+import { isInState, isStale, sumGpus } from "../../../console/src/data/gpu-state.ts";
 import type { Gpu } from "../../../console/src/data/queries.ts";
 import { seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
+import { sampleGpu } from "./sample-gpu.ts";
 
 const now = Date.parse("2026-11-21T10:00:00+09:00");
-const gpu = (ageMs: number, fields: Partial<Gpu> = {}): Gpu => ({
-  id: 1,
-  gpu_id: 0,
-  name: "GPU",
-  recorded_at: seoulTimestamp(now - ageMs),
-  power_draw_w: 100,
-  temp_c: 50,
-  memory_used_mb: 10,
-  memory_total_mb: 20,
-  utilization_pct: 40,
-  ...fields,
-});
+const gpu = (ageMs: number, fields: Partial<Gpu> = {}): Gpu =>
+  sampleGpu({ recorded_at: seoulTimestamp(now - ageMs), ...fields });
 
 test("a GPU is stale two minutes after its last sample", () => {
   expect(isStale(gpu(119_999), now)).toBe(false);
@@ -58,4 +49,20 @@ test.each([
   const { reporting, ...measured } = sumGpus(gpus, now);
   expect(reporting).toBeLessThanOrEqual(1);
   expect(Object.values(measured)).toEqual([undefined, undefined, undefined, undefined, undefined]);
+});
+
+test.each([
+  [{ temp_c: 85 }, ["hot"]],
+  [{ temp_c: 84 }, []],
+  [{ temp_c: null }, []],
+  [{ memory_used_mb: 95, memory_total_mb: 100 }, ["full"]],
+  [{ memory_used_mb: 94, memory_total_mb: 100 }, []],
+  [{ memory_used_mb: 95, memory_total_mb: null }, []],
+  [{ memory_used_mb: 0, memory_total_mb: 0 }, []],
+  [{ temp_c: 99, memory_used_mb: 20 }, ["hot", "full"]],
+])("a GPU with %j is in the states %j, and a stale one only stale", (fields, states) => {
+  const known = ["hot", "full", "stale"] as const;
+  expect(known.filter((state) => isInState(gpu(0, fields), state, now))).toEqual(states as never);
+  expect(known.filter((state) => isInState(gpu(500_000, fields), state, now))).toEqual(["stale"]);
+  expect(isInState(gpu(0, fields), "all", now)).toBe(true);
 });

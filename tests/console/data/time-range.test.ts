@@ -2,11 +2,17 @@ import { describe, expect, test } from "bun:test";
 import { dayMs, minuteMs, parseSeoulMinute } from "../../../console/src/data/seoul-time.ts";
 import {
   barStep,
-  bucketQuery,
+  bucketMinutesFor,
+  calendarOptions,
+  chosenSpan,
+  maxDays,
+  presetOptions,
   type RangePreset,
-  rangePresets,
   readTimeRange,
-  visibleSpan,
+  rollingOptions,
+  spanBefore,
+  type TimeSpan,
+  wholeBuckets,
   zoomParameters,
 } from "../../../console/src/data/time-range.ts";
 
@@ -32,61 +38,110 @@ describe("a URL", () => {
   });
 });
 
+test("a preset that a page does not have gives the default range", () => {
+  expect(readTimeRange({ range: "365d" }, "24h").preset).toBe("365d");
+  expect(readTimeRange({ range: "365d" }, "24h", presetOptions).preset).toBe("24h");
+  expect(readTimeRange({ range: "last-month" }, "24h", presetOptions).preset).toBe("24h");
+});
+
 /** As in a window 1280 pixels wide: room for 300 bars. */
 const plotWidthPx = 900;
 
-describe("a query", () => {
-  test.each(Object.keys(rangePresets) as RangePreset[])("for %s requests as many buckets as are drawn", (preset) => {
+const chosen = (preset: RangePreset, zoom?: TimeSpan, days = maxDays): TimeSpan =>
+  chosenSpan({ preset, zoom }, now, days);
+
+describe("a chart", () => {
+  test.each([...rollingOptions, ...calendarOptions])("of $value has as many buckets as it draws bars", ({ value }) => {
     for (const widthPx of [200, 280, 900, 1700]) {
-      const { bucketMinutes } = bucketQuery({ preset, zoom: undefined }, now, 500, widthPx);
-      const span = visibleSpan({ preset, zoom: undefined }, now, bucketMinutes);
-      expect([widthPx, barStep(span, bucketMinutes * minuteMs, widthPx)]).toEqual([widthPx, bucketMinutes * minuteMs]);
+      const bucketMinutes = bucketMinutesFor(chosen(value), now, widthPx);
+      const span = wholeBuckets(chosen(value), now, bucketMinutes);
+      if (bucketMinutes < 1440) expect(barStep(span, bucketMinutes * minuteMs, widthPx)).toBe(bucketMinutes * minuteMs);
     }
   });
 
-  test("for a wider chart requests finer buckets", () => {
-    const at = (widthPx: number) => bucketQuery({ preset: "24h", zoom: undefined }, now, 5, widthPx);
-    expect([280, 900, 1700].map((widthPx) => at(widthPx).bucketMinutes)).toEqual([20, 5, 3]);
+  test("that is wider has finer buckets", () => {
+    const at = (widthPx: number): number => bucketMinutesFor(chosen("24h"), now, widthPx);
+    expect([280, 900, 1700].map(at)).toEqual([20, 5, 3]);
   });
 
-  test("for a zoom requests finer buckets, back to its start", () => {
-    const zoom = { from: minute("2026-11-19T10:00"), to: minute("2026-11-19T12:00") };
-    expect(bucketQuery({ preset: "7d", zoom }, now, 5, plotWidthPx)).toEqual({ days: 3, bucketMinutes: 1 });
-  });
-
-  test("for a distant zoom with many keys limits the number of points", () => {
-    const from = now - 29 * dayMs;
-    const zoom = { from, to: from + 3_600_000 };
-    const { days, bucketMinutes } = bucketQuery({ preset: "30d", zoom }, now, 50, plotWidthPx);
-    expect(days).toBe(29);
-    expect((days * 1440 * 50) / bucketMinutes).toBeLessThanOrEqual(200_000);
-    expect(bucketMinutes).toBeLessThan(60);
-  });
-
-  test("for a zoom of a thousand years requests what the API has", () => {
-    const zoom = { from: minute("1500-01-01T00:00"), to: minute("2999-01-01T00:00") };
-    const timeRange = { preset: "24h", zoom } as const;
-    const query = bucketQuery(timeRange, now, 500, plotWidthPx);
-    expect(query).toEqual({ days: 30, bucketMinutes: 180 });
-    const span = visibleSpan(timeRange, now, query.bucketMinutes);
-    expect(span.to).toBe(minute("2026-11-21T15:00"));
-    expect((span.to - span.from) / dayMs).toBeLessThan(30.2);
-  });
-
-  test("for a zoom into the future is the preset's", () => {
-    const zoom = { from: now + dayMs, to: now + 2 * dayMs };
-    const preset = bucketQuery({ preset: "6h", zoom: undefined }, now, 5, plotWidthPx);
-    expect(bucketQuery({ preset: "6h", zoom }, now, 5, plotWidthPx)).toEqual(preset);
+  test("of a zoom has finer buckets, of an hour or more where no minutes are kept", () => {
+    const recent = { from: minute("2026-11-19T10:00"), to: minute("2026-11-19T12:00") };
+    expect(bucketMinutesFor(chosen("7d", recent), now, plotWidthPx)).toBe(1);
+    const old = { from: minute("2026-08-19T10:00"), to: minute("2026-08-19T12:00") };
+    expect(bucketMinutesFor(chosen("7d", old), now, plotWidthPx)).toBe(60);
   });
 });
 
-test("the visible span has whole buckets, including the current one", () => {
-  const span = visibleSpan({ preset: "1h", zoom: undefined }, now, 1);
-  expect(span).toEqual({ from: minute("2026-11-21T12:05"), to: minute("2026-11-21T13:06") });
-  const zoomed = visibleSpan(
-    { preset: "7d", zoom: { from: minute("2026-11-21T10:07"), to: minute("2026-11-21T10:31") } },
-    now,
-    15,
+describe("a zoom", () => {
+  test("of a thousand years is what is kept, in whole days", () => {
+    const zoom = { from: minute("1500-01-01T00:00"), to: minute("2999-01-01T00:00") };
+    expect(chosen("24h", zoom)).toEqual({ from: minute("2025-11-21T00:00"), to: now });
+    expect(chosen("24h", zoom, 30)).toEqual({ from: now - 30 * dayMs, to: now });
+  });
+
+  test.each([
+    ["into the future", { from: now + dayMs, to: now + 2 * dayMs }],
+    ["before all that is kept", { from: minute("2020-01-01T00:00"), to: minute("2020-02-01T00:00") }],
+  ])("%s is the preset's range", (_, zoom) => {
+    expect(chosen("6h", zoom)).toEqual(chosen("6h"));
+  });
+});
+
+const spanOf = (from: string, to: string): TimeSpan => ({ from: minute(from), to: minute(to) });
+
+test("days and months are those of Seoul", () => {
+  expect(chosen("today")).toEqual({ from: minute("2026-11-21T00:00"), to: now });
+  expect(chosen("yesterday")).toEqual(spanOf("2026-11-20T00:00", "2026-11-21T00:00"));
+  expect(chosen("month")).toEqual({ from: minute("2026-11-01T00:00"), to: now });
+  expect(chosen("last-month")).toEqual(spanOf("2026-10-01T00:00", "2026-11-01T00:00"));
+  const newYear = Date.parse("2026-12-31T23:30:00Z");
+  expect(chosenSpan({ preset: "last-month", zoom: undefined }, newYear)).toEqual(
+    spanOf("2026-12-01T00:00", "2027-01-01T00:00"),
   );
-  expect(zoomed).toEqual({ from: minute("2026-11-21T10:00"), to: minute("2026-11-21T10:45") });
+});
+
+describe("the period before", () => {
+  const before = (
+    preset: RangePreset,
+    span: TimeSpan,
+    { zoom = undefined as TimeSpan | undefined, minutes = 60 } = {},
+  ) => spanBefore({ preset, zoom }, span, { now, bucketMinutes: minutes });
+
+  test("is as long and right before", () => {
+    const day = spanOf("2026-11-20T13:05", "2026-11-21T13:10");
+    expect(before("24h", day, { minutes: 5 })).toEqual(spanOf("2026-11-19T13:00", "2026-11-20T13:05"));
+    const zoom = spanOf("2026-11-01T00:00", "2026-11-03T00:00");
+    expect(before("month", zoom, { zoom })).toEqual(spanOf("2026-10-30T00:00", "2026-11-01T00:00"));
+  });
+
+  test("of a day or a month is the same part of the one before", () => {
+    expect(before("today", spanOf("2026-11-21T00:00", "2026-11-21T14:00"))).toEqual(
+      spanOf("2026-11-20T00:00", "2026-11-20T14:00"),
+    );
+    expect(before("yesterday", spanOf("2026-11-20T00:00", "2026-11-21T00:00"))).toEqual(
+      spanOf("2026-11-19T00:00", "2026-11-20T00:00"),
+    );
+    expect(before("month", spanOf("2026-11-01T00:00", "2026-11-21T15:00"))).toEqual(
+      spanOf("2026-10-01T00:00", "2026-10-21T15:00"),
+    );
+    expect(before("month", spanOf("2026-03-01T00:00", "2026-03-31T00:00"))).toEqual(
+      spanOf("2026-02-01T00:00", "2026-03-01T00:00"),
+    );
+    expect(before("last-month", spanOf("2026-10-01T00:00", "2026-11-01T00:00"))).toEqual(
+      spanOf("2026-09-01T00:00", "2026-10-01T00:00"),
+    );
+  });
+
+  test("is undefined if it is not kept, or not in buckets so narrow", () => {
+    expect(before("365d", spanOf("2025-11-21T00:00", "2026-11-22T00:00"))).toBeUndefined();
+    const old = spanOf("2026-11-01T00:00", "2026-11-15T00:00");
+    expect(before("7d", old, { zoom: old, minutes: 60 })).toBeDefined();
+    expect(before("7d", old, { zoom: old, minutes: 30 })).toBeUndefined();
+  });
+});
+
+test("the buckets of a chart are whole, including the current one", () => {
+  expect(wholeBuckets(chosen("1h"), now, 1)).toEqual(spanOf("2026-11-21T12:05", "2026-11-21T13:06"));
+  const zoom = spanOf("2026-11-21T10:07", "2026-11-21T10:31");
+  expect(wholeBuckets(zoom, now, 15)).toEqual(spanOf("2026-11-21T10:00", "2026-11-21T10:45"));
 });

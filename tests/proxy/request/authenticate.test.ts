@@ -2,11 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/log/log.ts";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { authenticate, type FindKey } from "../../../src/proxy/request/authenticate.ts";
+import { noRules } from "../../../src/store/key-rules.ts";
 
 const lines: string[] = [];
 const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });
 
-const findKnown: FindKey = (key) => (key === "known" ? { id: 7 } : undefined);
+const findKnown: FindKey = (key) => (key === "known" ? { id: 7, rules: null } : undefined);
 
 const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown): Promise<unknown> =>
   authenticate(new Headers(headers), { findKey, log }).catch((error: unknown) =>
@@ -15,8 +16,13 @@ const outcome = (headers: Record<string, string>, findKey: FindKey = findKnown):
 
 describe("authenticate", () => {
   test("accepts a known key, whether storage has it at once or later", async () => {
-    expect(await outcome({ authorization: "Bearer known" })).toEqual({ id: 7 });
-    expect(await outcome({ "x-api-key": "known" }, async (key) => findKnown(key))).toEqual({ id: 7 });
+    expect(await outcome({ authorization: "Bearer known" })).toEqual({ id: 7, rules: null });
+    expect(await outcome({ "x-api-key": "known" }, async (key) => findKnown(key))).toEqual({ id: 7, rules: null });
+  });
+
+  test("refuses a key that is only for GPU samples", async () => {
+    const findGpuKey: FindKey = () => ({ id: 7, rules: { ...noRules, scope: "gpu" } });
+    expect(await outcome({ "x-api-key": "known" }, findGpuKey)).toBe("scope_not_allowed");
   });
 
   test("refuses a missing key and an unknown one alike", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import type { UsageEvent } from "../../../src/domain.ts";
+import type { Usage, UsageEvent } from "../../../src/domain.ts";
+import { trackRequest } from "../../../src/proxy/request-tracker.ts";
 import { createCount } from "../../../src/proxy/response/count.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
@@ -11,7 +12,21 @@ function startCount(method: string, path: string, status = 200) {
     return { inputTokens: event.inputTokens, outputTokens: 1 };
   };
   const upstream = { response: new Response(null, { status }) };
-  const count = createCount({ upstream, keyId: 7, method, path }, { record, wall: () => 5000 });
+  const tracker = trackRequest({ started: () => {}, finished: () => {} }, () => 0, {
+    id: "req-1",
+    method,
+    path,
+    clientAddress: "192.0.2.7",
+  });
+  const described = {
+    requestId: "req-1",
+    model: "served",
+    describe: (usage: Usage) => tracker.recordForLedger("completed", { usage }),
+  };
+  const count = createCount(
+    { upstream, keyId: 7, method, path, described, admission: undefined },
+    { record, wall: () => 5000 },
+  );
   return { count, events };
 }
 

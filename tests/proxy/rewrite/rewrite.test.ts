@@ -13,7 +13,14 @@ const everyRule = rewriteRules({
 });
 const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
-const untouchedBytes = { model: undefined, pieces: undefined, stream: false, usageAdded: noUsageAdded };
+const untouchedBytes = {
+  maxTokens: undefined,
+  hasSeveralModels: false,
+  model: undefined,
+  pieces: undefined,
+  stream: false,
+  usageAdded: noUsageAdded,
+};
 
 test("all rules together change only their own values", () => {
   const body = `{

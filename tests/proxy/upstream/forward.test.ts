@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   createForward,
+  type ForwardDeps,
   type Forward,
   type UpstreamRequest,
   type UpstreamFetch,
@@ -15,6 +16,7 @@ interface Options {
   baseUrl?: string;
   stopping?: AbortSignal;
   monotonic?: () => number;
+  onKeyEnded?: ForwardDeps["onKeyEnded"];
 }
 
 const noConnectTimeout: ConnectTimeout = { watch: () => () => {}, onReceived: () => {} };
@@ -28,10 +30,13 @@ function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Optio
     connectTimeout,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     stopping: stopping ?? new AbortController().signal,
+    onKeyEnded: options.onKeyEnded ?? (() => {}),
   });
 }
 
 const call = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
+  keyId: 1,
+  startedAt: 0,
   method: "POST",
   pathAndQuery: "/v1/x",
   headers: new Headers(),
@@ -49,6 +54,41 @@ const silent: UpstreamFetch = (_, { signal }) =>
     if (signal?.aborted === true) fail();
     signal?.addEventListener("abort", fail);
   });
+
+describe("a key that is revoked", () => {
+  const harness = () => {
+    let end = (_keyId: number): void => {};
+    let now = 0;
+    const forward = forwardWith({
+      fetch: silent,
+      monotonic: () => now,
+      onKeyEnded: (listener) => {
+        end = listener;
+      },
+    });
+    return { forward, end: (keyId: number) => end(keyId), setTime: (at: number) => void (now = at) };
+  };
+
+  test("ends its own running calls, and no others", async () => {
+    const { forward, end } = harness();
+    const [own, other] = [forward(call({ keyId: 7 })), forward(call({ keyId: 8 }))];
+    end(7);
+    await expect(own).rejects.toMatchObject({ outcome: "revoked", code: "key_revoked" });
+    end(8);
+    await expect(other).rejects.toMatchObject({ outcome: "revoked" });
+  });
+
+  test("ends a request that was let in before and is sent after it, and none that came later", async () => {
+    const { forward, end, setTime } = harness();
+    setTime(50);
+    end(7);
+    setTime(90);
+    await expect(forward(call({ keyId: 7, startedAt: 50 }))).rejects.toMatchObject({ outcome: "revoked" });
+    const later = forward(call({ keyId: 7, startedAt: 51 }));
+    end(7);
+    await expect(later).rejects.toMatchObject({ outcome: "revoked" });
+  });
+});
 
 describe("a call", () => {
   test.each([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { noUsage, type Usage } from "../../../src/domain.ts";
+import { createJsonUsageParser } from "../../../src/proxy/usage/json-usage.ts";
 import {
   noStreamUsage,
   readEventUsage,
@@ -44,6 +45,51 @@ const readings: [name: string, value: unknown, usage: Usage][] = [
     { inputTokens: 5, outputTokens: 4 },
   ],
 ];
+
+const detailedReadings: [name: string, usage: object, cached: number | undefined, reasoning: number | undefined][] = [
+  [
+    "chat",
+    {
+      prompt_tokens: 9,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+    },
+    4,
+    2,
+  ],
+  [
+    "responses",
+    { input_tokens: 9, input_tokens_details: { cached_tokens: 4 }, output_tokens_details: { reasoning_tokens: 2 } },
+    4,
+    2,
+  ],
+  ["messages", { input_tokens: 9, cache_read_input_tokens: 7 }, 7, undefined],
+  [
+    "nulls",
+    { input_tokens: 9, prompt_tokens_details: null, completion_tokens_details: { reasoning_tokens: null } },
+    undefined,
+    undefined,
+  ],
+  [
+    "impossible values",
+    { input_tokens: 9, cache_read_input_tokens: -7, input_tokens_details: { cached_tokens: 1e10 } },
+    undefined,
+    undefined,
+  ],
+  ["other types", { input_tokens: 9, cache_read_input_tokens: "7", input_tokens_details: [4] }, undefined, undefined],
+];
+
+test.each(detailedReadings)(
+  "cached input and reasoning are read from %s",
+  (_, usage, cachedInputTokens, reasoningTokens) => {
+    const expected = { cachedInputTokens, reasoningTokens };
+    expect(readUsage({ usage }, noUsage)).toMatchObject(expected);
+    expect(usageOfStream(readEventUsage({ response: { usage } }, noStreamUsage))).toMatchObject(expected);
+    const parser = createJsonUsageParser();
+    for (const byte of Buffer.from(JSON.stringify({ usage }))) parser.push(Uint8Array.of(byte));
+    expect(readUsage(parser.document(), noUsage)).toMatchObject(expected);
+  },
+);
 
 const nothings: [name: string, value: unknown][] = [
   ["null", null],

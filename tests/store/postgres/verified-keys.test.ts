@@ -9,7 +9,7 @@ function setUp() {
       state.timeouts.push(timeoutMs);
       if (state.unavailable) throw new Error("unavailable");
       const id = state.active.get(key);
-      return id === undefined ? undefined : { id };
+      return id === undefined ? undefined : { id, rules: null };
     },
   });
   return { state, findActive };
@@ -17,10 +17,10 @@ function setUp() {
 
 test("a verified key is accepted for five minutes while the database is unavailable, and not longer", async () => {
   const { state, findActive } = setUp();
-  expect(await findActive("good")).toEqual({ id: 1 });
+  expect(await findActive("good")).toEqual({ id: 1, rules: null });
   state.unavailable = true;
   state.now = 300_000;
-  expect(await findActive("good")).toEqual({ id: 1 });
+  expect(await findActive("good")).toEqual({ id: 1, rules: null });
   state.now = 300_001;
   await expect(findActive("good")).rejects.toThrow("unavailable");
 });
@@ -63,6 +63,6 @@ test("ten thousand keys are kept; the one verified longest ago is dropped first"
   }
   state.unavailable = true;
   await expect(findActive("key 1")).rejects.toThrow("unavailable");
-  expect(await findActive("key 0")).toEqual({ id: 0 });
-  expect(await findActive("key 2")).toEqual({ id: 2 });
+  expect(await findActive("key 0")).toEqual({ id: 0, rules: null });
+  expect(await findActive("key 2")).toEqual({ id: 2, rules: null });
 });

@@ -20,7 +20,24 @@ test("the tables that are written most are ordered by their primary key", () => 
   using client = emptyDatabase();
   const tables = client.query<{ name: string; wr: number }, []>("PRAGMA table_list").all();
   const withoutRowid = tables.filter(({ wr }) => wr === 1).map(({ name }) => name);
-  expect(withoutRowid.toSorted()).toEqual(["counted_responses", "usage_day", "usage_hour", "usage_minute"]);
+  expect(withoutRowid.toSorted()).toEqual([
+    "admissions",
+    "counted_responses",
+    "gpu_hour",
+    "gpu_minute",
+    "key_refusals",
+    "key_seconds",
+    "latency_hour",
+    "latency_minute",
+    "outcome_hour",
+    "outcome_minute",
+    "tokenless_hour",
+    "usage_day",
+    "usage_hour",
+    "usage_minute",
+    "usage_model_day",
+    "usage_model_hour",
+  ]);
 });
 
 test("a migration is applied once", () => {

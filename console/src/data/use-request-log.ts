@@ -1,0 +1,131 @@
+import { createEffect, createMemo, createSignal, on } from "solid-js";
+import { streamAddress } from "./request-filters.ts";
+import { keepObjects, mergeRequests } from "./request-list.ts";
+import { getRequests, type LoggedRequest, pageSize, type RequestPage, useRequestPages } from "./request-queries.ts";
+import { createRequestTail, type TailState } from "./request-tail.ts";
+import type { RequestFilters } from "./use-request-filters.ts";
+
+export interface RequestLog {
+  query: ReturnType<typeof useRequestPages>;
+  /** Newest first; undefined until the first response. */
+  rows: () => LoggedRequest[] | undefined;
+  /** How far back the search has looked, if there may be more. */
+  searchedBackTo: () => string | undefined;
+  hasMore: () => boolean;
+  loadMore: () => void;
+  /** How much the server keeps; undefined until the first response. */
+  limits: () => RequestPage["log"] | undefined;
+  isPaused: () => boolean;
+  setPaused: (paused: boolean) => void;
+  tail: () => TailState;
+  /** How many requests have ended since the pause, or were too many to be sent. */
+  waitingCount: () => number;
+  skippedCount: () => number;
+}
+
+/** More would slow the page down: then the log is read again. */
+const maxArrived = 1000;
+
+/** The request log with its live tail. */
+export function useRequestLog(filters: RequestFilters): RequestLog {
+  const [shownCount, setShownCount] = createSignal(pageSize);
+  const query = useRequestPages(() => ({ ...filters.query(), ...filters.timeQuery() }));
+  const pages = (): readonly RequestPage[] => query.data?.pages ?? [];
+  const limits = (): RequestPage["log"] | undefined => pages()[0]?.log;
+  const isOn = (): boolean => limits() !== undefined && limits()?.days !== 0 && filters.value("until") === "";
+  const isKnown = ({ id }: LoggedRequest): boolean => merged().some((request) => request.id === id);
+  const tail = useArrived(filters, { isOn, isKnown, readAgain: () => void query.refetch() });
+  createEffect(
+    on([filters.query, filters.timeQuery], () => {
+      tail.forget();
+      setShownCount(pageSize);
+    }),
+  );
+  const merged = createMemo<LoggedRequest[]>(
+    (before) => keepObjects(before, mergeRequests(tail.shown(), ...pages().map(({ requests }) => requests))),
+    [],
+  );
+  const rows = createMemo(() => (query.data === undefined ? undefined : merged().slice(0, shownCount())));
+  const hidden = (): number => merged().length - shownCount();
+  return {
+    ...tail,
+    query,
+    rows,
+    searchedBackTo: () => (query.hasNextPage ? (pages().at(-1)?.scanned_to ?? undefined) : undefined),
+    hasMore: () => hidden() > 0 || query.hasNextPage,
+    loadMore() {
+      setShownCount((count) => count + pageSize);
+      if (hidden() <= 0 && query.hasNextPage && !query.isFetching) void query.fetchNextPage();
+    },
+    limits,
+  };
+}
+
+interface ArrivedOptions {
+  isOn: () => boolean;
+  isKnown: (request: LoggedRequest) => boolean;
+  readAgain: () => void;
+}
+
+/** The requests from the live tail. While it is paused, new requests wait. */
+function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: ArrivedOptions) {
+  const [shown, setShown] = createSignal<LoggedRequest[]>([]);
+  const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);
+  const [skippedCount, setSkippedCount] = createSignal(0);
+  const [isPaused, setIsPaused] = createSignal(false);
+  const forget = (): void => {
+    setShown([]);
+    setWaiting([]);
+    setSkippedCount(0);
+  };
+  const add = (requests: readonly LoggedRequest[]): void => {
+    const set = isPaused() ? setWaiting : setShown;
+    set((before) => mergeRequests(before, requests));
+    if (shown().length + waiting().length <= maxArrived) return;
+    if (isPaused()) {
+      setWaiting((all) => all.slice(0, maxArrived));
+      return;
+    }
+    forget();
+    readAgain();
+  };
+  const tail = createRequestTail<LoggedRequest>({
+    address: () => (isOn() ? streamAddress(filters.query()) : undefined),
+    onOpen: () => void catchUp(filters, isKnown, add, readAgain),
+    onRequests: add,
+    onSkipped: (count) => setSkippedCount((before) => before + count),
+  });
+  return {
+    shown,
+    forget,
+    tail,
+    isPaused,
+    waitingCount: () => waiting().length,
+    skippedCount,
+    setPaused(paused: boolean): void {
+      setIsPaused(paused);
+      if (paused) return;
+      const late = waiting();
+      setWaiting([]);
+      add(late);
+    },
+  };
+}
+
+/** Adds what ended before the tail was connected; all is read again if that is more than one page. */
+async function catchUp(
+  filters: RequestFilters,
+  isKnown: (request: LoggedRequest) => boolean,
+  add: (requests: LoggedRequest[]) => void,
+  readAgain: () => void,
+): Promise<void> {
+  const asked = filters.query();
+  try {
+    const { requests, next_cursor: next } = await getRequests({ ...asked, ...filters.timeQuery() });
+    if (asked !== filters.query()) return;
+    if (next === null || requests.some(isKnown)) add(requests);
+    else readAgain();
+  } catch {
+    // The page's own query reports why.
+  }
+}

@@ -1,0 +1,174 @@
+import { createEffect, createMemo, type JSX, Match, Show, Switch } from "solid-js";
+import { downloadCsv } from "../data/csv.ts";
+import { count, plural } from "../data/format.ts";
+import { requestCsv } from "../data/request-csv.ts";
+import { type LoggedRequest, useRequestQuery } from "../data/request-queries.ts";
+import { showToast } from "../data/toasts.ts";
+import { dateTimeLabel } from "../data/time-labels.ts";
+import { type RequestFilters, useRequestFilters } from "../data/use-request-filters.ts";
+import { type RequestLog, useRequestLog } from "../data/use-request-log.ts";
+import { Icon } from "../parts/icon.tsx";
+import { Page } from "../parts/page.tsx";
+import { EmptyState, NotLoaded } from "../parts/panel.tsx";
+import { RequestDrawer } from "../parts/request-drawer.tsx";
+import { RequestFilterBar } from "../parts/request-filter-bar.tsx";
+import { RequestTable } from "../parts/request-table.tsx";
+import { SectionTabs } from "../parts/section-tabs.tsx";
+import "../styles/insight.css";
+
+/** Every request that ended in the last days, with a live tail. */
+export function RequestsPage(): JSX.Element {
+  const filters = useRequestFilters();
+  const log = useRequestLog(filters);
+  const exportCsv = (): void => downloadCsv("requests.csv", requestCsv(log.rows() ?? []));
+  return (
+    <Page
+      title="Requests"
+      sources={[{ name: "Requests", query: log.query, slow: true }]}
+      actions={
+        <>
+          <TailControl log={log} hasEnd={filters.value("until") !== ""} />
+          <button class="button" type="button" disabled={(log.rows()?.length ?? 0) === 0} onClick={exportCsv}>
+            <Icon name="download" />
+            CSV
+          </button>
+        </>
+      }
+    >
+      <SectionTabs section="requests" label="Requests" />
+      <Show when={log.limits()?.days !== 0} fallback={<LogIsOff />}>
+        <RequestFilterBar filters={filters} />
+        <section class="panel" aria-label="Requests">
+          <Switch
+            fallback={
+              <>
+                <RequestTable rows={log.rows()} onOpen={(request) => filters.open(request.request_id)} />
+                <TableFoot log={log} />
+              </>
+            }
+          >
+            <Match when={log.rows() === undefined && log.query.isError}>
+              <NotLoaded error={log.query.error} />
+            </Match>
+            <Match when={log.rows()?.length === 0}>
+              <NoRequests log={log} filters={filters} />
+            </Match>
+          </Switch>
+        </section>
+      </Show>
+      <OpenRequest filters={filters} rows={log.rows() ?? []} />
+    </Page>
+  );
+}
+
+/** Whether the table follows new requests, and the switch for it. */
+function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
+  const state = (): string => {
+    if (props.log.isPaused()) return "Paused";
+    return { off: "", connecting: "Connecting…", open: "Live", failed: "Not live; trying again" }[props.log.tail()];
+  };
+  return (
+    <Show when={!props.hasEnd && props.log.limits() !== undefined && props.log.limits()?.days !== 0}>
+      <p class="status tail" data-state={props.log.tail() === "open" && !props.log.isPaused() ? "good" : "idle"}>
+        <span role="status">{state()}</span>
+        <Show when={props.log.skippedCount() > 0}>
+          <span class="faint" title="There were more new requests than one connection is sent. Reload to see them.">
+            {count(props.log.skippedCount())} not shown
+          </span>
+        </Show>
+      </p>
+      <button class="button" type="button" onClick={() => props.log.setPaused(!props.log.isPaused())}>
+        <Show when={props.log.isPaused()} fallback="Pause">
+          Resume
+          <Show when={props.log.waitingCount() > 0}> ({plural(props.log.waitingCount(), "new request")})</Show>
+        </Show>
+      </button>
+    </Show>
+  );
+}
+
+function TableFoot(props: { log: RequestLog }): JSX.Element {
+  const limits = (): string => {
+    const kept = props.log.limits();
+    return kept === undefined ? "" : `Kept for ${plural(kept.days, "day")}, at most ${count(kept.rows)}.`;
+  };
+  return (
+    <p class="table-foot">
+      <Show when={props.log.hasMore()} fallback="These are all. ">
+        <SearchedBack at={props.log.searchedBackTo()} />
+        <button class="link" type="button" onClick={() => props.log.loadMore()}>
+          {props.log.query.isFetchingNextPage ? "Loading…" : "Load older requests"}
+        </button>{" "}
+      </Show>
+      {limits()}
+    </p>
+  );
+}
+
+/** A filter without an index looks at a bounded number of rows for each page. */
+const SearchedBack = (props: { at: string | undefined }): JSX.Element => (
+  <Show when={props.at}>{(at) => <>Searched back to {dateTimeLabel(Date.parse(at()))}. </>}</Show>
+);
+
+function NoRequests(props: { log: RequestLog; filters: RequestFilters }): JSX.Element {
+  return (
+    <Show
+      when={props.filters.isFiltered()}
+      fallback={
+        <EmptyState title="Nothing in the log yet">
+          <p>Each request to /v1 appears here as it ends, with its timing and tokens, but without its content.</p>
+        </EmptyState>
+      }
+    >
+      <EmptyState title="No matching requests">
+        <p>
+          <SearchedBack at={props.log.searchedBackTo()} />
+        </p>
+        <div class="actions">
+          <Show when={props.log.hasMore()}>
+            <button class="button primary" type="button" onClick={() => props.log.loadMore()}>
+              {props.log.query.isFetchingNextPage ? "Searching…" : "Search further back"}
+            </button>
+          </Show>
+          <button class="button" type="button" onClick={() => props.filters.clear()}>
+            Clear filters
+          </button>
+        </div>
+      </EmptyState>
+    </Show>
+  );
+}
+
+const LogIsOff = (): JSX.Element => (
+  <section class="panel" aria-label="Requests">
+    <EmptyState title="The request log is switched off">
+      <p>
+        REQUEST_LOG_DAYS is 0. With another value, Tollgate keeps one row for each request for that many days: its
+        timing, tokens and result, but not its content.
+      </p>
+    </EmptyState>
+  </section>
+);
+
+/** The request that the URL names, from the table or, after a reload, from the server. */
+function OpenRequest(props: { filters: RequestFilters; rows: readonly LoggedRequest[] }): JSX.Element {
+  const inTable = (): LoggedRequest | undefined =>
+    props.rows.find(({ request_id: id }) => id === props.filters.openId());
+  const found = useRequestQuery(() => (inTable() === undefined ? props.filters.openId() : undefined));
+  // The table may load after the request itself: the drawer stays.
+  const shown = createMemo(
+    () => (props.filters.openId() === undefined ? undefined : (inTable() ?? found.data ?? undefined)),
+    undefined,
+    { equals: (a, b) => a?.id === b?.id },
+  );
+  createEffect(() => {
+    if (props.filters.openId() === undefined || inTable() !== undefined || found.data !== null) return;
+    showToast("This request is not in the log any more", "error");
+    props.filters.open(undefined);
+  });
+  return (
+    <Show when={shown()} keyed>
+      {(request) => <RequestDrawer request={request} onClose={() => props.filters.open(undefined)} />}
+    </Show>
+  );
+}

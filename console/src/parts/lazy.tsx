@@ -1,0 +1,53 @@
+import { type Component, createSignal, type JSX, onMount, Show } from "solid-js";
+import { Dynamic } from "solid-js/web";
+import { Page } from "./page.tsx";
+import { EmptyState } from "./panel.tsx";
+
+type Fallback = (state: { hasFailed: boolean }) => JSX.Element;
+
+/** A component whose script loads when it is first shown. Not with Suspense, which would detach the page at each refetch. */
+export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fallback: Fallback): Component<P> {
+  const [loaded, setLoaded] = createSignal<Component<P>>();
+  const [hasFailed, setHasFailed] = createSignal(false);
+  const start = async (): Promise<void> => {
+    setHasFailed(false);
+    try {
+      const component = await load();
+      setLoaded(() => component);
+    } catch {
+      setHasFailed(true);
+    }
+  };
+  return (props) => {
+    onMount(() => {
+      if (loaded() === undefined) void start();
+    });
+    return (
+      <Show when={loaded()} fallback={fallback({ hasFailed: hasFailed() })}>
+        {(component) => <Dynamic component={component()} {...props} />}
+      </Show>
+    );
+  };
+}
+
+/** A page of its own script. Its heading does not wait for it. */
+export const lazyPage = (title: string, load: () => Promise<Component>): Component =>
+  lazyPart(load, (state) => (
+    <Page title={title} sources={[]}>
+      <Show when={state.hasFailed}>
+        <section class="panel" aria-label={title}>
+          <LoadFailed />
+        </section>
+      </Show>
+    </Page>
+  ));
+
+/** After an upgrade of the server, an open tab asks for scripts that no longer exist. */
+export const LoadFailed = (): JSX.Element => (
+  <EmptyState title="This part of the console could not be loaded">
+    <p>The server does not respond, or it was upgraded since this page was opened.</p>
+    <button class="button" type="button" onClick={() => location.reload()}>
+      Reload the page
+    </button>
+  </EmptyState>
+);

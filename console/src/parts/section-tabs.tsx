@@ -1,0 +1,36 @@
+import { A } from "@solidjs/router";
+import { For, type JSX } from "solid-js";
+
+const sections = {
+  requests: [
+    { href: "/requests", label: "Log" },
+    { href: "/requests/running", label: "Running now" },
+  ],
+  settings: [
+    { href: "/settings", label: "Server" },
+    { href: "/settings/prices", label: "Prices" },
+    { href: "/settings/account", label: "Account" },
+    // On a phone, the navigation has no space for it.
+    { href: "/help", label: "Help" },
+  ],
+  help: [
+    { href: "/help", label: "Quick start" },
+    { href: "/help/playground", label: "Playground" },
+    { href: "/help/explain", label: "Explain a request" },
+  ],
+} as const;
+
+/** Links between the pages under one entry of the navigation. */
+export function SectionTabs(props: { section: keyof typeof sections; label: string }): JSX.Element {
+  return (
+    <nav class="tabs" aria-label={props.label}>
+      <For each={sections[props.section]}>
+        {(tab) => (
+          <A href={tab.href} end classList={{ "only-on-phone": tab.label === "Help" }}>
+            {tab.label}
+          </A>
+        )}
+      </For>
+    </nav>
+  );
+}

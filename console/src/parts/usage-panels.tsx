@@ -1,0 +1,11 @@
+import type { JSX } from "solid-js";
+import { ModelUsagePanel } from "./model-usage-panel.tsx";
+import { ReconciliationPanel } from "./reconciliation-panel.tsx";
+
+/** Below the usage page's first view. */
+export const UsagePanels = (): JSX.Element => (
+  <>
+    <ModelUsagePanel />
+    <ReconciliationPanel />
+  </>
+);

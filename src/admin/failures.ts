@@ -1,0 +1,99 @@
+import type { Outcome } from "../domain.ts";
+import type { Store } from "../store/store.ts";
+import type { StoredOutcome } from "../store/traffic-store.ts";
+import type { WallClock } from "../time/clock.ts";
+import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../time/seoul.ts";
+import type { FailuresBody, FailuresQuery, TokenlessBody } from "./insight-schemas.ts";
+import { trafficRange } from "./latency.ts";
+
+export interface FailuresDeps {
+  store: Pick<Store, "traffic" | "requests">;
+  clock: WallClock;
+}
+
+const maxFailures = 200;
+const maxTokenless = 100;
+
+export const listFailures =
+  ({ store, clock }: FailuresDeps) =>
+  async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
+    const { hours, bucket_minutes, key_id } = query;
+    const found = await store.traffic.outcomes(trafficRange(clock(), hours, bucket_minutes), key_id);
+    const failures = mostFirst(sumFailures(found)).slice(0, maxFailures);
+    const names = new Map(await store.requests.keyNames([...new Set(failures.map(({ keyId }) => keyId))]));
+    return {
+      hours,
+      bucket_minutes,
+      points: pointsOf(found, bucket_minutes),
+      rows: failures.map(({ outcome, code, keyId, count, lastAt }) => ({
+        outcome,
+        code,
+        key_id: keyId === 0 ? null : keyId,
+        key_name: names.get(keyId) ?? null,
+        count,
+        last_at: timestampOf(lastAt),
+      })),
+    };
+  };
+
+const isFailure = ({ code }: StoredOutcome): boolean => code !== "";
+
+const mostFirst = (outcomes: readonly StoredOutcome[]): StoredOutcome[] =>
+  outcomes.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt);
+
+function sumFailures(found: readonly StoredOutcome[]): StoredOutcome[] {
+  const sums = new Map<string, StoredOutcome>();
+  for (const one of found.filter(isFailure)) {
+    const id = `${one.keyId} ${one.outcome} ${one.code}`;
+    const sum = sums.get(id);
+    if (sum === undefined) sums.set(id, { ...one });
+    else {
+      sum.count += one.count;
+      sum.lastAt = Math.max(sum.lastAt, one.lastAt);
+    }
+  }
+  return [...sums.values()];
+}
+
+function pointsOf(found: readonly StoredOutcome[], bucketMinutes: number): FailuresBody["points"] {
+  const points = new Map<number, FailuresBody["points"][number]>();
+  for (const one of found) {
+    const bucket = bucketFloor(one.minute, bucketMinutes);
+    const start = timestampOf(bucket * msPerMinute);
+    const point = points.get(bucket) ?? { bucket_start: start, request_count: 0, failed_count: 0, outcomes: {} };
+    points.set(bucket, point);
+    point.request_count += one.count;
+    if (isFailure(one)) point.failed_count += one.count;
+    const outcome = one.outcome as Outcome;
+    point.outcomes[outcome] = (point.outcomes[outcome] ?? 0) + one.count;
+  }
+  return [...points.values()];
+}
+
+export interface TokenlessDeps extends FailuresDeps {
+  forceStreamUsage: string;
+}
+
+/** Responses that should have reported tokens and did not: with `off`, most streams of vLLM and llama.cpp. */
+export const listTokenless =
+  ({ store, clock, forceStreamUsage }: TokenlessDeps) =>
+  async ({ query: { hours } }: { query: { hours: number } }): Promise<TokenlessBody> => {
+    const sinceHour = Math.floor((minuteOf(clock()) + 1) / minutesPerHour) - hours;
+    const found = await store.traffic.tokenless(sinceHour, 1000);
+    const listed = found.slice(0, maxTokenless);
+    const names = new Map(await store.requests.keyNames([...new Set(listed.map(({ keyId }) => keyId))]));
+    return {
+      hours,
+      force_stream_usage: forceStreamUsage,
+      request_count: found.reduce((sum, { requestCount }) => sum + requestCount, 0),
+      streamed_count: found.reduce((sum, { streamedCount }) => sum + streamedCount, 0),
+      rows: listed.map((one) => ({
+        key_id: one.keyId === 0 ? null : one.keyId,
+        key_name: names.get(one.keyId) ?? null,
+        model: one.model,
+        path: one.path,
+        request_count: one.requestCount,
+        streamed_count: one.streamedCount,
+      })),
+    };
+  };

@@ -1,0 +1,82 @@
+import type { KeyId, LimitName } from "../domain.ts";
+import { usedOf } from "../store/limit-windows.ts";
+import type { Store, UsageSum } from "../store/store.ts";
+import { addSums, noSum } from "../store/usage-batch.ts";
+import type { WallClock } from "../time/clock.ts";
+import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../time/seoul.ts";
+import { perLimit } from "./key-body.ts";
+import { usageTotalBody } from "./usage.ts";
+
+const shownDays = 30;
+
+export interface OwnKeyDeps {
+  store: Pick<Store, "keys" | "limits">;
+  clock: WallClock;
+}
+
+/** What the holder of a key may know of it: nothing of other keys, and not what operators noted. */
+export type OwnKeyBody = ReturnType<typeof ownKeyBody>;
+
+export const describeOwnKey =
+  ({ store, clock }: OwnKeyDeps) =>
+  async (keyId: KeyId): Promise<OwnKeyBody | undefined> => {
+    const now = clock();
+    const today = dayNumberOf(now);
+    const { firstDay } = monthOf(now);
+    const [[key], [load], days] = await Promise.all([
+      store.keys.list({ after: keyId - 1, limit: 1 }),
+      store.limits.listLoads([keyId]),
+      store.limits.listDays(keyId, Math.min(firstDay, today - shownDays + 1), today),
+    ]);
+    if (key?.id !== keyId || load === undefined) return undefined;
+    return ownKeyBody({ key, load, days, now });
+  };
+
+interface OwnKey {
+  key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
+  load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
+  days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
+  now: number;
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- OwnKeyBody is the type of its result
+function ownKeyBody({ key, load, days, now }: OwnKey) {
+  const { rules } = key;
+  const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
+  const sumSince = (first: number): UsageSum => days.filter(({ day }) => day >= first).reduce<UsageSum>(addSums, noSum);
+  return {
+    id: key.id,
+    name: key.name,
+    now: timestampOf(now),
+    expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
+    scope: rules.scope,
+    allowed_models: rules.allowed_models,
+    ...perLimit((name) => rules[name]),
+    used: perLimit((name) => (rules[name] === null ? null : usedOf(load, name))),
+    resets: Object.fromEntries(
+      Object.entries(resets).map(([name, resetAt]) => [
+        name,
+        rules[name as LimitName] === null ? null : timestampOf(resetAt(now)),
+      ]),
+    ),
+    refused_today: load.refusedToday,
+    today: usageTotalBody(sumSince(today)),
+    this_month: usageTotalBody(sumSince(firstDay)),
+    daily: days
+      .filter(({ day }) => day > today - shownDays)
+      .map(({ day, requestCount, inputTokens, outputTokens }) => ({
+        date: dayFromNumber(day),
+        request_count: requestCount,
+        input_tokens: inputTokens,
+        output_tokens: outputTokens,
+      })),
+  };
+}
+
+/** When what counts now no longer counts. */
+const resets = {
+  requests_per_minute: (now: number) => now + 61_000,
+  tokens_per_minute: (now: number) => now + 61_000,
+  tokens_per_day: (now: number) => startOfDayNumber(dayNumberOf(now) + 1),
+  tokens_per_month: (now: number) => startOfDayNumber(monthOf(now).nextFirstDay),
+} satisfies Partial<Record<LimitName, (now: number) => number>>;

@@ -1,0 +1,98 @@
+import type { KeyId } from "./domain.ts";
+
+/** Shares a fixed number of places among requests, fairly by key. */
+export interface FairQueue<Ticket> {
+  /** Whether the request has a place, waits for one, or is refused because too many wait. */
+  enter(ticket: Ticket, keyId: KeyId): EntryState;
+  /** The request has ended, or waits no longer. */
+  leave(ticket: Ticket): void;
+}
+
+export type EntryState = "granted" | "waiting" | "full";
+
+export interface FairQueueOptions<Ticket> {
+  places: number;
+  maxWaiting: number;
+  /** A request that waited has a place now. */
+  onGranted: (ticket: Ticket) => void;
+}
+
+/**
+ * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
+ * recently. The requests of one key keep their order.
+ */
+export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
+  const { places, maxWaiting, onGranted } = options;
+  const running = new Map<Ticket, KeyId>();
+  const inFlight = new Map<KeyId, number>();
+  const waiting = new Map<Ticket, KeyId>();
+  const queues = new Map<KeyId, Set<Ticket>>();
+  /** When each key in here was last given a place, as a count of places given. */
+  const servedAt = new Map<KeyId, number>();
+  let served = 0;
+
+  function add(keyId: KeyId, change: 1 | -1): void {
+    const count = (inFlight.get(keyId) ?? 0) + change;
+    if (count === 0) inFlight.delete(keyId);
+    else inFlight.set(keyId, count);
+  }
+
+  function forget(keyId: KeyId): void {
+    if (!inFlight.has(keyId) && !queues.has(keyId)) servedAt.delete(keyId);
+  }
+
+  function run(ticket: Ticket, keyId: KeyId): void {
+    running.set(ticket, keyId);
+    add(keyId, 1);
+    served += 1;
+    servedAt.set(keyId, served);
+  }
+
+  function stopWaiting(ticket: Ticket, keyId: KeyId): void {
+    waiting.delete(ticket);
+    const queue = queues.get(keyId);
+    queue?.delete(ticket);
+    if (queue?.size === 0) queues.delete(keyId);
+  }
+
+  function grantNext(): void {
+    let next: { keyId: KeyId; ticket: Ticket; count: number; at: number } | undefined;
+    for (const [keyId, [ticket]] of queues) {
+      const [count, at] = [inFlight.get(keyId) ?? 0, servedAt.get(keyId) ?? 0];
+      const isNext = next === undefined || count < next.count || (count === next.count && at < next.at);
+      if (isNext && ticket !== undefined) next = { keyId, ticket, count, at };
+    }
+    if (next === undefined) return;
+    stopWaiting(next.ticket, next.keyId);
+    run(next.ticket, next.keyId);
+    onGranted(next.ticket);
+  }
+
+  return {
+    enter(ticket, keyId) {
+      if (running.size < places) {
+        run(ticket, keyId);
+        return "granted";
+      }
+      if (waiting.size >= maxWaiting) return "full";
+      waiting.set(ticket, keyId);
+      const queue = queues.get(keyId);
+      if (queue === undefined) queues.set(keyId, new Set([ticket]));
+      else queue.add(ticket);
+      return "waiting";
+    },
+    leave(ticket) {
+      const waitsFor = waiting.get(ticket);
+      if (waitsFor !== undefined) {
+        stopWaiting(ticket, waitsFor);
+        forget(waitsFor);
+      }
+      const keyId = running.get(ticket);
+      if (keyId === undefined) return;
+      running.delete(ticket);
+      add(keyId, -1);
+      grantNext();
+      forget(keyId);
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import type { AdmissionId } from "./domain.ts";
+import type { Log } from "./log/log.ts";
+import type { Instance, LimitStore } from "./store/store.ts";
+import type { MonotonicClock } from "./time/clock.ts";
+
+/** Says that this process lives, and gives back what dead ones held. */
+export interface InstanceWatch {
+  /** Resolves when the database knows this process, or fails. */
+  start(): Promise<void>;
+  /** Beats every second until a beat succeeds. */
+  hurry(): void;
+  close(): Promise<void>;
+}
+
+export interface InstanceWatchOptions {
+  store: Pick<LimitStore, "beat" | "remove" | "listInstances">;
+  instance: string;
+  monotonic: MonotonicClock;
+  log: Log;
+  beatMs: number;
+  deadAfterMs: number;
+  /** What this process holds. */
+  listHeld: () => (AdmissionId & { tokens: number })[];
+  /** A beat succeeded. */
+  onBeat: () => void;
+}
+
+const hurriedBeatMs = 1000;
+
+/**
+ * Does nothing until the first request of a key with limits, unless another process has left something behind. A process
+ * is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and jump.
+ */
+export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatch {
+  const { store, instance, monotonic, log, beatMs, deadAfterMs, listHeld, onBeat } = options;
+  /** When we saw the beat of each other instance change. */
+  const seen = new Map<string, { beat: number; at: number }>();
+  let observedAt = 0;
+  let started: Promise<void> | undefined;
+  let timer: Timer | undefined;
+  let closed = false;
+
+  function schedule(ms: number): void {
+    clearTimeout(timer);
+    if (!closed) timer = setTimeout(() => void beat(), ms).unref();
+  }
+
+  async function beat(): Promise<void> {
+    try {
+      const dead = listDead(await store.beat(instance, listHeld()));
+      if (dead.length > 0) {
+        await store.remove(dead);
+        for (const id of dead) seen.delete(id);
+        log.warn("Process gone without a stop; gave back what its requests held", { processes: dead.length });
+      }
+      onBeat();
+      schedule(beatMs);
+    } catch {
+      // Requests report it.
+      schedule(hurriedBeatMs);
+    }
+  }
+
+  function listDead(instances: readonly Instance[]): string[] {
+    const now = monotonic();
+    // After a pause of ours, or of the database, the others get their whole time again.
+    if (now - observedAt > deadAfterMs / 2) seen.clear();
+    observedAt = now;
+    const others = instances.filter(({ id }) => id !== instance);
+    for (const { id, beat: latest } of others) {
+      if (seen.get(id)?.beat !== latest) seen.set(id, { beat: latest, at: now });
+    }
+    return others.map(({ id }) => id).filter((id) => now - (seen.get(id)?.at ?? now) >= deadAfterMs);
+  }
+
+  const start = (): Promise<void> => (started ??= beat());
+
+  void store.listInstances().then(
+    (instances) => (instances.length > 0 && !closed ? start() : undefined),
+    () => undefined,
+  );
+
+  return {
+    start,
+    hurry: () => schedule(hurriedBeatMs),
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      if (started === undefined) return;
+      await started;
+      await store.remove([instance]).catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { KeyId } from "./domain.ts";
+import type { LimitStore } from "./store/store.ts";
+import type { WallClock } from "./time/clock.ts";
+
+export interface KeyEndings {
+  /** Registers what runs when the running responses of a key are to end. */
+  onEnded(listener: (keyId: KeyId) => void): void;
+  close(): void;
+}
+
+export interface KeyEndingsOptions {
+  store: Pick<LimitStore, "listEndings">;
+  clock: WallClock;
+  /** Whether there is anything to end. */
+  isRunning: () => boolean;
+  pollMs?: number;
+}
+
+/** Clocks of instances may differ by this. */
+const skewMs = 5000;
+
+/**
+ * Ends the running responses of keys on behalf of whichever process was asked to. Polls, since a key may be switched off by
+ * any process or instance; without running requests it asks the database nothing.
+ */
+export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
+  const { store, clock, isRunning, pollMs = 400 } = options;
+  const listeners: ((keyId: KeyId) => void)[] = [];
+  let seen: ReadonlySet<number> = new Set();
+  /** Endings before this found nothing to end here. */
+  let idleUntil = clock();
+  let polling = false;
+
+  async function poll(): Promise<void> {
+    const now = clock();
+    if (!isRunning()) {
+      idleUntil = now;
+      return;
+    }
+    const due = (await store.listEndings()).filter(({ endedAt }) => endedAt <= now);
+    for (const { id, keyId, endedAt } of due) {
+      if (seen.has(id) || endedAt <= idleUntil - skewMs) continue;
+      for (const listener of listeners) listener(keyId);
+    }
+    seen = new Set(due.map(({ id }) => id));
+  }
+
+  const timer = setInterval(() => {
+    if (polling) return;
+    polling = true;
+    // If the database fails, the next poll tries again.
+    void poll()
+      .catch(() => {})
+      .finally(() => {
+        polling = false;
+      });
+  }, pollMs).unref();
+  return {
+    onEnded: (listener) => void listeners.push(listener),
+    close: () => clearInterval(timer),
+  };
+}

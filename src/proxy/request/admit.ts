@@ -1,0 +1,109 @@
+import type { Admission, KeyId, KeyLimits, LimitName } from "../../domain.ts";
+import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
+import { ProxyError } from "../errors.ts";
+
+/** @param tokens reserved until the request ends */
+export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Promise<Admission>;
+
+export const hasLimits = (limits: KeyLimits): boolean =>
+  reservesTokens(limits) || limits.max_concurrency !== null || limits.requests_per_minute !== null;
+
+/** Whether a request has to be read before it is admitted, since its tokens are reserved. */
+export const reservesTokens = (limits: KeyLimits): boolean => tokenLimits.some((name) => limits[name] !== null);
+
+const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_month"] as const;
+
+/** Reserved for the output of a request that does not limit it. */
+const defaultOutputTokens = 1024;
+
+/** What is known of the tokens of a request. */
+export interface ExpectedTokens {
+  hasBody: boolean;
+  /** The estimated input; undefined for a body that is not held. */
+  input: number | undefined;
+  /** The capped `max_tokens`; undefined if the body has none. */
+  maxOutput: number | undefined;
+}
+
+/** A request without a body generates nothing. */
+export function tokensToReserve({ hasBody, input = 0, maxOutput = defaultOutputTokens }: ExpectedTokens): number {
+  return hasBody ? input + maxOutput : 0;
+}
+
+export type HeaderPairs = readonly (readonly [name: string, value: string])[];
+
+/**
+ * The headers of OpenAI that say how much is left, on every response of a key with limits. Of several limits of tokens, the
+ * one that leaves least counts.
+ */
+export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
+  const requests = leftOf(limits, used, "requests_per_minute");
+  const [tokens] = tokenLimits
+    .flatMap((name) => leftOf(limits, used, name) ?? [])
+    .toSorted((a, b) => a.remaining - b.remaining);
+  return [...pairsOf("requests", requests, now), ...pairsOf("tokens", tokens, now)];
+}
+
+interface Left {
+  name: LimitName;
+  limit: number;
+  remaining: number;
+}
+
+function leftOf(limits: KeyLimits, used: Admission["used"], name: LimitName): Left | undefined {
+  const limit = limits[name];
+  const taken = used(name);
+  if (limit === null || taken === undefined) return undefined;
+  return { name, limit, remaining: Math.max(0, limit - taken) };
+}
+
+function pairsOf(of: string, left: Left | undefined, now: number): HeaderPairs {
+  if (left === undefined) return [];
+  const resetMs = left.remaining === left.limit ? 0 : resetAt(left.name, now) - now;
+  return [
+    [`x-ratelimit-limit-${of}`, String(left.limit)],
+    [`x-ratelimit-remaining-${of}`, String(left.remaining)],
+    [`x-ratelimit-reset-${of}`, durationText(resetMs)],
+  ];
+}
+
+/** When a window is empty again if nothing is sent meanwhile, epoch milliseconds. */
+export function resetAt(name: LimitName, now: number): number {
+  if (name === "tokens_per_day") return startOfDayNumber(dayNumberOf(now) + 1);
+  if (name === "tokens_per_month") return startOfDayNumber(monthOf(now).nextFirstDay);
+  return name === "max_concurrency" ? now : now + 61_000;
+}
+
+/** As Go formats durations: `59s`, `1m1s`, `11h0m5s`. */
+function durationText(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  const parts = [hours > 0 ? `${hours}h` : "", hours > 0 || minutes > 0 ? `${minutes}m` : "", `${seconds % 60}s`];
+  return parts.join("");
+}
+
+const units: Readonly<Record<LimitName, string>> = {
+  max_concurrency: "concurrent requests",
+  requests_per_minute: "requests per minute",
+  tokens_per_minute: "tokens per minute",
+  tokens_per_day: "tokens per day",
+  tokens_per_month: "tokens per month",
+};
+
+/** The error that says which limit refused a request, and when it frees. */
+export function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
+  const seconds = Math.ceil(waitMs / 1000);
+  const isLong = (limit === "tokens_per_day" || limit === "tokens_per_month") && waitMs > 1000;
+  const when = isLong
+    ? `the limit resets at ${timestampOf(resetAt(limit, now))}`
+    : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
+  return new ProxyError(limit, {
+    message: `This API key is limited to ${limits[limit] ?? 0} ${units[limit]}; ${when}.`,
+    headers: [
+      ["retry-after", String(seconds)],
+      // Until tomorrow, an SDK that retries only wastes its user's time.
+      ...(isLong ? ([["x-should-retry", "false"]] as const) : []),
+      ...rateLimitHeaders(limits, used, now),
+    ],
+  });
+}

@@ -1,0 +1,44 @@
+import { ProxyError } from "../errors.ts";
+
+/** Names in lower case; one that ends in `*` is a prefix. */
+export type AllowedModels = readonly string[];
+
+export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
+  const lower = name.toLowerCase();
+  return allowed.some((one) => (one.endsWith("*") ? lower.startsWith(one.slice(0, -1)) : lower === one));
+}
+
+/** What is known of the model that a request asks for. */
+export interface RequestedModel {
+  /** The URL's pathname. */
+  path: string;
+  /** The request has a body, read or not. */
+  hasBody: boolean;
+  /** Undefined if the body names none, or could not be read. */
+  model: { asked: string; sent: string } | undefined;
+  /** The body names a model more than once, and backends differ in which one they use. */
+  isAmbiguous: boolean;
+}
+
+/**
+ * Strict, because the backend chooses a model of its own, or reads one that we cannot see: a body must name one model, and
+ * its name as asked for or as sent must be allowed.
+ * @throws ProxyError `model_not_allowed`
+ */
+export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
+  const { path, hasBody, model, isAmbiguous } = requested;
+  const [, named] = /^\/v1\/models\/+(.+)$/.exec(path) ?? [];
+  const isAllowed = (name: string): boolean => isModelAllowed(allowed, name);
+  if (named !== undefined && !isAllowed(decoded(named))) throw new ProxyError("model_not_allowed");
+  if (!hasBody) return;
+  if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed");
+  if (!isAllowed(model.asked) && !isAllowed(model.sent)) throw new ProxyError("model_not_allowed");
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

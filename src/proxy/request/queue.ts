@@ -1,0 +1,79 @@
+import type { KeyId } from "../../domain.ts";
+import { ProxyError } from "../errors.ts";
+import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
+
+/** How many requests the backend gets at once, over all processes of this machine. */
+export interface Places {
+  /** @param onGranted called at most once, if the request has to wait */
+  enter(ticket: number, keyId: KeyId, onGranted: () => void): Promise<"granted" | "waiting" | "full">;
+  leave(ticket: number): void;
+}
+
+export interface RequestQueue {
+  /**
+   * Waits for a place.
+   * @returns gives the place back
+   * @throws ProxyError if too many wait, or it takes too long; AbortReason if the request ends otherwise
+   */
+  enter(keyId: KeyId, client: AbortSignal): Promise<() => void>;
+}
+
+export interface RequestQueueOptions {
+  places: Places;
+  timeoutMs: number;
+  /** Fires when the program no longer waits for requests. */
+  stopping: AbortSignal;
+  /** Registers what runs when the requests of a key are to end. */
+  onKeyEnded: (listener: (keyId: KeyId) => void) => void;
+}
+
+interface Waiting {
+  keyId: KeyId;
+  end: (reason: AbortReason | ProxyError) => void;
+}
+
+export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: RequestQueueOptions): RequestQueue {
+  const waiting = new Map<number, Waiting>();
+  let lastTicket = 0;
+  stopping.addEventListener("abort", () => {
+    for (const { end } of waiting.values()) end(stopped());
+  });
+  onKeyEnded((ended) => {
+    for (const { keyId, end } of waiting.values()) if (keyId === ended) end(revoked());
+  });
+
+  async function waitFor(ticket: number, keyId: KeyId, client: AbortSignal): Promise<void> {
+    const place = Promise.withResolvers<void>();
+    const end = (reason: AbortReason | ProxyError): void => place.reject(reason);
+    const leave = (): void => end(clientLeft());
+    waiting.set(ticket, { keyId, end });
+    client.addEventListener("abort", leave, { once: true });
+    const timer = setTimeout(() => end(new ProxyError("queue_timeout")), timeoutMs);
+    try {
+      if (client.aborted) throw clientLeft();
+      const state = await Promise.race([places.enter(ticket, keyId, place.resolve), place.promise]);
+      if (state === "full") throw new ProxyError("queue_full");
+      if (state === "waiting") await place.promise;
+    } finally {
+      clearTimeout(timer);
+      client.removeEventListener("abort", leave);
+      waiting.delete(ticket);
+      place.promise.catch(() => {});
+    }
+  }
+
+  return {
+    async enter(keyId, client) {
+      lastTicket += 1;
+      const ticket = lastTicket;
+      const leave = (): void => places.leave(ticket);
+      try {
+        await waitFor(ticket, keyId, client);
+      } catch (error) {
+        leave();
+        throw error;
+      }
+      return leave;
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { clientAddress } from "../admin/client-address.ts";
+import type { Config } from "../config.ts";
+
+/** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
+export function clientAddressOf({ trustProxy }: Config) {
+  return (request: Request, peerAddress = ""): string =>
+    clientAddress({
+      forwardedFor: trustProxy === 0 ? null : request.headers.get("x-forwarded-for"),
+      socketAddress: peerAddress,
+      trustedHops: trustProxy,
+    });
+}

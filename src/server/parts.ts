@@ -1,0 +1,123 @@
+import { type Admissions, createAdmissions } from "../admission.ts";
+import type { Config, Environment } from "../config.ts";
+import { createKeyEndings, type KeyEndings } from "../key-endings.ts";
+import { createLedger, type Ledger } from "../ledger.ts";
+import type { Log } from "../log/log.ts";
+import { createLocalPlaces } from "../places.ts";
+import { createRequestQueue, type Places, type RequestQueue } from "../proxy/request/queue.ts";
+import { fetchBackendMetrics } from "../proxy/upstream/probe.ts";
+import type { Certificate } from "../runtime/certificate.ts";
+import type { Store } from "../store/store.ts";
+import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { createInFlight, type InFlight } from "../telemetry/observers.ts";
+import { startReconciler } from "../telemetry/reconciler.ts";
+import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
+import { createUpstreamFailures, type UpstreamFailures } from "../telemetry/upstream-failures.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { build } from "../version.ts";
+import { samplesOf } from "./samples.ts";
+
+export interface ServerOptions {
+  clock: WallClock;
+  log: Log;
+  /** Shows the operator what belongs into no log line: the first password. */
+  print: (text: string) => void;
+  /** What the settings were read from; the console shows them. */
+  environment?: Environment;
+  /** Only if other processes share the ports: takes this one's stats and returns those of all. */
+  shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
+  /** The places at the backend that these processes share. */
+  places?: Places | undefined;
+}
+
+interface Opened extends ServerOptions {
+  store: Store;
+  certificate: Certificate | undefined;
+}
+
+/** What both sides of a server are made of. */
+export interface ServerParts extends Opened {
+  ledger: Ledger;
+  admissions: Admissions;
+  endings: KeyEndings;
+  metrics: Metrics;
+  recorder: TrafficRecorder;
+  stopReconciler: () => void;
+  inFlight: InFlight;
+  /** Undefined if the backend gets any number of requests at once. */
+  queue: RequestQueue | undefined;
+  upstreamFailures: UpstreamFailures;
+  /** Of all processes that share the ports. */
+  stats: AggregateStats;
+  /** Refuses what comes over connections that are still open. */
+  draining: AbortController;
+  /** Ends what still runs when the grace is over. */
+  stopping: AbortController;
+}
+
+export const monotonic: MonotonicClock = () => performance.now();
+
+export function createParts(config: Config, opened: Opened): ServerParts {
+  const { store, clock, log } = opened;
+  const [draining, stopping] = [new AbortController(), new AbortController()];
+  const inFlight = createInFlight();
+  const endings = createKeyEndings({ store: store.limits, clock, isRunning: () => inFlight.count() > 0 });
+  const queue = config.queue && createQueue(config.queue, { ...opened, stopping, endings });
+  const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
+  const metrics = createMetrics({
+    ...build,
+    perKey: config.metrics.perKey,
+    waiting: () => ledger.waiting(),
+    refusedRequests: () => ledger.refusedRequests(),
+    inFlight: inFlight.count,
+    droppedRequests: () => ledger.droppedRequests(),
+    tokenless: recorder.tokenlessCount,
+    samples: samplesOf(config, store),
+  });
+  const logsRequests = config.retention.requestLog.days > 0;
+  const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
+  return {
+    ...opened,
+    ledger,
+    admissions: createAdmissions({ store: store.limits, monotonic, log }),
+    endings,
+    metrics,
+    recorder,
+    stopReconciler: startReconciler({
+      fetchMetrics: (signal) => fetchBackendMetrics(config.upstream, signal),
+      write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
+      log,
+    }),
+    inFlight,
+    queue,
+    upstreamFailures: createUpstreamFailures(clock),
+    stats: statsOf(opened, metrics, inFlight),
+    draining,
+    stopping,
+  };
+}
+
+function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inFlight: InFlight): AggregateStats {
+  const { count, list: running, end: endRequest } = inFlight;
+  return (
+    shareStats?.({ metrics: snapshot, inFlight: count, running, endRequest }) ?? {
+      metricsText: text,
+      inFlight: async () => count(),
+      running: async () => running(),
+      endRequest: async (id) => endRequest(id),
+    }
+  );
+}
+
+function createQueue(
+  queue: NonNullable<Config["queue"]>,
+  { places, stopping, endings }: Pick<ServerParts, "places" | "stopping" | "endings">,
+): RequestQueue {
+  return createRequestQueue({
+    places: places ?? createLocalPlaces(queue),
+    timeoutMs: queue.timeoutMs,
+    stopping: stopping.signal,
+    onKeyEnded: endings.onEnded,
+  });
+}

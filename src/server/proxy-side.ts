@@ -1,0 +1,70 @@
+import { addressScope } from "../admin/client-address.ts";
+import { describeOwnKey } from "../admin/own-key.ts";
+import type { Config } from "../config.ts";
+import type { RequestObserver } from "../domain.ts";
+import { createHeldBytes } from "../proxy/request/held-bytes.ts";
+import { createProxy, type Proxy } from "../proxy/routes.ts";
+import { addressOf, connectTo, createConnectTimeout } from "../proxy/upstream/connect-timeout.ts";
+import { countConnecting } from "../proxy/upstream/connecting-sockets.ts";
+import { createForward } from "../proxy/upstream/forward.ts";
+import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
+import type { Connections } from "../runtime/listen.ts";
+import { createDescriptorLog } from "../telemetry/descriptors.ts";
+import { observeAll, observePerTick } from "../telemetry/observers.ts";
+import { createRequestLog } from "../telemetry/request-log.ts";
+import { createStoredRequestLog } from "../telemetry/stored-request-log.ts";
+import { clientAddressOf } from "./client-address-of.ts";
+import { monotonic, type ServerParts } from "./parts.ts";
+
+const connectTimeoutMs = 10_000;
+
+/** What `/v1` is made of. */
+export function proxySideOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
+  const { name, baseUrl, socket } = config.upstream;
+  const address = addressOf(baseUrl, socket);
+  const startReadTimeout = createReadTimeouts(monotonic);
+  return createProxy({
+    config,
+    sseKeepaliveMs: config.sseKeepaliveMs,
+    backend: socket === undefined ? new URL(baseUrl).host : name,
+    findKey: parts.store.keys.findActive,
+    record: parts.ledger.record,
+    admit: parts.admissions.admit,
+    findOwnKey: describeOwnKey({ store: parts.store, clock: parts.clock }),
+    queue: parts.queue,
+    startReadTimeout,
+    wall: parts.clock,
+    monotonic,
+    log: parts.log,
+    forward: createForward({
+      baseUrl,
+      socket,
+      fetch,
+      connectTimeout: createConnectTimeout({
+        connect: connectTo(address),
+        countConnecting: async () => ("port" in address ? await countConnecting(address.port) : undefined),
+        limitMs: connectTimeoutMs,
+        monotonic,
+      }),
+      startReadTimeout,
+      stopping: parts.stopping.signal,
+      onKeyEnded: parts.endings.onEnded,
+      monotonic,
+    }),
+    observer: observeAll(parts.inFlight, observePerTick(observeAll(...observersOf(config, parts)))),
+    peerAddress: connections.peerAddress,
+    clientAddress: clientAddressOf(config),
+    heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
+    disableIdleTimeout: connections.disableIdleTimeout,
+    isStopping: () => parts.draining.signal.aborted,
+  });
+}
+
+function observersOf({ retention }: Config, parts: ServerParts): RequestObserver[] {
+  const { metrics, recorder, upstreamFailures, ledger, log, clock } = parts;
+  const observers = [metrics, recorder, upstreamFailures, createRequestLog(log), createDescriptorLog(log, monotonic)];
+  if (retention.requestLog.days === 0) return observers;
+  const { logRequest } = ledger;
+  const onOmitted = metrics.requestOmitted;
+  return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { type Environment, variables } from "./config.ts";
+
+/** One setting as the console shows it. */
+export interface ReportedSetting {
+  name: string;
+  /** Null if it is unset, or a secret. */
+  value: string | null;
+  isSet: boolean;
+  isSecret: boolean;
+  origin: "environment" | ".env" | "default";
+  /** What is allowed. */
+  allowed: string;
+}
+
+/** The files that Bun reads into the environment. */
+const files = [".env", ".env.local"];
+
+/** @param readText reads a file of the working folder; throws if there is none */
+export function reportSettings(
+  environment: Environment,
+  readText = (file: string) => readFileSync(file, "utf8"),
+): ReportedSetting[] {
+  const fromFiles = new Map(files.flatMap((file) => assignmentsIn(file, readText)));
+  return Object.entries(variables).map(([name, variable]) => {
+    const given = environment[name] ?? "";
+    const isSet = given !== "";
+    const isSecret = "secret" in variable && variable.secret;
+    const byDefault: unknown = variable.schema.default;
+    return {
+      name,
+      value: isSecret ? null : isSet ? given : textOf(byDefault),
+      isSet,
+      isSecret,
+      origin: !isSet ? "default" : fromFiles.get(name) === given ? ".env" : "environment",
+      allowed: variable.allowed,
+    };
+  });
+}
+
+function textOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  return Array.isArray(value) ? value.join() : JSON.stringify(value).replace(/^"(.*)"$/, "$1");
+}
+
+function assignmentsIn(file: string, readText: (file: string) => string): [string, string][] {
+  try {
+    return [...readText(file).matchAll(/^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*(.*?)[ \t]*\r?$/gm)].map(
+      ([, name = "", value = ""]) => [name, value.replace(/^(["'`])(.*)\1$/, "$2")],
+    );
+  } catch {
+    return [];
+  }
+}

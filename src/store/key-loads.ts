@@ -1,0 +1,151 @@
+import { and, asc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import type { KeyId, KeyLimits } from "../domain.ts";
+import { dayNumberOf, monthOf } from "../time/seoul.ts";
+import type { Engine } from "./engine.ts";
+import { holdsPlace, type KeyLoad, type KeySecond, windowSeconds } from "./limit-windows.ts";
+import type { AdmissionRequest, LimitStore } from "./store.ts";
+
+export interface Loads {
+  /** Reads only what the limits of the requests' keys need; the rest is 0. */
+  ofRequests(requests: readonly AdmissionRequest[], now: number): Promise<(keyId: KeyId) => KeyLoad>;
+  ofKeys(keyIds: readonly KeyId[], now: number): Promise<(keyId: KeyId) => KeyLoad>;
+  listDays: LimitStore["listDays"];
+  /** The seconds of the last minute, oldest first. */
+  seconds(keyId: KeyId, now: number): Promise<KeySecond[]>;
+}
+
+const noLoad: KeyLoad = {
+  inFlight: 0,
+  reserved: 0,
+  minuteRequests: 0,
+  minuteTokens: 0,
+  dayTokens: 0,
+  monthTokens: 0,
+};
+
+type LoadRow = Partial<KeyLoad> & { keyId: KeyId };
+
+/** The statement whose result a limit is compared with. */
+type Source = "held" | "minute" | "day" | "month";
+
+const sources: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
+  held: holdsPlace,
+  minute: (limits) => limits.requests_per_minute !== null || limits.tokens_per_minute !== null,
+  day: (limits) => limits.tokens_per_day !== null,
+  month: (limits) => limits.tokens_per_month !== null,
+};
+
+export function prepareLoads(engine: Engine): Loads {
+  const read = prepareReads(engine);
+
+  async function load(idsBySource: Readonly<Record<Source, readonly KeyId[]>>, now: number) {
+    const byKey = new Map<KeyId, KeyLoad>();
+    const of = (keyId: KeyId): KeyLoad => {
+      const found = byKey.get(keyId) ?? { ...noLoad };
+      byKey.set(keyId, found);
+      return found;
+    };
+    // What is held comes first: if it is counted meanwhile, it is seen twice, and not missed.
+    for (const source of ["held", "minute", "day", "month"] as const) {
+      const ids = idsBySource[source];
+      if (ids.length === 0) continue;
+      for (const { keyId, ...part } of await read[source](JSON.stringify(ids.map((id) => [id])), now)) {
+        Object.assign(of(keyId), part);
+      }
+    }
+    return of;
+  }
+
+  return {
+    ofRequests: (requests, now) => {
+      const limitsOf = new Map(requests.map(({ keyId, limits }) => [keyId, limits]));
+      const idsOf = (source: Source): KeyId[] =>
+        [...limitsOf].flatMap(([keyId, limits]) => (sources[source](limits) ? [keyId] : []));
+      return load({ held: idsOf("held"), minute: idsOf("minute"), day: idsOf("day"), month: idsOf("month") }, now);
+    },
+    ofKeys: (ids, now) => load({ held: ids, minute: ids, day: ids, month: ids }, now),
+    seconds: read.seconds,
+    listDays: read.listDays,
+  };
+}
+
+type Read = (keys: string, now: number) => Promise<LoadRow[]>;
+
+function prepareReads({ db, tables, jsonRows }: Engine): Record<Source, Read> & Pick<Loads, "seconds" | "listDays"> {
+  const { admissions, keySeconds, usageDay } = tables;
+  const keyIds = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("keys"))})`;
+  const sum = (expression: ReturnType<typeof sql>) => sql`sum(${expression})`.mapWith(Number);
+  const [after, before] = [sql.placeholder("after"), sql.placeholder("before")];
+  // Ignores the future: a clock that was set back must not lock a key out.
+  const inWindow = and(gt(keySeconds.second, after), lt(keySeconds.second, before));
+  const windowOf = (now: number) => {
+    const second = Math.floor(now / 1000);
+    return { after: second - windowSeconds, before: second + windowSeconds };
+  };
+  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
+
+  const held = db
+    .select({
+      keyId: admissions.keyId,
+      inFlight: sql`count(*)`.mapWith(Number),
+      reserved: sum(sql`${admissions.tokens}`),
+    })
+    .from(admissions)
+    .where(inArray(admissions.keyId, keyIds))
+    .groupBy(admissions.keyId)
+    .prepare();
+  const minute = db
+    .select({
+      keyId: keySeconds.keyId,
+      minuteRequests: sum(sql`${keySeconds.requests}`),
+      minuteTokens: sum(sql`${keySeconds.tokens}`),
+    })
+    .from(keySeconds)
+    .where(and(inArray(keySeconds.keyId, keyIds), inWindow))
+    .groupBy(keySeconds.keyId)
+    .prepare();
+  const day = db
+    .select({ keyId: usageDay.keyId, dayTokens })
+    .from(usageDay)
+    .where(and(eq(usageDay.day, sql.placeholder("day")), inArray(usageDay.keyId, keyIds)))
+    .groupBy(usageDay.keyId)
+    .prepare();
+  // The days as a list: with a range, SQLite would read the rows of all keys.
+  const days = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("days"))})`;
+  const month = db
+    .select({ keyId: usageDay.keyId, monthTokens: dayTokens })
+    .from(usageDay)
+    .where(and(inArray(usageDay.day, days), inArray(usageDay.keyId, keyIds)))
+    .groupBy(usageDay.keyId)
+    .prepare();
+  const { day: dayColumn, requestCount, inputTokens, outputTokens } = usageDay;
+  const daily = db
+    .select({ day: dayColumn, requestCount, inputTokens, outputTokens })
+    .from(usageDay)
+    .where(and(inArray(dayColumn, days), eq(usageDay.keyId, sql.placeholder("keyId"))))
+    .orderBy(asc(dayColumn))
+    .prepare();
+  const seconds = db
+    .select({ second: keySeconds.second, requests: keySeconds.requests, tokens: keySeconds.tokens })
+    .from(keySeconds)
+    .where(and(eq(keySeconds.keyId, sql.placeholder("keyId")), inWindow))
+    .orderBy(asc(keySeconds.second))
+    .prepare();
+
+  return {
+    held: async (keys) => held.execute({ keys }),
+    minute: async (keys, now) => minute.execute({ keys, ...windowOf(now) }),
+    day: async (keys, now) => day.execute({ keys, day: dayNumberOf(now) }),
+    month: async (keys, now) => month.execute({ keys, days: daysOfMonth(now) }),
+    listDays: async (keyId, first, last) => daily.execute({ keyId, days: daysJson(first, last + 1) }),
+    seconds: async (keyId, now) => seconds.execute({ keyId, ...windowOf(now) }),
+  };
+}
+
+function daysOfMonth(now: number): string {
+  const { firstDay, nextFirstDay } = monthOf(now);
+  return daysJson(firstDay, nextFirstDay);
+}
+
+const daysJson = (from: number, to: number): string =>
+  JSON.stringify(Array.from({ length: to - from }, (_, index) => [from + index]));

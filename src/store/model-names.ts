@@ -1,0 +1,61 @@
+import { and, eq, sql } from "drizzle-orm";
+import { dayNumberOf, msPerMinute } from "../time/seoul.ts";
+import type { Engine } from "./engine.ts";
+import type { UsageIncrement } from "./store.ts";
+import { otherModels } from "./usage-batch.ts";
+
+/** Clients choose the names, so their number is limited: so many for each key and day, the rest together. */
+const maxNames = 200;
+/** Days and keys whose names are kept in memory. */
+const maxCached = 10_000;
+
+export interface ModelNames {
+  /** Within a transaction: replaces names above the limit. */
+  limit(increments: readonly UsageIncrement[]): Promise<readonly UsageIncrement[]>;
+  /** The transaction was rolled back, so the database may lack names that were seen in it. */
+  forget(): void;
+}
+
+export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine): ModelNames {
+  /** By day and key. A name stays known: rows of days are not deleted. */
+  const known = new Map<string, Set<string>>();
+  const findNames = db
+    .select({ model: usageModelDay.model })
+    .from(usageModelDay)
+    .where(and(eq(usageModelDay.day, sql.placeholder("day")), eq(usageModelDay.keyId, sql.placeholder("keyId"))))
+    .prepare();
+
+  async function isWithinLimit({ minute, keyId, model = "" }: UsageIncrement): Promise<boolean> {
+    const day = dayNumberOf(minute * msPerMinute);
+    const id = `${day}:${keyId}`;
+    if (known.get(id)?.has(model) === true) return true;
+    if (known.get(id)?.size === maxNames) return false;
+    // Another process or instance may add names at this moment.
+    await lock("model_names");
+    const rows = await findNames.execute({ day, keyId });
+    const names = new Set(rows.map((row) => row.model).filter((name) => name !== otherModels));
+    if (known.size >= maxCached) known.clear();
+    known.set(id, names);
+    for (const own of added.get(id) ?? []) names.add(own);
+    if (!names.has(model) && names.size >= maxNames) return false;
+    names.add(model);
+    added.set(id, (added.get(id) ?? new Set()).add(model));
+    return true;
+  }
+
+  /** What the running transaction adds. */
+  let added = new Map<string, Set<string>>();
+
+  return {
+    async limit(increments) {
+      added = new Map();
+      const limited: UsageIncrement[] = [];
+      for (const one of increments) {
+        const isKept = one.model === otherModels || (await isWithinLimit(one));
+        limited.push(isKept ? one : { ...one, model: otherModels });
+      }
+      return limited;
+    },
+    forget: () => known.clear(),
+  };
+}

@@ -1,0 +1,63 @@
+import { desc, gte, sql } from "drizzle-orm";
+import { dayNumberOf, minuteOf } from "../time/seoul.ts";
+import type { Engine } from "./engine.ts";
+import type { BackendSample, ReconciliationStore } from "./reconciliation-store.ts";
+import type { SettingsStore, UsageStore } from "./store.ts";
+
+/** The setting that holds the last sample, as JSON. */
+const sampleSetting = "backend_sample";
+/** Other processes take samples too. */
+const minAgeMs = 30_000;
+/** After a longer pause nothing is known of what was counted meanwhile. */
+const maxAgeMs = 10 * 60_000;
+
+export function createReconciliationStore(
+  { db, transaction, lock, tables: { reconciliationDay: table } }: Engine,
+  settings: SettingsStore,
+  usage: Pick<UsageStore, "sumOfMinutes">,
+): ReconciliationStore {
+  async function lastSample(): Promise<BackendSample | undefined> {
+    const text = await settings.find(sampleSetting);
+    return text === undefined ? undefined : (JSON.parse(text) as BackendSample);
+  }
+
+  async function addSince(last: BackendSample, sample: BackendSample): Promise<void> {
+    const counted = await usage.sumOfMinutes(minuteOf(last.at), minuteOf(sample.at));
+    const row = {
+      day: dayNumberOf(sample.at),
+      generatedTokens: increase(last.generatedTokens, sample.generatedTokens),
+      promptTokens: increase(last.promptTokens, sample.promptTokens),
+      countedOutputTokens: counted.outputTokens,
+      countedInputTokens: counted.inputTokens,
+    };
+    await db
+      .insert(table)
+      .values(row)
+      .onConflictDoUpdate({
+        target: table.day,
+        set: {
+          generatedTokens: sql`${table.generatedTokens} + excluded.generated_tokens`,
+          promptTokens: sql`${table.promptTokens} + excluded.prompt_tokens`,
+          countedOutputTokens: sql`${table.countedOutputTokens} + excluded.counted_output_tokens`,
+          countedInputTokens: sql`${table.countedInputTokens} + excluded.counted_input_tokens`,
+        },
+      });
+  }
+
+  return {
+    add: (sample) =>
+      transaction(async () => {
+        await lock("reconciliation");
+        const last = await lastSample();
+        const ageMs = last === undefined ? Infinity : sample.at - last.at;
+        if (ageMs >= 0 && ageMs < minAgeMs) return;
+        if (last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs) await addSince(last, sample);
+        await settings.set(sampleSetting, JSON.stringify(sample));
+      }),
+    days: async (sinceDay) => await db.select().from(table).where(gte(table.day, sinceDay)).orderBy(desc(table.day)),
+    lastSample,
+  };
+}
+
+/** A counter that fell began again at zero. */
+const increase = (before: number, now: number): number => (now >= before ? now - before : now);

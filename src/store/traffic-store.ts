@@ -1,0 +1,86 @@
+import type { KeyId } from "../domain.ts";
+
+// The store's contract for what is known of traffic besides the counts: models, latencies, failures. Times are minutes or
+// hours since the epoch unless they say otherwise.
+
+/** Histograms as text; see `histogram.ts`. */
+export interface StoredLatency {
+  minute: number;
+  model: string;
+  requestCount: number;
+  firstByte: string;
+  duration: string;
+  tokensPerSecond: string;
+}
+
+export interface StoredOutcome {
+  minute: number;
+  /** 0: none. */
+  keyId: KeyId;
+  outcome: string;
+  code: string;
+  count: number;
+  /** Epoch milliseconds. */
+  lastAt: number;
+}
+
+export interface StoredTokenless {
+  hour: number;
+  keyId: KeyId;
+  model: string;
+  path: string;
+  requestCount: number;
+  streamedCount: number;
+}
+
+export interface StoredTraffic {
+  latencies: readonly StoredLatency[];
+  outcomes: readonly StoredOutcome[];
+  tokenless: readonly StoredTokenless[];
+}
+
+export interface ModelUsageQuery {
+  /** Rows of days in Seoul or of hours; `to` is exclusive. */
+  unit: "day" | "hour";
+  from: number;
+  to: number;
+  /** What rows are not added together over. */
+  groupBy: { period: boolean; key: boolean; model: boolean };
+  keyId?: KeyId | undefined;
+  model?: string | undefined;
+  /** The rows with the most tokens are returned. */
+  limit: number;
+}
+
+export interface ModelUsage {
+  /** 0 unless grouped by it; so are the others. */
+  period: number;
+  keyId: KeyId;
+  model: string;
+  requestCount: number;
+  inputTokens: number;
+  cachedInputTokens: number;
+  /** Of these, what is not part of the input. */
+  cachedBesideInputTokens: number;
+  outputTokens: number;
+  reasoningTokens: number;
+}
+
+export interface TrafficRange {
+  /** Minutes since the epoch; `to` is exclusive. */
+  from: number;
+  to: number;
+  /** Whether the sums of whole hours are enough. */
+  byHour: boolean;
+}
+
+export interface TrafficStore {
+  /** Adds to the sums, and deletes a bounded number of old ones. */
+  add(traffic: StoredTraffic): Promise<void>;
+  modelUsage(query: ModelUsageQuery): Promise<ModelUsage[]>;
+  /** In the order of time; `minute` is the start of an hour if the range is by hour. */
+  latencies(range: TrafficRange, model?: string): Promise<StoredLatency[]>;
+  outcomes(range: TrafficRange, keyId?: KeyId): Promise<StoredOutcome[]>;
+  /** Since an hour, most requests first. */
+  tokenless(sinceHour: number, limit: number): Promise<StoredTokenless[]>;
+}

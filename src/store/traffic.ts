@@ -1,0 +1,168 @@
+import { and, eq, lt, type SQL, sql } from "drizzle-orm";
+import { addHistogram, decodeHistogram, encodeHistogram } from "../histogram.ts";
+import type { WallClock } from "../time/clock.ts";
+import { minuteOf, minutesPerDay, minutesPerHour } from "../time/seoul.ts";
+import type { Engine, Statement } from "./engine.ts";
+import { cleanText, maxModelLength } from "./request-row.ts";
+import { createTrafficReads } from "./traffic-reads.ts";
+import type { StoredLatency, StoredOutcome, StoredTokenless, TrafficStore } from "./traffic-store.ts";
+import { otherModels } from "./usage-batch.ts";
+
+const retentionMinutes = 31 * minutesPerDay;
+/** Limits what one call deletes. */
+const maxPrunedMinutes = 2 * minutesPerHour;
+/** Names that have latencies of their own in one hour: clients choose them. */
+const maxModelsPerHour = 50;
+const maxPathLength = 100;
+
+export function createTrafficStore(engine: Engine, clock: WallClock): TrafficStore {
+  const { transaction, lock, pipeline } = engine;
+  const addLatency = prepareLatency(engine);
+  const addOutcomes = prepareOutcomes(engine);
+  const addTokenless = prepareTokenless(engine);
+  const prune = preparePruning(engine);
+  let prunedHour = 0;
+  const pruneOncePerHour = (minute: number): Statement[] => {
+    if (hourOf(minute) === prunedHour) return [];
+    prunedHour = hourOf(minute);
+    return prune(minute - retentionMinutes);
+  };
+
+  return {
+    add: ({ latencies, outcomes, tokenless }) =>
+      transaction(async () => {
+        await lock("traffic");
+        for (const one of latencies) await addLatency(one);
+        await pipeline([
+          ...(outcomes.length === 0 ? [] : addOutcomes(outcomes)),
+          ...(tokenless.length === 0 ? [] : addTokenless(tokenless)),
+          ...pruneOncePerHour(minuteOf(clock())),
+        ]);
+      }),
+    ...createTrafficReads(engine),
+  };
+}
+
+const hourOf = (minute: number): number => Math.floor(minute / minutesPerHour);
+
+/** Histograms are merged here and not in SQL: there are few of them, and they are written every few seconds. */
+function prepareLatency({ db, tables: { latencyMinute, latencyHour } }: Engine) {
+  async function limitModel(hour: number, model: string): Promise<string> {
+    const name = cleanText(model, maxModelLength);
+    const known = await db.select({ model: latencyHour.model }).from(latencyHour).where(eq(latencyHour.hour, hour));
+    return known.length < maxModelsPerHour || known.some((row) => row.model === name) ? name : otherModels;
+  }
+
+  return async ({ minute, model: given, ...sums }: StoredLatency): Promise<void> => {
+    const hour = hourOf(minute);
+    const model = await limitModel(hour, given);
+    const atMinute = and(eq(latencyMinute.minute, minute), eq(latencyMinute.model, model));
+    const [ofMinute] = await db.select().from(latencyMinute).where(atMinute);
+    if (ofMinute === undefined) await db.insert(latencyMinute).values({ minute, model, ...sums });
+    else await db.update(latencyMinute).set(mergeSums(ofMinute, sums)).where(atMinute);
+    const atHour = and(eq(latencyHour.hour, hour), eq(latencyHour.model, model));
+    const [ofHour] = await db.select().from(latencyHour).where(atHour);
+    if (ofHour === undefined) await db.insert(latencyHour).values({ hour, model, ...sums });
+    else await db.update(latencyHour).set(mergeSums(ofHour, sums)).where(atHour);
+  };
+}
+
+type LatencySums = Omit<StoredLatency, "minute" | "model">;
+
+const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
+  requestCount: a.requestCount + b.requestCount,
+  firstByte: merge(a.firstByte, b.firstByte),
+  duration: merge(a.duration, b.duration),
+  tokensPerSecond: merge(a.tokensPerSecond, b.tokensPerSecond),
+});
+
+function merge(a: string, b: string): string {
+  const sum = decodeHistogram(a);
+  addHistogram(sum, decodeHistogram(b));
+  return encodeHistogram(sum);
+}
+
+function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly StoredOutcome[]) => Statement[] {
+  const { outcomeMinute, outcomeHour } = tables;
+  const rows = jsonRows(sql.placeholder("rows"));
+  const number = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
+  const addTo = (table: typeof outcomeMinute, period: unknown, periodOfRow: SQL) =>
+    db
+      .insert(table)
+      .select(
+        sql`select ${periodOfRow}, ${number(1)}, value->>2, value->>3, sum(${number(4)}), max(${number(5)})
+          from ${rows} where true group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
+      )
+      .onConflictDoUpdate({
+        target: [period, table.keyId, table.outcome, table.code] as never,
+        set: {
+          count: sql`${table.count} + excluded.count`,
+          lastAt: sql`case when excluded.last_at > ${table.lastAt} then excluded.last_at else ${table.lastAt} end`,
+        },
+      })
+      .prepare();
+  const statements = [
+    addTo(outcomeMinute, outcomeMinute.minute, number(0)),
+    addTo(outcomeHour as never, outcomeHour.hour, sql`${number(0)} / ${minutesPerHour}`),
+  ];
+  return (outcomes) => {
+    const json = JSON.stringify(
+      outcomes.map((one) => [one.minute, one.keyId, one.outcome, one.code, one.count, one.lastAt]),
+    );
+    return statements.map((statement) => () => statement.execute({ rows: json }));
+  };
+}
+
+function prepareTokenless({ db, tables: { tokenlessHour }, jsonRows }: Engine) {
+  const number = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
+  const { hour, keyId, model, path, requestCount, streamedCount } = tokenlessHour;
+  const statement = db
+    .insert(tokenlessHour)
+    .select(
+      sql`select ${number(0)}, ${number(1)}, value->>2, value->>3, sum(${number(4)}), sum(${number(5)})
+        from ${jsonRows(sql.placeholder("rows"))} where true group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
+    )
+    .onConflictDoUpdate({
+      target: [hour, keyId, model, path],
+      set: {
+        requestCount: sql`${requestCount} + excluded.request_count`,
+        streamedCount: sql`${streamedCount} + excluded.streamed_count`,
+      },
+    })
+    .prepare();
+  return (rows: readonly StoredTokenless[]): Statement[] => {
+    const json = JSON.stringify(
+      rows.map((one) => [
+        one.hour,
+        one.keyId,
+        cleanText(one.model, maxModelLength),
+        cleanText(one.path, maxPathLength),
+        one.requestCount,
+        one.streamedCount,
+      ]),
+    );
+    return [() => statement.execute({ rows: json })];
+  };
+}
+
+function preparePruning({ db, tables }: Engine): (before: number) => Statement[] {
+  const { latencyMinute, latencyHour, outcomeMinute, outcomeHour, tokenlessHour } = tables;
+  const pruneBy = (table: typeof latencyMinute, period: typeof latencyMinute.minute, unit: number) => {
+    const oldest = sql`(select min(${period}) + ${maxPrunedMinutes / unit} from ${table})`;
+    const statement = db
+      .delete(table)
+      .where(and(lt(period, sql.placeholder("before")), lt(period, oldest)))
+      .prepare();
+    return (before: number): Statement =>
+      () =>
+        statement.execute({ before: Math.floor(before / unit) });
+  };
+  const all = [
+    pruneBy(latencyMinute, latencyMinute.minute, 1),
+    pruneBy(outcomeMinute as never, outcomeMinute.minute as never, 1),
+    pruneBy(latencyHour as never, latencyHour.hour as never, minutesPerHour),
+    pruneBy(outcomeHour as never, outcomeHour.hour as never, minutesPerHour),
+    pruneBy(tokenlessHour as never, tokenlessHour.hour as never, minutesPerHour),
+  ];
+  return (before) => all.map((prune) => prune(before));
+}

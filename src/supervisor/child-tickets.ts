@@ -1,0 +1,41 @@
+import type { EntryState, FairQueue } from "../fair-queue.ts";
+
+/** A request of a child that has or wants a place. */
+export interface Ticket {
+  grant(): void;
+}
+
+/** The tickets of one child. */
+export interface ChildTickets {
+  enterQueue(number: number, keyId: number): EntryState;
+  leaveQueue(number: number): void;
+  /** The child is gone: gives back all its places. */
+  leaveAll(): void;
+}
+
+/** @param queue undefined if the backend gets any number of requests at once */
+export function createChildTickets(
+  queue: FairQueue<Ticket> | undefined,
+  onGranted: (number: number) => void,
+): ChildTickets {
+  const tickets = new Map<number, Ticket>();
+
+  function leaveQueue(number: number): void {
+    const ticket = tickets.get(number);
+    tickets.delete(number);
+    if (ticket !== undefined) queue?.leave(ticket);
+  }
+
+  return {
+    enterQueue(number, keyId) {
+      const ticket: Ticket = { grant: () => onGranted(number) };
+      const state = queue?.enter(ticket, keyId) ?? "granted";
+      if (state !== "full") tickets.set(number, ticket);
+      return state;
+    },
+    leaveQueue,
+    leaveAll() {
+      for (const number of tickets.keys()) leaveQueue(number);
+    },
+  };
+}

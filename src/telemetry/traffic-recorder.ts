@@ -1,0 +1,248 @@
+import type { KeyId, RequestObserver, RequestRecord } from "../domain.ts";
+import { addHistogram, addValue, encodeHistogram, type Histogram } from "../histogram.ts";
+import type { Log } from "../log/log.ts";
+import type { WallClock } from "../time/clock.ts";
+import { minuteOf, minutesPerHour } from "../time/seoul.ts";
+
+/** The latencies of one model in one minute. */
+export interface LatencySum {
+  minute: number;
+  model: string;
+  requestCount: number;
+  /** Milliseconds. */
+  firstByte: Histogram;
+  duration: Histogram;
+  /** Output tokens a second after the first byte. */
+  tokensPerSecond: Histogram;
+}
+
+export interface OutcomeSum {
+  minute: number;
+  /** 0: none. */
+  keyId: KeyId;
+  outcome: string;
+  /** An error code, a cause, or `status_429`; empty for a success. */
+  code: string;
+  count: number;
+  /** Epoch milliseconds. */
+  lastAt: number;
+}
+
+/** Responses that should have reported tokens and did not. */
+export interface TokenlessSum {
+  hour: number;
+  keyId: KeyId;
+  model: string;
+  path: string;
+  requestCount: number;
+  streamedCount: number;
+}
+
+export interface Traffic {
+  latencies: LatencySum[];
+  outcomes: OutcomeSum[];
+  tokenless: TokenlessSum[];
+}
+
+/** The same with histograms as text. */
+export interface EncodedTraffic extends Omit<Traffic, "latencies"> {
+  latencies: (Omit<LatencySum, HistogramName> & Record<HistogramName, string>)[];
+}
+
+type HistogramName = "firstByte" | "duration" | "tokensPerSecond";
+
+export interface TrafficRecorderDeps {
+  write: (traffic: EncodedTraffic) => Promise<void>;
+  clock: WallClock;
+  log: Log;
+}
+
+export interface TrafficRecorder extends RequestObserver {
+  /** Responses without tokens since the start. */
+  tokenlessCount(): number;
+  /** Writes what is left. */
+  close(): Promise<void>;
+}
+
+const writeMs = 5000;
+/** What clients choose, or strangers cause, waits under common names above these numbers. */
+const maxModels = 500;
+const maxOutcomes = 10_000;
+const hourMs = 3_600_000;
+
+/** The paths whose responses report tokens. */
+const generatingPaths = new Set([
+  "/v1/chat/completions",
+  "/v1/completions",
+  "/v1/messages",
+  "/v1/responses",
+  "/v1/embeddings",
+]);
+
+/**
+ * Sums latencies, outcomes and responses without tokens, and writes them every few seconds while there are any. A crash
+ * loses the last seconds: these are statistics and not counts.
+ */
+export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps): TrafficRecorder {
+  let sums = createSums();
+  let timer: Timer | undefined;
+  let writing = Promise.resolve();
+  let tokenless = 0;
+  let unlogged = 0;
+  let loggedAt = -Infinity;
+
+  async function writeOut(): Promise<void> {
+    timer = undefined;
+    const written = sums;
+    sums = createSums();
+    try {
+      await write(encode(written.traffic()));
+    } catch (error) {
+      log.debug("Traffic statistics not written; they wait in memory", { error: String(error) });
+      written.add(sums.traffic());
+      sums = written;
+      schedule();
+    }
+  }
+
+  function schedule(): void {
+    timer ??= setTimeout(() => void (writing = writeOut()), writeMs);
+  }
+
+  function noteTokenless(record: RequestRecord, now: number): void {
+    sums.addTokenless(record, now);
+    tokenless++;
+    unlogged++;
+    if (now - loggedAt < hourMs) return;
+    log.warn("Responses without token counts; set PROXY_FORCE_STREAM_USAGE to have streams report them", {
+      count: unlogged,
+      path: record.path,
+      model: record.modelSent,
+      keyId: record.keyId,
+      streamed: record.streamed,
+    });
+    unlogged = 0;
+    loggedAt = now;
+  }
+
+  return {
+    started: () => {},
+    finished(record) {
+      const now = clock();
+      sums.addRequest(record, now);
+      if (isTokenless(record)) noteTokenless(record, now);
+      schedule();
+    },
+    tokenlessCount: () => tokenless,
+    async close() {
+      await writing;
+      const isPending = timer !== undefined;
+      clearTimeout(timer);
+      if (isPending) await writeOut();
+      clearTimeout(timer);
+    },
+  };
+}
+
+const encode = ({ latencies, ...others }: Traffic): EncodedTraffic => ({
+  ...others,
+  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond }) => ({
+    minute,
+    model,
+    requestCount,
+    firstByte: encodeHistogram(firstByte),
+    duration: encodeHistogram(duration),
+    tokensPerSecond: encodeHistogram(tokensPerSecond),
+  })),
+});
+
+/** Tokens are expected of a whole, successful response to a POST on the paths that report them. */
+function isTokenless({ method, path, status, outcome, usage }: RequestRecord): boolean {
+  if (outcome !== "completed" || status < 200 || status > 299 || method !== "POST") return false;
+  return usage !== undefined && usage.inputTokens === 0 && usage.outputTokens === 0 && generatingPaths.has(path);
+}
+
+/** How a failure is named; empty for a success. */
+function failureCode({ outcome, status, code, cause }: RequestRecord): string {
+  if (outcome === "completed") return status < 400 ? "" : `status_${status}`;
+  return code ?? cause ?? outcome;
+}
+
+function createSums() {
+  const latencies = new Map<string, LatencySum>();
+  const outcomes = new Map<string, OutcomeSum>();
+  const tokenless = new Map<string, TokenlessSum>();
+
+  function latencyOf(minute: number, model: string): LatencySum {
+    const name = latencies.size >= maxModels ? "other" : model;
+    const id = `${minute} ${name}`;
+    const found = latencies.get(id);
+    if (found !== undefined) return found;
+    const sum = { minute, model: name, requestCount: 0, firstByte: new Map(), duration: new Map() };
+    const created: LatencySum = { ...sum, tokensPerSecond: new Map() };
+    latencies.set(id, created);
+    return created;
+  }
+
+  function addOutcome(added: OutcomeSum): void {
+    const keyId = outcomes.size >= maxOutcomes ? 0 : added.keyId;
+    const id = `${added.minute} ${keyId} ${added.outcome} ${added.code}`;
+    const found = outcomes.get(id);
+    if (found === undefined) outcomes.set(id, { ...added, keyId });
+    else {
+      found.count += added.count;
+      found.lastAt = Math.max(found.lastAt, added.lastAt);
+    }
+  }
+
+  function addTokenlessSum(added: TokenlessSum): void {
+    const model = tokenless.size >= maxModels ? "other" : added.model;
+    const id = `${added.hour} ${added.keyId} ${added.path} ${model}`;
+    const found = tokenless.get(id);
+    if (found === undefined) tokenless.set(id, { ...added, model });
+    else {
+      found.requestCount += added.requestCount;
+      found.streamedCount += added.streamedCount;
+    }
+  }
+
+  return {
+    addRequest(record: RequestRecord, now: number): void {
+      const minute = minuteOf(now);
+      const { keyId = 0, outcome } = record;
+      addOutcome({ minute, keyId, outcome, code: failureCode(record), count: 1, lastAt: now });
+      // Refusals are fast: many of them would hide the latency of real responses.
+      if (outcome !== "refused") addLatency(latencyOf(minute, record.modelSent ?? ""), record);
+    },
+    addTokenless({ keyId = 0, modelSent = "", path, streamed }: RequestRecord, now: number): void {
+      const hour = Math.floor(minuteOf(now) / minutesPerHour);
+      addTokenlessSum({ hour, keyId, model: modelSent, path, requestCount: 1, streamedCount: streamed ? 1 : 0 });
+    },
+    /** Adds what could not be written, or came meanwhile. */
+    add(traffic: Traffic): void {
+      for (const one of traffic.latencies) addLatencies(latencyOf(one.minute, one.model), one);
+      for (const one of traffic.outcomes) addOutcome(one);
+      for (const one of traffic.tokenless) addTokenlessSum(one);
+    },
+    traffic: (): Traffic => ({
+      latencies: [...latencies.values()],
+      outcomes: [...outcomes.values()],
+      tokenless: [...tokenless.values()],
+    }),
+  };
+}
+
+function addLatency(sum: LatencySum, { durationMs, firstByteMs, streamed, usage }: RequestRecord): void {
+  sum.requestCount++;
+  addValue(sum.duration, durationMs);
+  if (!streamed || firstByteMs === undefined) return;
+  addValue(sum.firstByte, firstByteMs);
+  const flowMs = durationMs - firstByteMs;
+  const tokens = usage?.outputTokens ?? 0;
+  if (tokens > 0 && flowMs > 0) addValue(sum.tokensPerSecond, (tokens / flowMs) * 1000);
+}
+
+function addLatencies(sum: LatencySum, added: LatencySum): void {
+  sum.requestCount += added.requestCount;
+  for (const name of ["firstByte", "duration", "tokensPerSecond"] as const) addHistogram(sum[name], added[name]);
+}

@@ -1,0 +1,20 @@
+import type { RequestObserver } from "../domain.ts";
+import type { WallClock } from "../time/clock.ts";
+
+/** Since when requests get no response from the upstream, for the console. */
+export interface UpstreamFailures extends RequestObserver {
+  /** Epoch milliseconds; undefined if the last request got one. */
+  since(): number | undefined;
+}
+
+export function createUpstreamFailures(clock: WallClock): UpstreamFailures {
+  let since: number | undefined;
+  return {
+    started: () => {},
+    finished({ upstreamMs, cause }) {
+      if (upstreamMs !== undefined) since = undefined;
+      else if (cause !== undefined) since ??= clock();
+    },
+    since: () => since,
+  };
+}

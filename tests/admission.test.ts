@@ -1,0 +1,239 @@
+import { describe, expect, test } from "bun:test";
+import { createAdmissions } from "../src/admission.ts";
+import type { Admission, LimitName } from "../src/domain.ts";
+import { noLimits } from "../src/store/key-rules.ts";
+import type { LimitStore } from "../src/store/store.ts";
+import { onEachEngine } from "./store/each-engine.ts";
+import { memoryLog, usageIncrement } from "./store/test-store.ts";
+import { pollUntil } from "./support/poll-until.ts";
+import { createRandom } from "./support/random.ts";
+
+const monotonic = () => performance.now();
+
+function admissionsOver(store: LimitStore, more: { waitLimitMs?: number } = {}) {
+  const { log, entries } = memoryLog();
+  return { ...createAdmissions({ store, monotonic, log, beatMs: 20, deadAfterMs: 200, ...more }), entries };
+}
+
+const onePlace = { ...noLimits, max_concurrency: 1 };
+
+onEachEngine(({ openTestStore }) => {
+  test("the places of a process that died are given back by another one", async () => {
+    await using opened = await openTestStore();
+    const [dead, alive] = [admissionsOver(opened.store.limits), admissionsOver(opened.store.limits)];
+    expect((await dead.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
+    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
+    await Bun.sleep(500);
+    // Both beat, however long a request takes.
+    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
+    const { limits } = opened.store;
+    const [own] = await limits.listInstances();
+    await dead.close();
+    // As after kill -9: what it held is there again, and beats no more.
+    await limits.beat("killed", []);
+    await limits.admit({
+      instance: "killed",
+      requests: [{ keyId: 1, limits: onePlace, tokens: 0, number: 1 }],
+      ended: [],
+    });
+    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
+    await pollUntil(async () => (await alive.admit(1, onePlace, 0)).refusedBy === undefined);
+    expect(own).toBeDefined();
+    expect(alive.entries.map(({ message }) => message)).toContain(
+      "Process gone without a stop; gave back what its requests held",
+    );
+    await alive.close();
+    expect(await limits.listInstances()).toEqual([]);
+  });
+
+  test("a process that never has a key with limits still gives back what a dead one left", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    await limits.beat("killed", [{ keyId: 1, instance: "killed", number: 1, tokens: 5 }]);
+    const idle = admissionsOver(limits);
+    await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
+    await idle.close();
+  });
+
+  test("requests that arrive together are admitted up to the limit, and each ends once", async () => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const limits = { ...noLimits, max_concurrency: 3 };
+    const results = await Promise.all(Array.from({ length: 20 }, () => admissions.admit(1, limits, 0)));
+    const admitted = results.filter(({ refusedBy }) => refusedBy === undefined);
+    expect(admitted).toHaveLength(3);
+    for (const one of results) one.end();
+    for (const one of results) one.end();
+    const again = await Promise.all(Array.from({ length: 20 }, () => admissions.admit(1, limits, 0)));
+    expect(again.filter(({ refusedBy }) => refusedBy === undefined)).toHaveLength(3);
+    await admissions.close();
+  });
+
+  test("random requests, ends, counts, crashes and steps of the clock never pass a limit or leak a place", async () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const time = { now: Date.parse("2026-05-30T20:00:00+09:00") };
+      await using opened = await openTestStore(() => time.now);
+      await runRandomly(seed, opened.store, time);
+    }
+  }, 60_000);
+});
+
+const instanceNames = ["a", "b", "c"];
+const keyLimits = [
+  { ...noLimits, max_concurrency: 3, requests_per_minute: 7 },
+  { ...noLimits, tokens_per_minute: 120, tokens_per_day: 300, tokens_per_month: 500 },
+];
+
+interface Running {
+  key: number;
+  instance: string;
+  number: number;
+  tokens: number;
+}
+
+/** What the limits mean, written as simply as possible. */
+function createReference(time: { now: number }) {
+  const day = (ms: number) => Math.floor((ms + 9 * 3_600_000) / 86_400_000);
+  const month = (ms: number) => new Date(ms + 9 * 3_600_000).toISOString().slice(0, 7);
+  const second = (ms: number) => Math.floor(ms / 1000);
+  let running: Running[] = [];
+  const used: { key: number; at: number; requests: number; tokens: number }[] = [];
+  const sum = (key: number, of: "requests" | "tokens", counts: (at: number) => boolean) =>
+    used.reduce((total, one) => (one.key === key && counts(one.at) ? total + one[of] : total), 0);
+  const inMinute = (at: number) => Math.abs(second(time.now) - second(at)) < 61;
+  function usedOf(key: number): Record<LimitName, number> {
+    const own = running.filter((one) => one.key === key);
+    const reserved = own.reduce((total, { tokens }) => total + tokens, 0);
+    return {
+      max_concurrency: own.length,
+      requests_per_minute: sum(key, "requests", inMinute),
+      tokens_per_minute: reserved + sum(key, "tokens", inMinute),
+      tokens_per_day: reserved + sum(key, "tokens", (at) => day(at) === day(time.now)),
+      tokens_per_month: reserved + sum(key, "tokens", (at) => month(at) === month(time.now)),
+    };
+  }
+  return {
+    isAdmitted: (key: number, tokens: number) =>
+      Object.entries(keyLimits[key] ?? {}).every(([name, limit]) => {
+        const added = name.startsWith("tokens") ? Math.min(tokens, limit ?? 0) : 1;
+        return limit === null || added === 0 || usedOf(key)[name as LimitName] + added <= limit;
+      }),
+    admitted(one: Running) {
+      running.push(one);
+      used.push({ key: one.key, at: time.now, requests: 1, tokens: 0 });
+    },
+    counted: (key: number, tokens: number) => void used.push({ key, at: time.now, requests: 0, tokens }),
+    ended: (gone: (one: Running) => boolean) => void (running = running.filter((one) => !gone(one))),
+    running: () => running,
+    usedOf,
+  };
+}
+
+async function runRandomly(
+  seed: number,
+  store: Parameters<Parameters<typeof onEachEngine>[0]>[0] extends { openTestStore(): Promise<{ store: infer S }> }
+    ? S
+    : never,
+  time: { now: number },
+): Promise<void> {
+  const random = createRandom(seed);
+  const reference = createReference(time);
+  let number = 0;
+  const pick = (): Running | undefined =>
+    reference.running().length === 0 ? undefined : random.pick(reference.running());
+  const isSame = (a: Running) => (b: Running) => a.number === b.number;
+  const idOf = ({ key, instance, number: n }: Running) => ({ keyId: key, instance, number: n });
+
+  const steps = {
+    async admit() {
+      const [key, instance] = [random.below(2), random.pick(instanceNames)];
+      const tokens = key === 0 ? 0 : random.pick([0, 5, 30, 60, 400]);
+      number += 1;
+      const expected = reference.isAdmitted(key, tokens);
+      const limits = keyLimits[key] ?? noLimits;
+      const [result] = await store.limits.admit({
+        instance,
+        requests: [{ keyId: key, limits, tokens, number }],
+        ended: [],
+      });
+      expect([seed, number, result?.refusedBy === undefined]).toEqual([seed, number, expected]);
+      if (expected) reference.admitted({ key, instance, number, tokens });
+    },
+    async end() {
+      const one = pick();
+      if (one === undefined) return;
+      await store.limits.admit({ instance: one.instance, requests: [], ended: [idOf(one)] });
+      reference.ended(isSame(one));
+    },
+    async count() {
+      const one = pick();
+      if (one === undefined) return;
+      const inputTokens = random.below(70);
+      const minute = Math.floor(time.now / 60_000);
+      const sums = { keyId: one.key, minute, lastClosedAt: time.now, inputTokens, outputTokens: 0 };
+      await store.usage.add([usageIncrement(sums)], undefined, [], undefined, [idOf(one)]);
+      reference.counted(one.key, inputTokens);
+      reference.ended(isSame(one));
+    },
+    async crash() {
+      const instance = random.pick(instanceNames);
+      await store.limits.remove([instance]);
+      reference.ended((one) => one.instance === instance);
+    },
+    async step() {
+      time.now += random.pick([1, 900, 15_000, 61_000, 4 * 3_600_000, -2000, -70_000]);
+    },
+  };
+  const names = ["admit", "admit", "admit", "admit", "end", "count", "count", "step", "step", "crash"] as const;
+  for (let round = 0; round < 120; round++) {
+    await steps[random.below(20) === 0 ? "crash" : random.pick(names.slice(0, -1))]();
+  }
+  const loads = await store.limits.listLoads([0, 1]);
+  expect(loads.map(({ inFlight }) => inFlight)).toEqual([0, 1].map((key) => reference.usedOf(key).max_concurrency));
+}
+
+describe("while the database fails", () => {
+  const failing: LimitStore = {
+    admit: () => Promise.reject(new Error("the disk is full")),
+    listLoads: async () => [],
+    listDays: async () => [],
+    beat: () => Promise.reject(new Error("the disk is full")),
+    listInstances: async () => [],
+    remove: async () => {},
+    endRunning: async () => {},
+    keepRunning: async () => {},
+    listEndings: () => [],
+  };
+
+  test("requests run without limits after a wait, later ones at once, and the log says so once", async () => {
+    const admissions = admissionsOver(failing, { waitLimitMs: 100 });
+    const results: Admission[] = await Promise.all([1, 2, 3].map(() => admissions.admit(1, onePlace, 0)));
+    results.push(await admissions.admit(1, onePlace, 0));
+    expect(results.map(({ refusedBy, used }) => [refusedBy, used("max_concurrency")])).toEqual(
+      results.map(() => [undefined, undefined]),
+    );
+    expect(admissions.entries).toMatchObject([
+      { level: "warn", message: "Database unavailable; requests run without the limits of their keys" },
+    ]);
+    for (const one of results) one.end();
+    await admissions.close();
+  });
+
+  test("and works again, limits hold again", async () => {
+    let fails = true;
+    const recovering: LimitStore = {
+      ...failing,
+      beat: async () => (fails ? Promise.reject(new Error("full")) : []),
+      admit: async ({ requests }) => {
+        if (fails) throw new Error("full");
+        const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1 }));
+      },
+    };
+    const admissions = admissionsOver(recovering, { waitLimitMs: 100 });
+    await admissions.admit(1, onePlace, 0);
+    fails = false;
+    await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await admissions.close();
+  });
+});

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
+
+describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours, %s", (scheme) => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startSeededConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  async function forceColours(page: Page): Promise<void> {
+    await page.emulateMedia({ forcedColors: "active" });
+    await waitUntilLoaded(page);
+  }
+
+  const background = (element: Locator, pseudo?: string): Promise<string> =>
+    element.evaluate((found, selector) => getComputedStyle(found, selector).backgroundColor, pseudo);
+
+  test("the current page and the chosen segment differ from the others", async () => {
+    await using visit = await console.visit("/usage", { scheme });
+    const { page } = visit;
+    await forceColours(page);
+    const links = page.getByRole("navigation").getByRole("link");
+    expect(await background(links.filter({ hasText: "Usage" }))).not.toBe(
+      await background(links.filter({ hasText: "Overview" })),
+    );
+    const segments = page.getByRole("group", { name: "Range" }).locator("label");
+    expect(await background(segments.filter({ hasText: "24 h" }))).not.toBe(
+      await background(segments.filter({ hasText: "7 d" })),
+    );
+  });
+
+  test("a switch that is on differs from one that is off, and both from the page", async () => {
+    await using visit = await console.visit("/keys", { scheme });
+    const { page } = visit;
+    await forceColours(page);
+    const on = page.getByRole("switch", { checked: true }).first();
+    const off = page.getByRole("switch", { checked: false }).first();
+    expect(await background(on)).not.toBe(await background(off));
+    for (const one of [on, off]) expect(await background(one, "::before")).not.toBe(await background(one));
+  });
+
+  test("the legend and the lists keep the colours of the chart", async () => {
+    await using visit = await console.visit("/usage", { scheme });
+    const { page } = visit;
+    await forceColours(page);
+    const bar = page.locator("path.fill.series-1").first();
+    await bar.waitFor({ state: "attached" });
+    const fill = await bar.evaluate((element) => getComputedStyle(element).fill);
+    expect(await background(page.locator(".legend-key input.series-1"))).toBe(fill);
+    await page.goto(`${console.program.adminUrl}/`);
+    await page.locator(".list .swatch.series-1").waitFor();
+    expect(await background(page.locator(".list .swatch.series-1"))).toBe(fill);
+  });
+});

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { reading, seed, seedKeys } from "./support/seed.ts";
+
+const minuteMs = 60_000;
+const models = ["NVIDIA H100 80GB HBM3 of a long name SXM5", "NVIDIA H100 80GB HBM3 of a long name PCIe"];
+
+/** Seven hosts of nine GPUs, the last with ten: 64. */
+const hosts = Array.from({ length: 7 }, (_, host) => ({
+  name: `gpu-0${host + 1}`,
+  ids: Array.from({ length: host === 6 ? 10 : 9 }, (__, n) => host * 9 + n),
+}));
+
+describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole((dataDir) =>
+      seed(dataDir, async (store) => {
+        const [keyId = 0] = await seedKeys(store, ["trainer"]);
+        const now = Date.now();
+        for (let minute = 65; minute >= 5; minute--) {
+          const recordedAt = now - minute * minuteMs;
+          for (const { name, ids } of hosts) {
+            const readings = ids.map((id) => reading(id, { name: models[id % 2] ?? "", powerDrawW: 500 }));
+            await store.gpu.add({ keyId, recordedAt, host: name, readings });
+          }
+        }
+        // The last host has stopped.
+        for (const { name, ids } of hosts.slice(0, 6)) {
+          const readings = ids.map((id) =>
+            reading(id, {
+              name: models[id % 2] ?? "",
+              powerDrawW: 500 + id,
+              utilizationPct: id,
+              ...(id === 5 && { tempC: 91 }),
+              ...(id === 12 && { memoryUsedMb: 143_000 }),
+            }),
+          );
+          await store.gpu.add({ keyId, recordedAt: now, host: name, readings });
+        }
+      }),
+    );
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const table = (page: Page) => page.getByRole("table", { name: "GPUs" });
+  const idsIn = async (page: Page) =>
+    (await table(page).locator("tbody th a").allTextContents()).map((text) => Number(text));
+
+  test("the power of all GPUs adds up the hosts: 32 kW, not the 5 kW of one POST", async () => {
+    await using visit = await console.visit("/gpus");
+    const panel = visit.page.getByRole("region", { name: "Energy and tokens" });
+    await panel.getByText(/^Highest mean 32 kW/).waitFor({ state: "attached" });
+    // 61 minutes, and one of the hosts that still run.
+    await panel.getByText("33 kWh", { exact: true }).waitFor();
+    await visit.page.getByText("54 of 64 GPUs reporting").waitFor();
+  });
+
+  test("they are rows of a table, grouped by host, and every value stays on one line", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    const groups = table(page).getByRole("rowheader", { name: /^gpu-0\d/ });
+    await groups.first().waitFor();
+    expect(await groups.allTextContents()).toHaveLength(7);
+    expect(await groups.first().textContent()).toBe("gpu-019 GPUs, 4.54 kW");
+    expect(await idsIn(page)).toEqual(Array.from({ length: 64 }, (_, id) => id));
+    for (const width of [1280, 1024, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const wrapped = await table(page)
+        .locator("tbody :is(td.number, th[scope=row])")
+        .evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().height > 36).length);
+      expect(wrapped).toBe(0);
+      expect(await table(page).evaluate((one) => one.scrollWidth - (one.parentElement?.clientWidth ?? 0))).toBe(0);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+  });
+
+  test("names without enough space keep the end, which tells models apart", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await page.setViewportSize({ width: 1000, height: 900 });
+    const name = table(page).locator(".gpu-name").first();
+    await name.waitFor();
+    const parts = await name.evaluate((element) =>
+      [...element.children].map((part) => ({ text: part.textContent, isCut: part.scrollWidth > part.clientWidth })),
+    );
+    expect(parts).toEqual([
+      { text: "H100 80GB HBM3 of a long", isCut: true },
+      { text: " name SXM5", isCut: false },
+    ]);
+  });
+
+  test("a click on a column sorts all of them, and the URL keeps it", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await table(page).getByRole("button", { name: "Temperature" }).click();
+    expect((await idsIn(page))[0]).toBe(5);
+    expect(
+      await table(page)
+        .getByRole("rowheader", { name: /^gpu-0/ })
+        .count(),
+    ).toBe(0);
+    await page.getByRole("columnheader", { name: "Host" }).waitFor();
+    await page.goto(`${console.program.adminUrl}/gpus?sort=-power`);
+    await table(page).waitFor();
+    expect((await idsIn(page)).slice(0, 3)).toEqual([53, 52, 51]);
+  });
+
+  test.each([
+    ["Hot", [5]],
+    ["Full", [12]],
+    ["Stale", [54, 55, 56, 57, 58, 59, 60, 61, 62, 63]],
+  ])("the filter %s shows only those", async (label, ids) => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await page.getByRole("radio", { name: label, exact: true }).check();
+    expect(await idsIn(page)).toEqual(ids);
+    await page.getByText(`${ids.length} of 64 GPUs`, { exact: true }).waitFor();
+    expect(new URL(page.url()).searchParams.get("state")).toBe(label.toLowerCase());
+  });
+
+  test("a filter that matches nothing offers all", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await page.route("**/api/gpu-stats", async (route) => {
+      const response = await route.fetch();
+      const gpus: object[] = await response.json();
+      await route.fulfill({ response, json: gpus.map((gpu) => Object.assign(gpu, { temp_c: 40 })) });
+    });
+    await page.goto(`${console.program.adminUrl}/gpus?state=hot`);
+    await page.getByText("No GPU is hot").waitFor();
+    await page.getByRole("button", { name: "Show all GPUs" }).click();
+    await table(page).waitFor();
+  });
+
+  test("a GPU has a page with its latest values and its history", async () => {
+    await using visit = await console.visit("/gpus");
+    const { page } = visit;
+    await table(page).getByRole("link", { name: "12", exact: true }).click();
+    await page.getByRole("heading", { name: "GPU 12", level: 1 }).waitFor();
+    await page.getByText("NVIDIA H100 80GB HBM3 of a long name SXM5 on gpu-02").waitFor();
+    await page.locator(".figure", { hasText: "Power" }).getByText("512 W", { exact: true }).waitFor();
+    for (const [measure, highest] of [
+      ["Power", "512 W"],
+      ["Utilisation", "40%"],
+      ["Memory", "139.6 GiB"],
+      ["Temperature", "55 °C"],
+    ]) {
+      const chart = page.getByRole("group", { name: `${measure} over time` });
+      await chart.locator("path.line").waitFor({ state: "attached" });
+      await chart.getByText(new RegExp(`^Highest ${highest},`)).waitFor({ state: "attached" });
+    }
+    await page.getByRole("radio", { name: "7 d" }).check();
+    await page.getByText(/2-hour means$/).waitFor();
+    await page.getByRole("link", { name: "All GPUs" }).click();
+    await page.getByRole("heading", { name: "GPUs", level: 1 }).waitFor();
+  });
+
+  test.each(["200", "x", "-1", "1e2"])("the page of the unknown GPU %s says that it has not reported", async (id) => {
+    await using visit = await console.visit(`/gpus/${id}`);
+    await visit.page.getByText("This GPU has not reported in the last seven days").waitFor();
+  });
+});

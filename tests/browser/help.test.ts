@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { findFreePort } from "../support/free-port.ts";
+import { violations } from "./support/axe.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { startTrafficConsole, type TrafficConsole, trafficModel } from "./support/traffic-console.ts";
+
+describe.skipIf(!hasBrowser)("help", () => {
+  let traffic: TrafficConsole;
+  beforeAll(async () => {
+    traffic = await startTrafficConsole();
+  });
+  afterAll(() => traffic.console[Symbol.asyncDispose]());
+
+  test("the quick start has lines for each client with this address and the served model", async () => {
+    await using visit = await traffic.console.visit("/help");
+    const { page } = visit;
+    const code = page.getByRole("code").last();
+    const { url } = traffic.console.program;
+    await page.getByText(trafficModel).first().waitFor();
+    for (const label of ["curl", "OpenAI, Python", "OpenAI, Node", "Anthropic, Python", "Claude Code", "Codex"]) {
+      await page.getByRole("combobox", { name: "Client" }).selectOption(label);
+      await page.getByRole("region", { name: `the lines for ${label}` }).waitFor();
+      expect(await code.textContent()).toContain(url);
+    }
+    await page.getByRole("button", { name: /^Copy/ }).click();
+    await page.getByText("Copied").waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe((await code.textContent()) ?? "");
+  });
+
+  test("the creation of a key shows lines with the key, which work", async () => {
+    await using visit = await traffic.console.visit("/keys?new=1");
+    const { page } = visit;
+    await page.getByRole("dialog").getByLabel("Name").fill("quick");
+    await page.keyboard.press("Enter");
+    await page.getByText("Use it").click();
+    const lines = page.getByRole("dialog").getByRole("region", { name: "the lines for curl" });
+    await lines.getByText(trafficModel).waitFor();
+    const command = (await lines.textContent()) ?? "";
+    const shell = Bun.spawn(["sh", "-c", command], { stderr: "ignore" });
+    expect(await new Response(shell.stdout).text()).toContain("data: [DONE]");
+  });
+
+  test("the playground streams a response with a pasted key, which leaves no trace", async () => {
+    await using visit = await traffic.console.visit("/help/playground", { expectedErrors: /ERR_INCOMPLETE/ });
+    const { page } = visit;
+    await page.getByLabel("Model").fill("claude-x");
+    await page.getByLabel(/^API key/).fill(traffic.key.key);
+    await page.getByRole("button", { name: "Send" }).click();
+    const response = page.getByRole("region", { name: "Response" });
+    await response.getByText("Status 200").waitFor();
+    await response.getByText("claude-x").waitFor();
+    await response.getByText("See it in the request log").waitFor();
+    const figure = (label: string) =>
+      response
+        .locator(".figure")
+        .filter({ has: page.getByText(label, { exact: true }) })
+        .locator(".value")
+        .textContent();
+    expect(await figure("First byte")).toMatch(/\d m?s$/);
+    expect(Number((await figure("Output tokens"))?.replaceAll(",", ""))).toBeGreaterThan(0);
+    expect((await response.locator(".response-text").last().textContent())?.length).toBeGreaterThan(0);
+    expect(await violations(page)).toEqual([]);
+    const stored = await page.evaluate(() =>
+      JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)]),
+    );
+    expect(stored + page.url()).not.toContain(traffic.key.key);
+    await page.reload();
+    expect(await page.getByLabel(/^API key/).inputValue()).toBe("");
+  });
+
+  test("the playground shows why a request was refused", async () => {
+    await using visit = await traffic.console.visit("/help/playground", { expectedErrors: /status of 401/ });
+    const { page } = visit;
+    await page.getByLabel(/^API key/).fill("no-such-key");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("alert").filter({ hasText: /key/i }).waitFor();
+    await page.getByText("Status 401").waitFor();
+  });
+
+  test("explain shows each edit with its reason, and what would be refused, and sends nothing to the backend", async () => {
+    await using visit = await traffic.console.visit("/help/explain");
+    const { page } = visit;
+    const before = traffic.console.simulator.requests.length;
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    const result = page.getByRole("region", { name: "What would be changed" });
+    await result.getByRole("heading", { name: "Model name" }).waitFor();
+    await result.getByText("PROXY_ALIAS_MODEL is").waitFor();
+    expect(await result.getByRole("region", { name: "the body" }).textContent()).toContain(`"${trafficModel}"`);
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("textbox", { name: "Body" }).fill("{ no JSON");
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await result.getByText("Nothing: the backend would get the body as it is.").waitFor();
+    await page.route("**/api/explain", (route) =>
+      route.fulfill({
+        json: { refused: "invalid_json", changed: false, body: "", stream: false, model: null, edits: [] },
+      }),
+    );
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await result.getByText("The request would be refused: invalid_json.").waitFor();
+    expect(traffic.console.simulator.requests.length).toBe(before);
+  });
+
+  test("with a port of its own for /v1, the playground leads to the quick start", async () => {
+    await using own = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
+    await using visit = await own.visit("/help/playground");
+    await visit.page.getByText("/v1 has its own port").waitFor();
+  });
+});

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { violations } from "./support/axe.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
+import {
+  startTrafficConsole,
+  type TrafficConsole,
+  trafficModel,
+  waitForLog,
+  waitForSums,
+} from "./support/traffic-console.ts";
+import { csvOf } from "./support/usage-console.ts";
+
+describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
+  let traffic: TrafficConsole;
+  beforeAll(async () => {
+    traffic = await startTrafficConsole();
+    await traffic.chat();
+    // The simulator reports usage of a stream only on request, like vLLM.
+    await traffic.chat({ stream: true });
+    await traffic.chat({}, "status=500");
+    await waitForLog(traffic, 3);
+    await waitForSums(traffic, 3);
+  });
+  afterAll(() => traffic.console[Symbol.asyncDispose]());
+
+  test("the overview shows latency and failures, and names the setting if streams count no tokens", async () => {
+    await using visit = await traffic.console.visit("/", { expectedErrors: /ERR_INCOMPLETE/ });
+    const { page } = visit;
+    const failures = page.getByRole("region", { name: "Failures" });
+    await failures.getByText("1 of 3 requests (33.3%)").waitFor();
+    await failures.locator("path.fill").first().waitFor();
+    const latency = page.getByRole("region", { name: "Latency" });
+    await latency.getByText(/Median .+ · 95% .+ · 99% /).waitFor();
+    await latency.locator("path.fill").first().waitFor();
+    await latency.getByRole("radio", { name: "Duration" }).check();
+    await latency.getByText("Last 24 hours, whole requests").waitFor();
+    const notice = page.getByRole("note").filter({ hasText: "without tokens" });
+    await notice
+      .getByText(/1 streamed response .* by caller on \/v1\/chat\/completions.*PROXY_FORCE_STREAM_USAGE/)
+      .waitFor();
+    // The notice and the last two panels.
+    expect(await violations(page, "main > .notice, main > section:nth-last-of-type(-n + 2)")).toEqual([]);
+    await failures.getByRole("link", { name: /caller/ }).click();
+    await page.getByRole("dialog").getByText("Timeline").waitFor();
+  });
+
+  test("usage is listed by model, key, both and day, with cached input, and in the CSV", async () => {
+    await using visit = await traffic.console.visit("/usage");
+    const { page } = visit;
+    const panel = page.getByRole("region", { name: "Models and cost" });
+    await panel.getByRole("link", { name: trafficModel }).waitFor();
+    await panel.getByRole("columnheader", { name: "Cached input" }).waitFor();
+    expect(await panel.getByRole("columnheader", { name: "Cost" }).count()).toBe(0);
+    await panel.getByRole("radio", { name: "Both" }).check();
+    await page.waitForURL("**/usage?by=key_model");
+    await panel.getByRole("link", { name: "caller" }).waitFor();
+    await panel.getByRole("radio", { name: "Day", exact: true }).check();
+    await panel.getByRole("rowheader", { name: /^\d{4}-\d\d-\d\d$/ }).waitFor();
+    const [header, line] = await csvOf(page, "Models and cost");
+    expect(header?.slice(0, 4)).toEqual(["date", "key_name", "model", "request_count"]);
+    expect(line?.[3]).toBe("2");
+  });
+
+  test("prices can be entered, turn tokens into costs, and refuse what is no currency", async () => {
+    await using visit = await traffic.console.visit("/settings/prices");
+    const { page } = visit;
+    await page.getByRole("button", { name: "Add a model price" }).click();
+    await page.getByRole("textbox", { name: "Model" }).fill("traffic-*");
+    await page.getByLabel("Valid from").fill("2020-01-01");
+    await page.getByLabel("Input", { exact: true }).fill("1000000");
+    await page.getByLabel("Output").fill("0");
+    const save = page.getByRole("button", { name: "Save prices" });
+    await page.getByLabel("Currency").fill("€");
+    await save.click();
+    expect(await page.getByLabel("Currency").evaluate((field: HTMLInputElement) => field.validity.valid)).toBe(false);
+    await page.getByLabel("Currency").fill("eur");
+    expect(await violations(page)).toEqual([]);
+    await save.click();
+    await page.getByText("The prices were saved").waitFor();
+    await page.reload();
+    expect(await page.getByLabel("Currency").inputValue()).toBe("EUR");
+
+    const rows = await traffic.console.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", "/api/usage/models");
+    const euros = rows.rows[0]?.input_tokens ?? Number.NaN;
+    await page.goto(`${traffic.console.program.adminUrl}/usage`);
+    const cost = page.getByRole("region", { name: "Models and cost" }).locator("tbody td[data-label=Cost]");
+    await cost.waitFor();
+    expect(await cost.textContent()).toBe(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`);
+
+    await page.goto(`${traffic.console.program.adminUrl}/settings/prices`);
+    await page.getByRole("button", { name: "Remove price 1" }).click();
+    await page.getByText("Without prices, the console shows tokens only.").waitFor();
+  });
+
+  test("the backend's own counters appear beside the counts, if it has them, and a drift is named", async () => {
+    await using visit = await traffic.console.visit("/usage");
+    const { page } = visit;
+    await page.getByRole("region", { name: "Models and cost" }).waitFor();
+    const panel = page.getByRole("region", { name: "Compared with the backend" });
+    expect(await panel.count()).toBe(0);
+    const day = { generated_tokens: 1000, counted_output_tokens: 900, difference: 100, prompt_tokens: 70_000 };
+    const rows = [
+      { ...day, date: "2026-11-21", counted_input_tokens: 7000, is_drifting: true },
+      { ...day, date: "2026-11-20", counted_input_tokens: 70_000, is_drifting: false },
+    ];
+    await page.route("**/api/reconciliation*", (route) =>
+      route.fulfill({ json: { days: 30, source: "vllm", checked_at: new Date().toISOString(), rows } }),
+    );
+    await page.reload();
+    await panel.getByText("Token counters of vLLM").waitFor();
+    expect(await panel.getByText("Drifting").count()).toBe(1);
+    expect(await panel.getByText("In line").count()).toBe(1);
+  });
+
+  test("a refused price keeps what was typed", async () => {
+    await using visit = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 400/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Add an energy price" }).click();
+    await page.getByLabel("Per kWh").fill("0.3");
+    await page.getByLabel("Currency").fill("EUR");
+    await page.route("**/api/prices", (route) =>
+      route.fulfill({ status: 400, json: { error: "energy.0.per_kwh is invalid" } }),
+    );
+    await page.getByRole("button", { name: "Save prices" }).click();
+    await page.getByRole("alert").getByText("energy.0.per_kwh is invalid.").waitFor();
+    expect(await page.getByLabel("Per kWh").inputValue()).toBe("0.3");
+  });
+});

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { violations } from "./support/axe.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
+import { startTrafficConsole, type TrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
+
+/** The live tail ends with its page, or with the server's response. */
+const tailErrors = /ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_FAILED/;
+
+describe.skipIf(!hasBrowser)("requests", () => {
+  let traffic: TrafficConsole;
+  beforeAll(async () => {
+    traffic = await startTrafficConsole();
+    await traffic.chat({ stream: true });
+    await traffic.chat({}, "status=500");
+    await traffic.chat({}, "tokens=1", "no-such-key");
+    await waitForLog(traffic, 3);
+  });
+  afterAll(() => traffic.console[Symbol.asyncDispose]());
+
+  const visit = (path: string, options = {}) => traffic.console.visit(path, { expectedErrors: tailErrors, ...options });
+  const rows = (page: Page): Locator => page.getByRole("region", { name: "Requests" }).locator("tbody tr[data-row]");
+  const drawer = (page: Page): Locator => page.getByRole("dialog");
+
+  test("the table lists what ended, newest first, with its result", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await rows(page).nth(2).waitFor();
+    expect(await rows(page).first().locator(".badge").textContent()).toMatch(/^401 /);
+    expect(await rows(page).nth(1).locator(".badge").textContent()).toMatch(/^500/);
+    expect(await rows(page).nth(2).locator(".badge").textContent()).toBe("200");
+    expect(await rows(page).nth(2).textContent()).toContain(trafficModel);
+  });
+
+  test("the filters are part of the address, survive a reload and can be cleared", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.getByLabel("Result").selectOption("5xx");
+    await page.waitForURL("**/requests?result=5xx");
+    await rows(page).nth(1).waitFor({ state: "detached" });
+    await page.getByLabel("API key").selectOption({ label: "caller" });
+    await page.waitForURL(`**/requests?result=5xx&key=${traffic.key.id}`);
+    await page.reload();
+    await rows(page).first().waitFor();
+    expect(await rows(page).count()).toBe(1);
+    await page.getByLabel("Model").fill("no such model");
+    await page.keyboard.press("Enter");
+    await page.getByText("No matching requests").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await rows(page).nth(2).waitFor();
+    expect(new URL(page.url()).search).toBe("");
+    expect(await page.getByLabel("Model").inputValue()).toBe("");
+  });
+
+  test("a link with filters that mean nothing shows all requests", async () => {
+    await using opened = await visit("/requests?key=abc&result=%3Cscript%3E&slower=soon&since=never");
+    await rows(opened.page).nth(2).waitFor();
+  });
+
+  test("one request opens with its timeline, tokens and what was changed, by keyboard, and closes to its row", async () => {
+    await using opened = await visit("/requests?result=2xx");
+    const { page } = opened;
+    const button = rows(page).last().getByRole("button");
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await drawer(page).getByText("Timeline").waitFor();
+    expect(await drawer(page).locator(".timeline li").count()).toBe(4);
+    await drawer(page).getByText("Model name", { exact: true }).waitFor();
+    await drawer(page).getByText(`claude-asked → ${trafficModel}`).waitFor();
+    expect(await drawer(page).textContent()).toContain("test-client/1");
+    expect(await violations(page)).toEqual([]);
+    const address = page.url();
+    await page.keyboard.press("Escape");
+    await drawer(page).waitFor({ state: "detached" });
+    expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.goto(address);
+    await drawer(page).getByText("Timeline").waitFor();
+    await drawer(page).getByRole("link", { name: trafficModel }).click();
+    await page.waitForURL(`**/requests?model=${trafficModel}`);
+    await drawer(page).waitFor({ state: "detached" });
+  });
+
+  test("a refused request has one phase, and its error code", async () => {
+    await using opened = await visit("/requests?result=refused");
+    const { page } = opened;
+    await rows(page).first().click();
+    await drawer(page).getByText("invalid_api_key", { exact: true }).waitFor();
+    expect(await drawer(page).locator(".timeline li").count()).toBe(1);
+    await drawer(page).getByText("Not sent to a backend").waitFor();
+  });
+
+  test("new requests appear by themselves, and wait while the table is paused", async () => {
+    await using opened = await visit("/requests?result=2xx");
+    const { page } = opened;
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rows(page).first().waitFor();
+    const before = await rows(page).count();
+    await traffic.chat();
+    await rows(page).nth(before).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused", { exact: true }).waitFor();
+    await traffic.chat();
+    await page.getByRole("button", { name: "Resume (1 new request)" }).waitFor();
+    expect(await rows(page).count()).toBe(before + 1);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await rows(page)
+      .nth(before + 1)
+      .waitFor();
+  });
+
+  test("a live table keeps the focus on its row", async () => {
+    await using opened = await visit("/requests?result=2xx");
+    const { page } = opened;
+    await page.getByText("Live", { exact: true }).waitFor();
+    const button = rows(page).first().getByRole("button");
+    await button.focus();
+    const id = await button.getAttribute("data-request");
+    const before = await rows(page).count();
+    await traffic.chat();
+    await rows(page).nth(before).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("data-request"))).toBe(id);
+  });
+
+  test("the CSV holds the rows of the table", async () => {
+    await using opened = await visit("/requests?result=5xx");
+    const { page } = opened;
+    await rows(page).first().waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "CSV" }).click(),
+    ]);
+    const lines = (await Bun.file(await download.path()).text()).trimEnd().split("\r\n");
+    expect(lines[0]).toStartWith("ended_at,request_id,key_id,key_name,");
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toContain(",caller,");
+  });
+
+  test("older requests load on request", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.route(/\/api\/requests\?/, async (route) => {
+      const address = new URL(route.request().url());
+      address.searchParams.set("limit", "2");
+      await route.fulfill({ response: await route.fetch({ url: address.toString() }) });
+    });
+    await page.reload();
+    await rows(page).first().waitFor();
+    await page.getByRole("button", { name: "Load older requests" }).click();
+    await rows(page).nth(2).waitFor();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+
+  test("a failed load says why and offers to try again", async () => {
+    await using opened = await visit("/nowhere", { expectedErrors: /status of 500|ERR_/ });
+    const { page } = opened;
+    await page.route(/\/api\/requests/, (route) => route.fulfill({ status: 500, json: { error: "Internal error" } }));
+    await page.goto(`${traffic.console.program.adminUrl}/requests`);
+    await page.getByText("Could not be loaded", { exact: true }).waitFor();
+    await page.unroute(/\/api\/requests/);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await rows(page).first().waitFor();
+  });
+
+  test("a log that is switched off says how to switch it on", async () => {
+    await using opened = await visit("/nowhere");
+    const { page } = opened;
+    await page.route(/\/api\/requests/, (route) =>
+      route.fulfill({
+        json: { requests: [], next_cursor: null, scanned_to: null, log: { days: 0, rows: 5_000_000 } },
+      }),
+    );
+    await page.goto(`${traffic.console.program.adminUrl}/requests`);
+    await page.getByText("The request log is switched off").waitFor();
+    expect(await page.getByRole("button", { name: "Pause" }).count()).toBe(0);
+  });
+
+  test.each([
+    [320, "light"],
+    [390, "dark"],
+    [1280, "light"],
+  ] as const)("at %p pixels, %s, nothing is cut or scrolls sideways, and axe finds nothing", async (width, scheme) => {
+    await using opened = await visit("/requests", { scheme, phone: width < 720 });
+    const { page } = opened;
+    await page.setViewportSize({ width, height: 800 });
+    await rows(page).first().waitFor();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    expect(await violations(page)).toEqual([]);
+  });
+});

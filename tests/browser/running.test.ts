@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { violations } from "./support/axe.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
+import { startTrafficConsole, type TrafficConsole, waitForLog } from "./support/traffic-console.ts";
+
+describe.skipIf(!hasBrowser)("running now", () => {
+  let traffic: TrafficConsole;
+  beforeAll(async () => {
+    traffic = await startTrafficConsole();
+  });
+  afterAll(() => traffic.console[Symbol.asyncDispose]());
+
+  test("an idle backend leads to the log", async () => {
+    await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /ERR_INCOMPLETE/ });
+    const { page } = visit;
+    await page.getByText("The backend is idle").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("link", { name: "Open the log" }).click();
+    await page.getByRole("heading", { name: "Requests", level: 1 }).waitFor();
+  });
+
+  test("a request ends after a question, and its client sees it break", async () => {
+    await using visit = await traffic.console.visit("/requests/running");
+    const { page } = visit;
+    const ended = traffic.chat({ stream: true }, "tokens=9; gap=60s@2").then(
+      () => "ended",
+      () => "broken",
+    );
+    const row = page.getByRole("row").filter({ hasText: "caller" });
+    await row.getByText("Responding").waitFor();
+    expect(await violations(page)).toEqual([]);
+
+    await page.getByRole("button", { name: "End the request of caller" }).click();
+    const dialog = page.getByRole("dialog", { name: "End the request of caller?" });
+    // Enter must not end it.
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Cancel");
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    expect(await row.count()).toBe(1);
+
+    await page.getByRole("button", { name: "End the request of caller" }).click();
+    await dialog.getByRole("button", { name: "End request" }).click();
+    await page.getByText("The request was ended").waitFor();
+    await row.waitFor({ state: "detached" });
+    await ended;
+    await waitForLog(traffic, 1, "&outcome=ended_by_admin");
+  });
+
+  test("a request that has ended meanwhile is no error", async () => {
+    await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /status of 404/ });
+    const { page } = visit;
+    await page.route("**/api/in-flight", (route) =>
+      route.fulfill({
+        json: {
+          more: false,
+          requests: [
+            {
+              id: "1-1",
+              request_id: "r",
+              key_id: null,
+              key_name: null,
+              address: "::1",
+              method: "GET",
+              path: "/v1/models",
+              model: null,
+              backend: null,
+              state: "waiting",
+              started_at: new Date().toISOString(),
+              age_ms: 1,
+              received_bytes: 0,
+              output_tokens: null,
+            },
+          ],
+        },
+      }),
+    );
+    await page.getByRole("button", { name: "End the request of a client without a key" }).click();
+    await page.getByRole("button", { name: "End request" }).click();
+    await page.getByText("The request had already ended").waitFor();
+  });
+
+  test("fits the narrowest phone", async () => {
+    await using visit = await traffic.console.visit("/requests/running", { phone: true });
+    await visit.page.setViewportSize({ width: 320, height: 640 });
+    expect(await visit.page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+  });
+});

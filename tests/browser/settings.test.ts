@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { logIn } from "../support/admin-client.ts";
+import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+
+describe.skipIf(!hasBrowser)("settings", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole(undefined, { METRICS_TOKEN: "a-token-nobody-may-see", LOG_LEVEL: "warn" });
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  test("are listed with value and origin, and secrets only as set", async () => {
+    await using visit = await console.visit("/settings");
+    const { page } = visit;
+    const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
+    await row("LOG_LEVEL").getByText("warn", { exact: true }).waitFor();
+    await row("LOG_LEVEL").getByText("Environment").waitFor();
+    await row("METRICS_TOKEN").getByText("Set (secret)").waitFor();
+    expect(await page.content()).not.toContain("a-token-nobody-may-see");
+    expect(await page.content()).not.toContain(password);
+    await page.getByRole("searchbox").fill("no such setting");
+    await page.getByText("No matching setting").waitFor();
+    await page.getByRole("searchbox").fill("");
+    await page.getByRole("radio", { name: "Set" }).check();
+    await row("PROXY_HAN_GUARD").waitFor({ state: "detached" });
+    await page.getByRole("region", { name: "Database" }).getByText("request_log", { exact: true }).waitFor();
+    await page.getByRole("region", { name: "Retention" }).getByText("Request log").waitFor();
+  });
+
+  test("a password from the environment is changed there", async () => {
+    await using visit = await console.visit("/settings/account");
+    await visit.page.getByText("The password is set by ADMIN_PASSWORD").waitFor();
+    expect(await visit.page.getByRole("button", { name: "Change password" }).count()).toBe(0);
+  });
+
+  test("other sessions can be ended, one or all, and the own one stays", async () => {
+    const second = await logIn(console.program.adminUrl, "admin", password);
+    const third = await logIn(console.program.adminUrl, "admin", password);
+    await using visit = await console.visit("/settings/account");
+    const { page } = visit;
+    const end = page.getByRole("button", { name: /^End the session of/ });
+    await end.nth(1).waitFor();
+    expect(await page.getByText("This session").count()).toBe(1);
+    await end.first().click();
+    await page.getByText("The session was ended").waitFor();
+    await end.nth(1).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "End all others" }).click();
+    await page.getByText("All other sessions were ended").waitFor();
+    await end.first().waitFor({ state: "detached" });
+    for (const client of [second, third]) expect((await client.request("GET", "/api/me")).status).toBe(401);
+    expect((await console.admin.request("GET", "/api/me")).status).toBe(200);
+  });
+});
+
+describe.skipIf(!hasBrowser)("the own password", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  test("changes with the current one, and only if the new one was typed twice", async () => {
+    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 403/ });
+    const { page } = visit;
+    // The program under test has ADMIN_PASSWORD; the form is that of one without.
+    await page.route("**/api/settings", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), password_from_environment: false } });
+    });
+    const bodies: unknown[] = [];
+    await page.route("**/api/password", async (route) => {
+      const body = route.request().postDataJSON();
+      bodies.push(body);
+      const isRight = body.current_password === password;
+      await route.fulfill(
+        isRight ? { json: { ok: true } } : { status: 403, json: { error: "The current password is wrong" } },
+      );
+    });
+    await page.goto(`${console.program.adminUrl}/settings/account`);
+    const change = page.getByRole("button", { name: "Change password" });
+    const fill = async (current: string, next: string, again: string): Promise<void> => {
+      await page.getByLabel("Current password").fill(current);
+      await page.getByLabel("New password", { exact: true }).fill(next);
+      await page.getByLabel("New password, again").fill(again);
+      await change.click();
+    };
+    await fill(password, "a new password", "another password");
+    await page.getByRole("alert").getByText("The two new passwords differ.").waitFor();
+    expect(bodies).toEqual([]);
+    await fill("wrong", "a new password", "a new password");
+    await page.getByRole("alert").getByText("The current password is wrong.").waitFor();
+    await fill(password, "a new password", "a new password");
+    await page.getByText("The password was changed").waitFor();
+    expect(bodies.at(-1)).toMatchObject({ current_password: password, new_password: "a new password" });
+    expect(await page.getByLabel("Current password").inputValue()).toBe("");
+  });
+});

@@ -1,0 +1,98 @@
+import type { CDPSession, Page } from "playwright-core";
+import type { ConsoleUnderTest } from "./console-under-test.ts";
+import { seed, seedKeys, usage } from "./seed.ts";
+
+/** What one page of the console costs. */
+export interface PageCost {
+  /** Responses of the API, as transferred, until the page is complete. */
+  firstKb: number;
+  firstMainThreadMs: number;
+  /** From opening the page to bars in the chart. */
+  drawnMs: number;
+  refreshKb: number;
+  refreshMainThreadMs: number;
+}
+
+/** Usage of each key on each day of a year, in each hour of 31 days, and in every fifth minute of the last day. */
+export function seedYear(dataDir: string, keyCount: number): Promise<void> {
+  return seed(dataDir, async (store) => {
+    const ids = await seedKeys(
+      store,
+      Array.from({ length: keyCount }, (_, index) => `team-${index} service key`),
+    );
+    const now = Math.floor(Date.now() / 60_000);
+    const minutes = [
+      ...Array.from({ length: 288 }, (_, index) => now - index * 5),
+      ...Array.from({ length: 30 * 24 }, (_, index) => now - 1440 - index * 60),
+      ...Array.from({ length: 335 }, (_, index) => now - (index + 31) * 1440),
+    ];
+    for (const id of ids) {
+      await store.usage.add(
+        minutes.map((minute) => {
+          const requests = 1 + ((id * 31 + minute * 7) % 97);
+          return usage(id, minute, [requests, requests * 1733, requests * (211 + (id % 13))]);
+        }),
+      );
+    }
+  });
+}
+
+/** Opens a page with a chart of usage, and refreshes it once. */
+export async function measurePage(console: ConsoleUnderTest, path: string): Promise<PageCost> {
+  await using visit = await console.visit("/nowhere");
+  const { page } = visit;
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const apiBytes = await countApiBytes(session);
+
+  const startedAt = performance.now();
+  const firstMainThreadMs = await mainThreadDuring(session, async () => {
+    await page.goto(console.program.adminUrl + path);
+    await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
+  });
+  const drawnMs = performance.now() - startedAt;
+  await page.waitForLoadState("networkidle");
+  const firstKb = apiBytes.take() / 1000;
+
+  const refreshMainThreadMs = await mainThreadDuring(session, () => refresh(page));
+  return { firstKb, firstMainThreadMs, drawnMs, refreshKb: apiBytes.take() / 1000, refreshMainThreadMs };
+}
+
+async function refresh(page: Page): Promise<void> {
+  const responded = page.waitForResponse("**/api/usage/chart*");
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await responded;
+  await page.waitForLoadState("networkidle");
+}
+
+/** CPU time of the page's main thread, milliseconds. Unlike elapsed time, it does not depend on the machine's load. */
+async function mainThreadDuring(session: CDPSession, act: () => Promise<void>): Promise<number> {
+  const before = await mainThreadMs(session);
+  await act();
+  return (await mainThreadMs(session)) - before;
+}
+
+async function mainThreadMs(session: CDPSession): Promise<number> {
+  const { metrics } = await session.send("Performance.getMetrics");
+  return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1000;
+}
+
+/** Bytes of responses of the API as they were transferred, with their heads. */
+async function countApiBytes(session: CDPSession): Promise<{ take: () => number }> {
+  await session.send("Network.enable");
+  const requests = new Set<string>();
+  let bytes = 0;
+  session.on("Network.requestWillBeSent", ({ requestId, request }) => {
+    if (new URL(request.url).pathname.startsWith("/api/")) requests.add(requestId);
+  });
+  session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    if (requests.has(requestId)) bytes += encodedDataLength;
+  });
+  return {
+    take() {
+      const taken = bytes;
+      bytes = 0;
+      return taken;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import type { ConsoleUnderTest } from "./console-under-test.ts";
+import { startConsole } from "./console-under-test.ts";
+
+export const trafficModel = "traffic-model";
+
+export interface TrafficConsole {
+  console: ConsoleUnderTest;
+  key: { id: number; key: string; name: string };
+  /** Sends a chat request and reads the response. @param script see `src/simulator/script.ts` */
+  chat(fields?: Record<string, unknown>, script?: string, key?: string): Promise<Response>;
+}
+
+/** A console whose program serves requests of a key. */
+export async function startTrafficConsole(
+  environment: Record<string, string> = {},
+  keyName = "caller",
+): Promise<TrafficConsole> {
+  const console = await startConsole(undefined, { PROXY_ALIAS_MODEL: trafficModel, ...environment });
+  const key = await console.admin.createKey(keyName);
+  return {
+    console,
+    key,
+    async chat(fields = {}, script = "tokens=5", secret = key.key) {
+      const response = await fetch(`${console.program.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${secret}`,
+          "content-type": "application/json",
+          "user-agent": "test-client/1",
+          "x-simulate": script,
+        },
+        body: JSON.stringify({ model: "claude-asked", messages: [{ role: "user", content: "Hello" }], ...fields }),
+      });
+      await response.text().catch(() => {});
+      return response;
+    },
+  };
+}
+
+/** Waits until the sums by minute hold at least `count` requests: they are written every few seconds. */
+export async function waitForSums({ console }: TrafficConsole, count: number): Promise<void> {
+  for (;;) {
+    const { points } = await console.admin.expectOk<{ points: { request_count: number }[] }>("GET", "/api/failures");
+    if (points.reduce((sum, point) => sum + point.request_count, 0) >= count) return;
+    await Bun.sleep(50);
+  }
+}
+
+/** Waits until the API lists at least `count` requests: they are written a moment after they ended. */
+export async function waitForLog({ console }: TrafficConsole, count: number, filter = ""): Promise<void> {
+  for (;;) {
+    const { requests } = await console.admin.expectOk<{ requests: unknown[] }>(
+      "GET",
+      `/api/requests?limit=200${filter}`,
+    );
+    if (requests.length >= count) return;
+    await Bun.sleep(50);
+  }
+}

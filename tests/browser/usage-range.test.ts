@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { waitUntilLoaded } from "./support/seeded-console.ts";
+import { chartOf, csvOf, startUsageConsole, sumOfColumn, waitForBars } from "./support/usage-console.ts";
+
+const dayMs = 86_400_000;
+/** A day in Seoul, counted back from now. */
+const dayAgo = (days: number): string => new Date(Date.now() + 9 * 3_600_000 - days * dayMs).toISOString().slice(0, 10);
+
+describe.skipIf(!hasBrowser)("the range of usage", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    ({ console } = await startUsageConsole());
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
+  const openDialog = (page: Page): Promise<void> => page.locator("[aria-haspopup=dialog]").click();
+
+  test.each([
+    ["Yesterday", "yesterday"],
+    ["This month", "month"],
+    ["Last month", "last-month"],
+  ])("%s is part of the URL and survives a reload", async (label, range) => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    await openDialog(page);
+    await page.getByRole("dialog").getByText("Days in Seoul time").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: label }).click();
+    await page.waitForURL(`**/usage?range=${range}`);
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByRole("button", { name: label, pressed: true }).waitFor();
+    await waitForBars(page);
+    expect(await history(page).locator(".hint").textContent()).toMatch(/^\d+ \w+, 00:00 – /);
+    await page.getByRole("radio", { name: "24 h" }).check();
+    await page.waitForURL("**/usage");
+  });
+
+  test("any days of the last year can be chosen with the keyboard", async () => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await waitForBars(page);
+    await page.locator("[aria-haspopup=dialog]").focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Choose days" });
+    await dialog.getByLabel("First day").fill(dayAgo(200));
+    await dialog.getByLabel("Last day").fill(dayAgo(201));
+    await dialog.getByRole("alert").getByText("The first day is after the last.").waitFor();
+    expect(await dialog.getByRole("button", { name: "Show" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("First day").fill(dayAgo(500));
+    await dialog
+      .getByRole("alert")
+      .getByText(/can be shown\.$/)
+      .waitFor();
+    await dialog.getByLabel("First day").fill(dayAgo(210));
+    await dialog.getByLabel("Last day").fill(dayAgo(201));
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/usage?from=${dayAgo(210)}T00%3A00&to=${dayAgo(200)}T00%3A00`);
+    await page.getByRole("button", { name: `${dayAgo(210)} – ${dayAgo(201)}` }).waitFor();
+    await page.locator(".chart:not(.loading)").first().waitFor();
+    await waitForBars(page);
+    const rows = await csvOf(page, "Output tokens");
+    // Each of the twelve keys has one request a day.
+    expect(sumOfColumn(rows, 3)).toBe(120);
+  });
+
+  test("a day is Seoul's in any time zone", async () => {
+    await using visit = await console.visit(`/usage?from=${dayAgo(9)}T00:00&to=${dayAgo(8)}T00:00`, {
+      timeZone: "America/Los_Angeles",
+    });
+    const { page } = visit;
+    await page.getByLabel("Time zone").selectOption("local");
+    await page.getByRole("button", { name: dayAgo(9), exact: true }).waitFor();
+  });
+
+  test("the period before is compared in figures, a dashed line and the tooltip", async () => {
+    await using visit = await console.visit("/usage?range=7d");
+    const { page } = visit;
+    await waitForBars(page);
+    expect(await chartOf(page).locator("path.overlay").count()).toBe(0);
+    await page.getByRole("button", { name: "Compare with the period before" }).click();
+    await page.waitForURL("**/usage?range=7d&compare=1");
+    const comparison = history(page).locator(".comparison");
+    await comparison.getByText(/^\+[\d,]+%$/).waitFor();
+    await chartOf(page).locator("path.overlay").waitFor({ state: "attached" });
+    await page.reload();
+    await comparison.waitFor();
+    await chartOf(page).focus();
+    await page.keyboard.press("End");
+    await chartOf(page).locator(".tooltip").getByText("Period before").waitFor();
+    await page.getByRole("radio", { name: "365 d" }).first().check();
+    await page.getByText("The period before is not kept").waitFor();
+  });
+
+  test("the days are bars too, and dragging over them shows them in the chart", async () => {
+    await using visit = await console.visit("/usage?days=90");
+    const { page } = visit;
+    const days = page.getByRole("group", { name: "Output tokens by day" });
+    await days.locator("path.fill").waitFor();
+    await days.scrollIntoViewIfNeeded();
+    await days.focus();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Shift+ArrowLeft");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(new RegExp(`from=${dayAgo(1)}T00%3A00`));
+    await page.getByRole("button", { name: "Reset zoom" }).waitFor();
+  });
+
+  test.each([
+    [1280, false],
+    [1920, true],
+    [2560, true],
+  ])("a window %i pixels wide has panels side by side: %p", async (width, sideBySide) => {
+    await using visit = await console.visit("/usage");
+    const { page } = visit;
+    await page.setViewportSize({ width, height: 1080 });
+    for (const path of ["/usage", "/"]) {
+      await page.goto(console.program.adminUrl + path);
+      await waitUntilLoaded(page);
+      const tops = await page.evaluate(() => {
+        const panels = [...document.querySelectorAll(".side-by-side > *")];
+        return panels.map((panel) => panel.getBoundingClientRect().top);
+      });
+      expect(new Set(tops).size === 1).toBe(sideBySide);
+      const used = await page.evaluate(() => (document.querySelector("main")?.clientWidth ?? 0) / innerWidth);
+      if (sideBySide) expect(used).toBeGreaterThan(0.85);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+  });
+});

@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { ProxyError } from "../../../src/proxy/errors.ts";
+import { isModelAllowed, requireAllowedModel, type RequestedModel } from "../../../src/proxy/request/model-rule.ts";
+
+const allowed = ["gpt-4*", "qwen"];
+
+const outcome = (requested: Partial<RequestedModel>): string => {
+  try {
+    const defaults = { path: "/v1/x", hasBody: true, model: { asked: "QWEN", sent: "Qwen" }, isAmbiguous: false };
+    requireAllowedModel(allowed, { ...defaults, ...requested });
+    return "allowed";
+  } catch (error) {
+    return error instanceof ProxyError ? error.code : String(error);
+  }
+};
+
+test.each([
+  ["Qwen", true],
+  ["QWEN", true],
+  ["qwen2", false],
+  ["GPT-4", true],
+  ["gpt-4o", true],
+  ["gpt-3", false],
+  ["gpt-4*", true],
+  ["", false],
+])("the model %p is allowed: %p", (name, isAllowed) => {
+  expect(isModelAllowed(allowed, name)).toBe(isAllowed);
+});
+
+test.each<[string, Partial<RequestedModel>, string]>([
+  ["the name asked for is allowed", { model: { asked: "gpt-4", sent: "served" } }, "allowed"],
+  ["the name sent is allowed", { model: { asked: "claude-x", sent: "Qwen" } }, "allowed"],
+  ["neither is", { model: { asked: "claude-x", sent: "served" } }, "model_not_allowed"],
+  ["the body names none", { model: undefined }, "model_not_allowed"],
+  ["the body names several", { isAmbiguous: true }, "model_not_allowed"],
+  ["there is no body", { hasBody: false, model: undefined }, "allowed"],
+  ["the path names one that is allowed", { path: "/v1/models/gpt%2d4", hasBody: false }, "allowed"],
+  ["the path names another", { path: "/v1/models/secret", hasBody: false }, "model_not_allowed"],
+  [
+    "the path names another after an empty segment",
+    { path: "/v1/models//secret", hasBody: false },
+    "model_not_allowed",
+  ],
+  ["the path is malformed", { path: "/v1/models/%zz", hasBody: false }, "model_not_allowed"],
+])("a request is judged if %s", (_, requested, expected) => {
+  expect(outcome(requested)).toBe(expected);
+});

@@ -1,0 +1,139 @@
+import { expect, test } from "bun:test";
+import type { StoredLatency, StoredTraffic } from "../../src/store/traffic-store.ts";
+import { minuteOf } from "../../src/time/seoul.ts";
+import { onEachEngine } from "./each-engine.ts";
+
+const start = Date.parse("2026-05-02T12:00:00+09:00");
+const minute = minuteOf(start);
+const hour = minute / 60;
+
+const latency = (fields: Partial<StoredLatency> = {}): StoredLatency => ({
+  minute,
+  model: "m",
+  requestCount: 1,
+  firstByte: "5:1",
+  duration: "7:1 9:2",
+  tokensPerSecond: "",
+  ...fields,
+});
+const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
+  latencies: [],
+  outcomes: [],
+  tokenless: [],
+  ...fields,
+});
+const window = { from: minute, to: minute + 60, byHour: false };
+
+onEachEngine(({ openTestStore }) => {
+  test("latencies add up by minute and by hour", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 59 })] }));
+    await store.add(traffic({ latencies: [latency({ duration: "9:1" }), latency({ model: "n\0" })] }));
+    expect(await store.latencies(window)).toEqual([
+      latency({ requestCount: 2, firstByte: "5:2", duration: "7:1 9:3" }),
+      latency({ model: "n\ufffd" }),
+      latency({ minute: minute + 59 }),
+    ]);
+    expect(await store.latencies({ ...window, byHour: true }, "m")).toEqual([
+      latency({ requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+    ]);
+    expect(await store.latencies({ ...window, to: minute + 59 }, "m")).toHaveLength(1);
+  });
+
+  test("an hour has latencies of 50 models and of the rest together", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: Array.from({ length: 60 }, (_, n) => latency({ model: `m${n}` })) }));
+    const found = await store.latencies({ ...window, byHour: true });
+    expect(found).toHaveLength(51);
+    expect(found.find(({ model }) => model === "other")).toMatchObject({ requestCount: 10 });
+  });
+
+  test("outcomes add up by key and code, and keep the time of the last one", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { minute, keyId: 1, outcome: "timed_out", code: "upstream_timeout", count: 2, lastAt: start };
+    await store.add(traffic({ outcomes: [one, { ...one, keyId: 0 }] }));
+    await store.add(traffic({ outcomes: [{ ...one, count: 1, lastAt: start - 5 }] }));
+    expect(await store.outcomes(window, 1)).toEqual([{ ...one, count: 3 }]);
+    expect(await store.outcomes({ ...window, byHour: true })).toHaveLength(2);
+    expect(await store.outcomes({ ...window, from: minute + 1 })).toEqual([]);
+  });
+
+  test("responses without tokens add up, most first", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { hour, keyId: 1, model: "m", path: "/v1/messages", requestCount: 1, streamedCount: 1 };
+    await store.add(traffic({ tokenless: [one, { ...one, keyId: 2, requestCount: 5 }] }));
+    await store.add(traffic({ tokenless: [{ ...one, hour: hour + 1 }] }));
+    expect(await store.tokenless(hour, 10)).toEqual([
+      { ...one, keyId: 2, requestCount: 5 },
+      { ...one, requestCount: 2, streamedCount: 2 },
+    ]);
+    expect(await store.tokenless(hour + 1, 10)).toEqual([{ ...one, hour: hour + 1 }]);
+  });
+
+  test("what is older than 31 days is deleted, a few hours at a time", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 300 })] }));
+    now += 32 * 86_400_000;
+    await store.add(traffic({}));
+    const all = { from: 0, to: minute * 2, byHour: false };
+    expect(await store.latencies(all)).toHaveLength(1);
+    now += 3_600_000;
+    await store.add(traffic({}));
+    expect(await store.latencies(all)).toEqual([]);
+  });
+
+  test("sums of models are grouped by what the query names", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, traffic: store } = opened.store;
+    const increment = { minute, lastClosedAt: start, requestCount: 1, inputTokens: 10, outputTokens: 2 };
+    await usage.add([
+      { ...increment, keyId: 1, model: "a", cachedInputTokens: 4, cachedBesideInputTokens: 1, reasoningTokens: 1 },
+      { ...increment, keyId: 1, model: "b", inputTokens: 30 },
+      { ...increment, keyId: 2, model: "a" },
+    ]);
+    const query = { unit: "day", from: 0, to: 100_000, limit: 10 } as const;
+    const sums = async (groupBy: { period: boolean; key: boolean; model: boolean }, more = {}) =>
+      (await store.modelUsage({ ...query, groupBy, ...more })).map((row) => [row.keyId, row.model, row.inputTokens]);
+    expect(await sums({ period: true, key: true, model: true })).toEqual([
+      [1, "b", 30],
+      [1, "a", 10],
+      [2, "a", 10],
+    ]);
+    expect(await sums({ period: false, key: false, model: true })).toEqual([
+      [0, "b", 30],
+      [0, "a", 20],
+    ]);
+    expect(await sums({ period: false, key: true, model: false }, { model: "a", limit: 1, keyId: 2 })).toEqual([
+      [2, "", 10],
+    ]);
+    expect(
+      await store.modelUsage({
+        ...query,
+        unit: "hour",
+        from: hour,
+        to: hour + 1,
+        groupBy: { period: true, key: true, model: true },
+        keyId: 1,
+        model: "a",
+      }),
+    ).toEqual([
+      {
+        period: hour,
+        keyId: 1,
+        model: "a",
+        requestCount: 1,
+        inputTokens: 10,
+        cachedInputTokens: 4,
+        cachedBesideInputTokens: 1,
+        outputTokens: 2,
+        reasoningTokens: 1,
+      },
+    ]);
+  });
+});

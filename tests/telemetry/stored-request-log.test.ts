@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import type { RequestRecord } from "../../src/domain.ts";
+import { createStoredRequestLog } from "../../src/telemetry/stored-request-log.ts";
+import { requestRecord } from "../store/logged-requests.ts";
+
+function start() {
+  const logged: RequestRecord[] = [];
+  const time = { now: 1_000_000, omitted: 0 };
+  const { finished } = createStoredRequestLog({
+    logRequest: (request) => void logged.push(request),
+    networkOf: (address) => address.slice(0, 4),
+    onOmitted: () => void time.omitted++,
+    clock: () => time.now,
+  });
+  return { logged, time, finished };
+}
+
+const refused = (fields: Partial<RequestRecord> = {}): RequestRecord =>
+  requestRecord({ outcome: "refused", status: 401, code: "invalid_api_key", keyId: undefined, ...fields });
+
+test("a request that the ledger has is not logged again, any other one is", () => {
+  const { logged, finished } = start();
+  finished(requestRecord({ isInLedger: true }));
+  finished(requestRecord({ outcome: "upstream_failed", status: 502 }));
+  expect(logged.map(({ outcome }) => outcome)).toEqual(["upstream_failed"]);
+});
+
+test("sixty refused requests a minute are logged for each code and network, and the rest are counted", () => {
+  const { logged, time, finished } = start();
+  for (let n = 0; n < 100; n++) finished(refused({ clientAddress: `192.${n}` }));
+  expect([logged.length, time.omitted]).toEqual([60, 40]);
+  finished(refused({ code: "too_many_bytes_held", keyId: 1 }));
+  finished(refused({ clientAddress: "10.0.0.1" }));
+  expect(logged).toHaveLength(62);
+  time.now += 60_000;
+  finished(refused());
+  expect([logged.length, time.omitted]).toEqual([63, 40]);
+});
+
+test("requests without a key are limited whatever their outcome, since anybody can send them", () => {
+  const { logged, finished } = start();
+  for (let n = 0; n < 100; n++) finished(requestRecord({ keyId: undefined, method: "OPTIONS", status: 204 }));
+  expect(logged).toHaveLength(60);
+});
+
+test("failures of requests with a key are not limited", () => {
+  const { logged, finished } = start();
+  for (let n = 0; n < 100; n++) finished(requestRecord({ outcome: "timed_out", status: 504 }));
+  expect(logged).toHaveLength(100);
+});
+
+test("a flood from many networks takes a bounded memory", () => {
+  const { logged, time, finished } = start();
+  for (let n = 0; n < 10_050; n++) finished(refused({ clientAddress: `${n}`.padStart(4, "0"), code: `${n}` }));
+  expect([logged.length, time.omitted]).toEqual([10_000, 50]);
+});
+
+test("a clock that is set back starts a new minute", () => {
+  const { logged, time, finished } = start();
+  for (let n = 0; n < 70; n++) finished(refused());
+  time.now -= 3_600_000;
+  finished(refused());
+  expect(logged).toHaveLength(61);
+});

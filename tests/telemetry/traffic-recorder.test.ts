@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import type { RequestRecord } from "../../src/domain.ts";
+import { countOf, decodeHistogram } from "../../src/histogram.ts";
+import { createTrafficRecorder, type EncodedTraffic } from "../../src/telemetry/traffic-recorder.ts";
+import { requestRecord } from "../store/logged-requests.ts";
+import { memoryLog } from "../store/test-store.ts";
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const minute = 60_000;
+
+function start() {
+  const written: EncodedTraffic[] = [];
+  const state = { now: 10 * minute, fails: false };
+  const { entries, log } = memoryLog();
+  const recorder = createTrafficRecorder({
+    write: async (traffic) => {
+      if (state.fails) throw new Error("no database");
+      written.push(traffic);
+    },
+    clock: () => state.now,
+    log,
+  });
+  return { recorder, written, state, entries };
+}
+
+const usage = { inputTokens: 5, outputTokens: 100 };
+const finish = (
+  { finished }: { finished(record: RequestRecord): void },
+  ...records: Partial<RequestRecord>[]
+): void => {
+  for (const fields of records) finished(requestRecord({ usage, ...fields }));
+};
+
+async function pass(ms: number): Promise<void> {
+  jest.advanceTimersByTime(ms);
+  for (let n = 0; n < 5; n++) await Promise.resolve();
+}
+
+test("requests are summed by minute and model, and written after some seconds", async () => {
+  const { recorder, written } = start();
+  finish(recorder, {}, {}, { modelSent: "other" }, { streamed: false });
+  expect(written).toEqual([]);
+  await pass(5000);
+  const [served] = written[0]?.latencies ?? [];
+  expect(written[0]?.latencies.map(({ model, requestCount }) => [model, requestCount])).toEqual([
+    ["served", 3],
+    ["other", 1],
+  ]);
+  expect(served?.minute).toBe(10);
+  expect(
+    [served?.duration, served?.firstByte, served?.tokensPerSecond].map((one) => countOf(decodeHistogram(one ?? ""))),
+  ).toEqual([3, 2, 2]);
+  await pass(60_000);
+  expect([written.length, jest.getTimerCount()]).toEqual([1, 0]);
+});
+
+test("outcomes are summed by key and code, and refusals have no latency", async () => {
+  const { recorder, written } = start();
+  finish(
+    recorder,
+    {},
+    { status: 429 },
+    { outcome: "timed_out", status: 504, code: "upstream_timeout", cause: "first_byte_timeout" },
+    { outcome: "client_left", status: 200 },
+    { outcome: "refused", status: 401, code: "invalid_api_key", keyId: undefined, modelSent: "stranger" },
+  );
+  await pass(5000);
+  expect(written[0]?.outcomes.map(({ keyId, outcome, code, count }) => [keyId, outcome, code, count])).toEqual([
+    [1, "completed", "", 1],
+    [1, "completed", "status_429", 1],
+    [1, "timed_out", "upstream_timeout", 1],
+    [1, "client_left", "client_left", 1],
+    [0, "refused", "invalid_api_key", 1],
+  ]);
+  expect(written[0]?.latencies.map(({ model }) => model)).toEqual(["served"]);
+});
+
+test("a response without tokens is counted if its path reports them, and logged once an hour", async () => {
+  const { recorder, written, state, entries } = start();
+  const none = { usage: { inputTokens: 0, outputTokens: 0 } };
+  finish(recorder, none, none, { ...none, path: "/v1/models" }, { ...none, method: "GET" }, { ...none, status: 400 });
+  finish(recorder, { ...none, outcome: "client_left" }, {});
+  expect(recorder.tokenlessCount()).toBe(2);
+  await pass(5000);
+  expect(written[0]?.tokenless).toEqual([
+    { hour: 0, keyId: 1, model: "served", path: "/v1/chat/completions", requestCount: 2, streamedCount: 2 },
+  ]);
+  const warnings = () => entries.filter(({ level }) => level === "warn").length;
+  expect(warnings()).toBe(1);
+  state.now += 60 * minute;
+  finish(recorder, none);
+  expect(warnings()).toBe(2);
+});
+
+test("what could not be written waits, together with what came meanwhile", async () => {
+  const { recorder, written, state } = start();
+  state.fails = true;
+  finish(recorder, {});
+  await pass(5000);
+  finish(recorder, {}, { status: 500 });
+  await pass(5000);
+  state.fails = false;
+  await pass(5000);
+  expect(written).toHaveLength(1);
+  expect(written[0]?.latencies.map(({ requestCount }) => requestCount)).toEqual([3]);
+  expect(written[0]?.outcomes.map(({ count }) => count)).toEqual([2, 1]);
+});
+
+test("names that clients choose share one sum when there are many", async () => {
+  const { recorder, written } = start();
+  for (let n = 0; n < 600; n++) finish(recorder, { modelSent: `m${n}` });
+  await pass(5000);
+  expect(written[0]?.latencies).toHaveLength(501);
+  expect(written[0]?.latencies.at(-1)).toMatchObject({ model: "other", requestCount: 100 });
+});
+
+test("a close writes what is left, and waits for no timer", async () => {
+  const { recorder, written } = start();
+  finish(recorder, {});
+  await recorder.close();
+  expect([written.length, jest.getTimerCount()]).toEqual([1, 0]);
+});

@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import type { RequestRecord } from "../../src/domain.ts";
+import { createUpstreamFailures } from "../../src/telemetry/upstream-failures.ts";
+
+const record: RequestRecord = {
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
+  method: "POST",
+  path: "/v1/messages",
+  status: 502,
+  outcome: "upstream_failed",
+  keyId: 7,
+  modelAsked: undefined,
+  modelSent: undefined,
+  code: "upstream_unreachable",
+  cause: "ConnectionRefused",
+  receivedBytes: undefined,
+  streamed: false,
+  upstreamMs: undefined,
+  firstByteMs: undefined,
+  durationMs: 3,
+  usage: undefined,
+};
+
+test("the failure lasts from the first failed request until one gets a response", () => {
+  let now = 1000;
+  const failures = createUpstreamFailures(() => now++);
+  failures.finished({ ...record, cause: undefined, outcome: "refused", status: 401 });
+  expect(failures.since()).toBeUndefined();
+  failures.finished(record);
+  failures.finished({ ...record, outcome: "timed_out", cause: "connect_timeout" });
+  failures.finished({ ...record, cause: undefined, outcome: "client_left" });
+  expect(failures.since()).toBe(1000);
+  failures.finished({ ...record, outcome: "completed", status: 500, cause: undefined, upstreamMs: 4 });
+  expect(failures.since()).toBeUndefined();
+});

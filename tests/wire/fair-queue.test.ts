@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startProgram } from "../support/program.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+beforeAll(() => {
+  backend = startSimulator();
+});
+beforeEach(() => backend.clear());
+afterAll(() => backend.stop());
+
+const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
+const stream = { ...chat, stream: true };
+
+function post(url: string, key: string, script: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
+  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(chat), ...init });
+}
+
+async function postRaw(gate: Tollgate, script: string, path = "/v1/chat/completions"): Promise<RawClient> {
+  const client = await connectRaw(gate.url);
+  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
+  client.request("POST", path, headers, JSON.stringify(stream));
+  return client;
+}
+
+const start = (environment: Record<string, string>) =>
+  startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
+
+/** The most requests that the backend had at once. */
+async function mostAtOnce(): Promise<number> {
+  const requests = await Promise.all(
+    backend.requests().map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
+  );
+  return Math.max(...requests.map(({ from }) => requests.filter((one) => one.from <= from && from < one.to).length));
+}
+
+describe("PROXY_MAX_CONCURRENCY", () => {
+  test("lets a key with one request at a time pass one that sends 200 at once", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "8" });
+    const { key: other } = await gate.admin.createKey("other");
+    const flood = Array.from({ length: 200 }, () => post(gate.url, gate.key, "slow-head=100ms"));
+    await pollUntil(() => backend.requests().length >= 8);
+    const passedBy: number[] = [];
+    for (let n = 0; n < 7; n++) {
+      const before = backend.requests().length;
+      await (await post(gate.url, other, "slow-head=101ms")).text();
+      const position = backend.requests().findLastIndex((one) => one.header("x-simulate") === "slow-head=101ms");
+      passedBy.push(position - before);
+    }
+    const [, , , median = Infinity] = passedBy.toSorted((a, b) => a - b);
+    // Within one service time, each of the eight places takes one request.
+    expect(median).toBeLessThanOrEqual(8);
+    expect((await Promise.all(flood)).map(({ status }) => status)).toEqual(flood.map(() => 200));
+    expect(await mostAtOnce()).toBe(8);
+  });
+
+  test("refuses more waiting requests than PROXY_QUEUE_SIZE, and those that wait too long", async () => {
+    await using gate = await start({
+      PROXY_MAX_CONCURRENCY: "1",
+      PROXY_QUEUE_SIZE: "1",
+      PROXY_QUEUE_TIMEOUT: "0.3",
+    });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const waiting = post(gate.url, gate.key, "");
+    await pollUntil(async () => (await (await fetch(`${gate.adminUrl}/healthz`)).text()) !== "");
+    await Bun.sleep(50);
+    const full = await post(gate.url, gate.key, "");
+    expect([full.status, full.headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(await full.json()).toMatchObject({ error: { type: "api_error", code: "queue_full" } });
+    const late = await waiting;
+    expect([late.status, late.headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(await late.json()).toMatchObject({ error: { code: "queue_timeout" } });
+    expect(backend.requests()).toHaveLength(1);
+    first.close();
+    await pollUntil(async () => (await post(gate.url, gate.key, "")).status === 200);
+  });
+
+  test("forgets a client that leaves the queue", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "");
+    await Bun.sleep(50);
+    second.reset();
+    await gate.waitForLog(({ outcome }) => outcome === "client_left");
+    const third = post(gate.url, gate.key, "");
+    await Bun.sleep(50);
+    first.reset();
+    expect((await third).status).toBe(200);
+    expect(backend.requests()).toHaveLength(2);
+  });
+
+  test("ends the waiting requests of a key that is revoked", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1" });
+    const { id, key } = await gate.admin.createKey("other");
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const waiting = post(gate.url, key, "");
+    await Bun.sleep(50);
+    await gate.admin.updateKey(id, { is_active: false, end_running: true });
+    expect((await waiting).status).toBe(401);
+    first.reset();
+  });
+
+  test("keeps a waiting stream alive with comments, and then sends it whole", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
+    const first = await postRaw(gate, "gap=500ms@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "");
+    expect((await second.head()).header("content-type")).toBe("text/event-stream");
+    expect(await second.nextEvent()).toBe(": keepalive\n\n");
+    const text = await second.text();
+    expect(text).toEndWith("data: [DONE]\n\n");
+    expect(await second.ended()).toBe("complete");
+    const usage = await pollUntil(async () => (await gate.readKey()).total_request_count === 2);
+    expect(usage).toBe(true);
+  });
+
+  test.each([
+    ["/v1/chat/completions", "data: {"],
+    ["/v1/messages", "event: error\ndata: {"],
+  ])("ends a waiting stream of %s that is refused with an error event, and never cleanly", async (path, begin) => {
+    await using gate = await start({
+      PROXY_MAX_CONCURRENCY: "1",
+      PROXY_SSE_KEEPALIVE: "0.1",
+      PROXY_QUEUE_TIMEOUT: "0.35",
+    });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "", path);
+    const text = await second.text();
+    expect(text).toContain(begin);
+    expect(text).toContain('"code":"queue_timeout"');
+    expect(await second.ended()).not.toBe("complete");
+    first.reset();
+  });
+
+  test("holds over all processes", async () => {
+    const program = await startProgram({
+      PROXY_UPSTREAM_URL: backend.url,
+      ADMIN_PASSWORD: "password",
+      LOG_LEVEL: "error",
+      PROCESSES: "2",
+      PROXY_MAX_CONCURRENCY: "3",
+    });
+    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=60ms"));
+    expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
+    expect(await mostAtOnce()).toBe(3);
+    await program.stop();
+  });
+});

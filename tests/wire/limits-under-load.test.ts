@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { type ProgramEnvironment, startProgram } from "../support/program.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+let backend: Simulator;
+beforeAll(() => {
+  backend = startSimulator();
+});
+afterAll(() => backend.stop());
+
+const keyCount = 200;
+const perMinute = 5;
+const attempts = 8;
+
+async function post(url: string, key: string, script = ""): Promise<number> {
+  const response = await fetch(`${url}/v1/messages`, {
+    method: "POST",
+    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" },
+    body: JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+async function startWithKeys(environment: ProgramEnvironment, fields: object, count: number) {
+  const program = await startProgram({
+    PROXY_UPSTREAM_URL: backend.url,
+    ADMIN_PASSWORD: "password",
+    SECRET_KEY: "0123456789abcdef",
+    LOG_LEVEL: "warn",
+    ...environment,
+  });
+  const admin = await logIn(program.adminUrl, "admin", "password");
+  const keys: string[] = [];
+  for (let n = 0; n < count; n++) {
+    keys.push((await admin.expectOk<{ key: string }>("POST", "/api/keys", { name: `key ${n}`, ...fields })).key);
+  }
+  return { program, admin, keys };
+}
+
+/** All keys at their limits, over connections that the kernel spreads over both processes. */
+async function exactlyTheLimit(environment: ProgramEnvironment): Promise<void> {
+  const { program, keys } = await startWithKeys(
+    { PROCESSES: "2", ...environment },
+    { requests_per_minute: perMinute, max_concurrency: 50, tokens_per_day: 1_000_000 },
+    keyCount,
+  );
+  const granted = new Map(keys.map((key) => [key, 0]));
+  const tries = Array.from({ length: attempts }, () => keys).flat();
+  const worker = async (): Promise<void> => {
+    for (let key = tries.pop(); key !== undefined; key = tries.pop()) {
+      const status = await post(program.url, key);
+      if (status === 200) granted.set(key, (granted.get(key) ?? 0) + 1);
+      else expect(status).toBe(429);
+    }
+  };
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: 48 }, worker));
+  // The window has not moved on.
+  expect(performance.now() - startedAt).toBeLessThan(60_000);
+  expect(new Set(granted.values())).toEqual(new Set([perMinute]));
+  expect(program.stdout() + program.stderr()).not.toContain("without the limits");
+  await program.stop();
+}
+
+describe("200 keys at their limits, over two processes, are granted exactly these", () => {
+  test("on SQLite", () => exactlyTheLimit({}), 90_000);
+
+  test.skipIf(whyNoPostgres !== undefined)(
+    "on PostgreSQL",
+    async () => exactlyTheLimit({ DATABASE_URL: await (await sharedPostgres()).createDatabase() }),
+    90_000,
+  );
+});
+
+test("the places of a process that is killed with SIGKILL are free again within a minute of its next start", async () => {
+  using folder = createTempFolder();
+  const { program, keys } = await startWithKeys({ DATA_DIR: folder.path }, { max_concurrency: 1 }, 1);
+  const [key = ""] = keys;
+  const running = post(program.url, key, "slow-head=forever").catch(() => 0);
+  await backend.nextRequest();
+  expect(await post(program.url, key)).toBe(429);
+  const killedAt = performance.now();
+  await program.stop("SIGKILL");
+  await running;
+  const next = await startProgram({
+    PROXY_UPSTREAM_URL: backend.url,
+    ADMIN_PASSWORD: "password",
+    SECRET_KEY: "0123456789abcdef",
+    LOG_LEVEL: "warn",
+    DATA_DIR: folder.path,
+  });
+  expect(await post(next.url, key)).toBe(429);
+  await pollUntil(async () => (await post(next.url, key)) === 200, 60_000);
+  expect(performance.now() - killedAt).toBeLessThan(60_000);
+  await next.stop();
+}, 90_000);

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+const time = { now: Date.parse("2026-05-15T12:00:00+09:00") };
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => time.now });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+const describe = (key: string, path = "/v1/tollgate/key", method = "GET"): Promise<Response> =>
+  fetch(gate.url + path, { method, headers: { authorization: `Bearer ${key}` } });
+
+const complete = async (key: string): Promise<void> => {
+  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" };
+  const body = JSON.stringify({ model: "m", messages: [] });
+  await (await fetch(`${gate.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+};
+
+test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and nothing else", async () => {
+  const { key, id } = await gate.admin.expectOk<{ key: string; id: number }>("POST", "/api/keys", {
+    name: "mine",
+    note: "confidential",
+    owner: "Kim",
+    tokens_per_day: 1000,
+    requests_per_minute: 10,
+    expires_at: "2026-06-01T00:00:00+09:00",
+  });
+  await complete(key);
+  time.now += 24 * 3_600_000;
+  await complete(key);
+  await complete(gate.key);
+  const response = await describe(key);
+  expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
+  const text = await response.text();
+  const limits = { max_concurrency: null, tokens_per_minute: null, tokens_per_month: null };
+  expect(JSON.parse(text)).toEqual({
+    id,
+    name: "mine",
+    now: "2026-05-16T12:00:00.000+09:00",
+    expires_at: "2026-06-01T00:00:00.000+09:00",
+    scope: "all",
+    allowed_models: null,
+    ...limits,
+    requests_per_minute: 10,
+    tokens_per_day: 1000,
+    used: { ...limits, requests_per_minute: 1, tokens_per_day: 12 },
+    resets: {
+      requests_per_minute: "2026-05-16T12:01:01.000+09:00",
+      tokens_per_minute: null,
+      tokens_per_day: "2026-05-17T00:00:00.000+09:00",
+      tokens_per_month: null,
+    },
+    refused_today: 0,
+    today: { request_count: 1, input_tokens: 5, output_tokens: 7, total_tokens: 12 },
+    this_month: { request_count: 2, input_tokens: 10, output_tokens: 14, total_tokens: 24 },
+    daily: [
+      { date: "2026-05-15", request_count: 1, input_tokens: 5, output_tokens: 7 },
+      { date: "2026-05-16", request_count: 1, input_tokens: 5, output_tokens: 7 },
+    ],
+  });
+  expect(text).not.toContain("confidential");
+  expect(text).not.toContain(key);
+});
+
+test("GET /v1/tollgate/key is never forwarded, and needs a key", async () => {
+  backend.clear();
+  expect((await describe("unknown")).status).toBe(401);
+  expect((await describe(gate.key, "/v1/tollgate/other")).status).toBe(404);
+  expect((await describe(gate.key, "/v1/tollgate/key", "DELETE")).status).toBe(405);
+  expect((await describe(gate.key, "/v1/tollgate/key", "HEAD")).status).toBe(200);
+  expect(backend.requests()).toEqual([]);
+  expect((await gate.readKey()).total_request_count).toBe(1);
+});

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+let backend: Simulator;
+let gate: Tollgate;
+beforeAll(async () => {
+  backend = startSimulator();
+  gate = await startTollgate({
+    PROXY_UPSTREAM_URL: backend.url,
+    PROXY_HAN_GUARD: "off",
+    PROXY_ALIAS_MODEL: "Served",
+    MAX_OUTPUT_TOKENS: "100",
+  });
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  backend.stop();
+});
+
+// oxlint-disable-next-line typescript/no-explicit-any -- a wrong shape fails the test
+type Logged = Record<string, any>;
+
+async function send(id: string, body: object, script = "usage=12,5", key = gate.key): Promise<Response> {
+  return fetch(`${gate.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      "x-api-key": key,
+      "content-type": "application/json",
+      "x-simulate": script,
+      "x-request-id": id,
+      "user-agent": "Agent/1.0 (test)",
+    },
+    body: JSON.stringify({ model: "claude-x", messages: [{ role: "user", content: "Hi" }], ...body }),
+  });
+}
+
+async function findLogged(id: string): Promise<Logged> {
+  let found: Logged | undefined;
+  await pollUntil(async () => {
+    const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?request_id=${id}`);
+    found = requests[0];
+    return found !== undefined;
+  });
+  return found ?? {};
+}
+
+test("a counted request is in the log when its client has seen the end", async () => {
+  await (await send("whole", { max_tokens: 5000 })).text();
+  const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", "/api/requests?request_id=whole");
+  expect(requests).toHaveLength(1);
+  expect(requests[0]).toMatchObject({
+    key_id: gate.keyId,
+    key_name: "test",
+    address: "127.0.0.1",
+    client: "Agent/1.0",
+    method: "POST",
+    path: "/v1/chat/completions",
+    model_asked: "claude-x",
+    model_sent: "Served",
+    backend: new URL(backend.url).host,
+    status: 200,
+    outcome: "completed",
+    code: null,
+    streamed: false,
+    input_tokens: 12,
+    output_tokens: 5,
+    changes: ["model", "max_tokens"],
+    max_tokens_from: 5000,
+    max_tokens_to: 100,
+  });
+  const { queue_ms, upstream_ms, first_byte_ms, duration_ms } = requests[0] ?? {};
+  expect(queue_ms + upstream_ms).toBeLessThanOrEqual(first_byte_ms);
+  expect(first_byte_ms).toBeLessThanOrEqual(duration_ms);
+});
+
+test.each([
+  [
+    "stream",
+    { stream: true, stream_options: { include_usage: true } },
+    "usage=12,5",
+    { streamed: true, outcome: "completed", output_tokens: 5 },
+  ],
+  ["error", {}, "status=429", { status: 429, outcome: "completed", input_tokens: null }],
+  [
+    "reset",
+    {},
+    "reset-before-head",
+    { status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNRESET" },
+  ],
+])("a request that ends as %s is in the log once", async (id, body, script, expected) => {
+  await (await send(id, body, script)).text();
+  expect(await findLogged(id)).toMatchObject(expected);
+  const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?request_id=${id}`);
+  expect(requests).toHaveLength(1);
+});
+
+test("a refused request is in the log without its key", async () => {
+  await (await send("wrong", {}, "", "a-wrong-key-of-someone")).text();
+  const logged = await findLogged("wrong");
+  expect(logged).toMatchObject({
+    status: 401,
+    outcome: "refused",
+    code: "invalid_api_key",
+    key_id: null,
+    backend: null,
+  });
+  expect(JSON.stringify(logged)).not.toContain("a-wrong-key");
+});
+
+describe("a running request", () => {
+  const list = async (id: string): Promise<Logged | undefined> =>
+    (await gate.admin.expectOk<{ requests: Logged[] }>("GET", "/api/in-flight")).requests.find(
+      (one) => one["request_id"] === id,
+    );
+
+  test("is listed, and ends as a broken stream that counts, when an administrator ends it", async () => {
+    const before = await gate.readKey();
+    const response = await send("endless", { stream: true }, "gap=forever@3");
+    const running = await list("endless");
+    expect(running).toMatchObject({
+      key_name: "test",
+      state: "running",
+      model: "Served",
+      path: "/v1/chat/completions",
+    });
+    expect(running?.["received_bytes"]).toBeGreaterThan(0);
+    const reading = response.text();
+    reading.catch(() => {});
+    expect((await gate.admin.request("DELETE", `/api/in-flight/${running?.["id"]}`)).status).toBe(200);
+    await expect(reading).rejects.toThrow();
+    expect(await findLogged("endless")).toMatchObject({
+      outcome: "ended_by_admin",
+      code: "ended_by_admin",
+      status: 200,
+    });
+    expect((await gate.readKey()).total_request_count).toBe(before.total_request_count + 1);
+    await pollUntil(() => backend.stats().open === 0);
+    await gate.waitForLog((entry) => entry["message"] === "Running request ended by an administrator");
+  });
+
+  test("gets an error that no client retries if it is ended before the backend responds", async () => {
+    const pending = send("waiting", {}, "slow-head=60s");
+    await pollUntil(async () => (await list("waiting"))?.["state"] === "waiting");
+    await gate.admin.expectOk("DELETE", `/api/in-flight/${(await list("waiting"))?.["id"]}`);
+    const response = await pending;
+    expect([response.status, response.headers.get("x-should-retry")]).toEqual([503, "false"]);
+    expect(await response.json()).toMatchObject({ error: { code: "ended_by_admin" } });
+  });
+
+  test.each(["1-1", "0", "..%2f", "9".repeat(400)])("with the id %s is not found", async (id) => {
+    const response = await gate.admin.request("DELETE", `/api/in-flight/${id}`);
+    expect([response.status, await response.json()]).toEqual([404, { error: "Request not found" }]);
+  });
+});
+
+test("a server with REQUEST_LOG_DAYS=0 logs nothing in the database, and counts all the same", async () => {
+  await using other = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, REQUEST_LOG_DAYS: "0" });
+  const response = await fetch(`${other.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "x-api-key": other.key, "content-type": "application/json", "x-simulate": "usage=12,5" },
+    body: JSON.stringify({ model: "m", messages: [] }),
+  });
+  await response.text();
+  expect((await other.readKey()).total_input_tokens).toBe(12);
+  expect(await other.admin.expectOk("GET", "/api/requests")).toMatchObject({ requests: [], log: { days: 0 } });
+});
