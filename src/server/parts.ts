@@ -74,6 +74,7 @@ export function createParts(config: Config, opened: Opened): ServerParts {
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
     samples: samplesOf(config, store),
+    queue: config.queue && queue && { places: config.queue.places, depth: queue.depth },
   });
   const logsRequests = config.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });

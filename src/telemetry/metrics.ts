@@ -21,6 +21,13 @@ export interface UncommittedUsage {
   sinceMs: number;
 }
 
+/** Of this process; the places are those of all processes. */
+export interface ObservedQueue {
+  places: number;
+  /** Read at each scrape. */
+  depth: () => { waiting: number; running: number };
+}
+
 export interface MetricsOptions {
   version: string;
   commit: string;
@@ -33,6 +40,8 @@ export interface MetricsOptions {
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
   samples: Samples;
+  /** Unset if the backend gets any number of requests at once. */
+  queue?: ObservedQueue | undefined;
   /** Rows of the request log that were lost because storage was away for long; read at each scrape. */
   droppedRequests: () => number;
   /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
@@ -109,6 +118,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     options.inFlight,
   );
   addLedgerGauges(registry, options);
+  addQueueGauges(registry, options);
   addSampledMetrics(registry, options.samples);
   const closeProcess = addProcessMetrics(registry);
   return {
@@ -168,6 +178,25 @@ function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "
     committed: (durationMs) => durations.observe(durationMs / 1000),
     commitFailed: () => failures.inc(),
   };
+}
+
+function addQueueGauges(registry: Registry, { queue }: MetricsOptions): void {
+  if (queue === undefined) return;
+  addGauge(
+    registry,
+    { name: "tollgate_queue_waiting_requests", help: "Requests that wait for a place at the backend" },
+    () => queue.depth().waiting,
+  );
+  addGauge(
+    registry,
+    { name: "tollgate_queue_used_places", help: "Places at the backend that requests have" },
+    () => queue.depth().running,
+  );
+  addGauge(
+    registry,
+    { name: "tollgate_queue_places", help: "PROXY_MAX_CONCURRENCY", aggregator: "max" },
+    () => queue.places,
+  );
 }
 
 function addLedgerGauges(registry: Registry, { waiting, refusedRequests }: MetricsOptions): void {

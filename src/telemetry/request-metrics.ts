@@ -43,6 +43,10 @@ const causes = new Set([
 /** There are few error codes; the limit bounds the memory should that change. */
 const maxCodes = 50;
 
+/** Models with a series of their own. */
+const maxModels = 200;
+const maxModelLength = 128;
+
 /** Seconds: from a short response to the longest that the default timeouts allow. */
 const requestBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200];
 
@@ -65,6 +69,7 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createRequestCounter(registry),
     createDurationHistograms(registry),
     createTokenCounter(registry),
+    createModelCounter(registry),
     createUpstreamErrorCounter(registry),
     createLimitCounter(registry),
     ...(perKey ? [createKeyCounter(registry)] : []),
@@ -136,6 +141,36 @@ function createTokenCounter(registry: Registry): Observe {
     if (usage === undefined) return;
     input.count += usage.inputTokens;
     output.count += usage.outputTokens;
+  };
+}
+
+/** By the name that was sent to the backend; requests that name none are left out. */
+function createModelCounter(registry: Registry): Observe {
+  const requests = createCounter(registry, {
+    name: "tollgate_model_requests_total",
+    help: `Requests to /v1 that ended, by the model sent to the backend; at most ${maxModels}, further ones as other`,
+    labelNames: ["model"],
+  });
+  const tokens = createCounter(registry, {
+    name: "tollgate_model_tokens_total",
+    help: `Tokens reported by the backend, by the model sent to it; at most ${maxModels}, further ones as other`,
+    labelNames: ["model", "direction"],
+  });
+  const known = new Set<string>();
+  const series = memoize((model: string) => ({
+    requests: requests({ model }),
+    input: tokens({ model, direction: "input" }),
+    output: tokens({ model, direction: "output" }),
+  }));
+  return ({ modelSent: model, status, usage }) => {
+    if (model === undefined) return;
+    // Clients choose the names, so one that the backend does not know gets no series.
+    const isServed = status < 300 && model.length <= maxModelLength;
+    if (isServed && known.size < maxModels) known.add(model);
+    const { requests: requestCount, input, output } = series(knownOrOther(known, model));
+    requestCount.count += 1;
+    input.count += usage?.inputTokens ?? 0;
+    output.count += usage?.outputTokens ?? 0;
   };
 }
 

@@ -27,9 +27,28 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         queries: [[`sum(tollgate_requests_in_flight${match})`, "in flight"]],
       },
       {
+        title: "Queue",
+        unit: "short",
+        queries: [
+          [`sum(tollgate_queue_waiting_requests${match})`, "waiting"],
+          [`sum(tollgate_queue_used_places${match})`, "places in use"],
+          [`sum(tollgate_queue_places${match})`, "places"],
+        ],
+      },
+      {
         title: "Tokens",
         unit: "ops",
         queries: [[`sum by (direction) (rate(tollgate_tokens_total${match}${range}))`, "{{direction}}"]],
+      },
+      {
+        title: "Requests by model",
+        unit: "reqps",
+        queries: [[`sum by (model) (rate(tollgate_model_requests_total${match}${range}))`, "{{model}}"]],
+      },
+      {
+        title: "Tokens by model",
+        unit: "ops",
+        queries: [[`sum by (model) (rate(tollgate_model_tokens_total${match}${range}))`, "{{model}}"]],
       },
       {
         title: "Responses without tokens",

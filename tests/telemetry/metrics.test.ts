@@ -184,6 +184,40 @@ test("adds series by key id if enabled", async () => {
   expect(seriesOf(text, "tollgate_key_requests_total")).toHaveLength(2);
 });
 
+describe("models", () => {
+  const of = (modelSent: string | undefined, fields: Partial<RequestRecord> = {}) => record({ modelSent, ...fields });
+
+  test("have series of their own, with requests and tokens", async () => {
+    const metrics = open();
+    finish(metrics, of("small"), of("small", { usage: undefined }), of('an "odd"\nname'), of(undefined));
+    const text = await metrics.text();
+    expect(seriesOf(text, "tollgate_model_requests_total")).toEqual([
+      'tollgate_model_requests_total{model="small"} 2',
+      'tollgate_model_requests_total{model="an \\"odd\\"\\nname"} 1',
+    ]);
+    expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="input"}')).toBe(1200);
+    expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="output"}')).toBe(350);
+  });
+
+  test("that the backend does not know, or with very long names, are counted as other", async () => {
+    const metrics = open();
+    finish(metrics, of("unknown", { status: 404 }), of("x".repeat(200)), of("known"), of("known", { status: 502 }));
+    expect(seriesOf(await metrics.text(), "tollgate_model_requests_total")).toEqual([
+      'tollgate_model_requests_total{model="other"} 2',
+      'tollgate_model_requests_total{model="known"} 2',
+    ]);
+  });
+
+  test("have at most 200 names, and the rest is counted as other", async () => {
+    const metrics = open();
+    finish(metrics, ...Array.from({ length: 300 }, (_, n) => of(`model-${n}`)), of("model-7"));
+    const text = await metrics.text();
+    expect(seriesOf(text, "tollgate_model_requests_total")).toHaveLength(201);
+    expect(valueOf(text, 'tollgate_model_requests_total{model="other"}')).toBe(100);
+    expect(valueOf(text, 'tollgate_model_requests_total{model="model-7"}')).toBe(2);
+  });
+});
+
 test("a secret in a path or a method reaches no label", async () => {
   const secret = "sk-3f2a90d1c5e84b7f9c1b";
   const metrics = open({ perKey: true });

@@ -11,6 +11,7 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     refusedRequests: () => 0,
     inFlight: () => 0,
     samples: steadySamples,
+    queue: { places: 1, depth: () => ({ waiting: 0, running: 0 }) },
     droppedRequests: () => 0,
     tokenless: () => 0,
   });

@@ -16,6 +16,7 @@ export interface RequestQueue {
    * @throws ProxyError if too many wait, or it takes too long; AbortReason if the request ends otherwise
    */
   enter(keyId: KeyId, client: AbortSignal): Promise<() => void>;
+  depth(): { waiting: number; running: number };
 }
 
 export interface RequestQueueOptions {
@@ -35,6 +36,7 @@ interface Waiting {
 export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: RequestQueueOptions): RequestQueue {
   const waiting = new Map<number, Waiting>();
   let lastTicket = 0;
+  let running = 0;
   stopping.addEventListener("abort", () => {
     for (const { end } of waiting.values()) end(stopped());
   });
@@ -73,7 +75,12 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
         leave();
         throw error;
       }
-      return leave;
+      running += 1;
+      return () => {
+        running -= 1;
+        leave();
+      };
     },
+    depth: () => ({ waiting: waiting.size, running }),
   };
 }
