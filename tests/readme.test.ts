@@ -138,6 +138,13 @@ describe("the README's command lines", () => {
   });
 });
 
+/** Of `sh`, each line has to be in the table above; of the others, each block is tried below or in `tests/wire`. */
+test("the README has as many blocks as are tried", () => {
+  const languages = [...readme.matchAll(/^```(\w*)\n.*?^```$/gms)].map(([, language = ""]) => language);
+  const counts = Object.fromEntries(languages.map((language) => [language, readmeBlocks(language).length]));
+  expect(counts).toEqual({ sh: readmeBlocks("sh").length, ini: 5, nginx: 2, caddyfile: 2 });
+});
+
 describe("the README's deployment", () => {
   const [environment = "", unit = "", backupService = "", backupTimer = "", several = ""] = readmeBlocks("ini");
 

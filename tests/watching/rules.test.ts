@@ -1,0 +1,220 @@
+import { describe, expect, test } from "bun:test";
+import { alerts } from "../../src/watching/alerts.ts";
+import { hasPromtool, runPromtool } from "./promtool.ts";
+
+/** A series' value at a time in seconds; undefined: there is none. */
+type Values = (seconds: number) => number | undefined;
+type AllSeries = Readonly<Record<string, Values>>;
+
+const target = { instance: "gate:8080", job: "tollgate" };
+const intervalSeconds = 15;
+const minute = 60;
+/** A fault lasts from one to the other. */
+const [begins, ends, finish] = [10 * minute, 40 * minute, 70 * minute];
+
+const during = (seconds: number): boolean => seconds >= begins && seconds < ends;
+const always =
+  (value: number): Values =>
+  () =>
+    value;
+const inFault =
+  (value: number, normal: number): Values =>
+  (seconds) =>
+    during(seconds) ? value : normal;
+/** A counter. */
+const growing =
+  (perSecond: number): Values =>
+  (seconds) =>
+    perSecond * seconds;
+const growingInFault =
+  (perSecond: number): Values =>
+  (seconds) =>
+    perSecond * (Math.min(Math.max(seconds, begins), ends) - begins);
+
+/** Of ten requests a second, those that are not slow: in a fault about half. */
+const fast = (seconds: number): number => 9.9 * seconds;
+const fastInFault = (seconds: number): number =>
+  fast(seconds) - 5 * (Math.min(Math.max(seconds, begins), ends) - begins);
+
+const firstByte = (le: string): string =>
+  `tollgate_time_to_first_byte_seconds_bucket{streamed="true",endpoint="/v1/chat/completions",le="${le}"}`;
+
+/** Ten requests a second, of which none fails and each hundredth is slow. */
+const healthy: AllSeries = {
+  'tollgate_build_info{version="1",commit="c"}': always(1),
+  tollgate_upstream_up: always(1),
+  'tollgate_requests_total{outcome="completed"}': growing(10),
+  'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}': always(0),
+  [firstByte("30")]: fast,
+  [firstByte("60")]: growing(10),
+  [firstByte("+Inf")]: growing(10),
+  tollgate_ledger_lag_seconds: always(0.01),
+  tollgate_storage_commit_failures_total: always(0),
+  tollgate_ledger_refused_requests: always(0),
+  tollgate_event_loop_delay_max_seconds: always(0.03),
+  process_open_fds: always(200),
+  process_max_fds: always(65_536),
+  tollgate_disk_free_bytes: always(50 * 1024 ** 3),
+  tollgate_disk_size_bytes: always(100 * 1024 ** 3),
+  // A push each second.
+  tollgate_gpu_last_push_timestamp_seconds: (seconds) => seconds,
+};
+
+interface Fault {
+  alert: string;
+  series: AllSeries;
+  /** The last time at which it does not fire yet, and the first at which it does, in seconds after the beginning. */
+  quiet: number;
+  fires: number;
+  /** How long after the end of the fault it still fires at most. */
+  lingers?: number;
+  /** Whether the alert names the target. */
+  isOfTarget?: boolean;
+}
+
+const allGone: AllSeries = Object.fromEntries(
+  Object.entries(healthy).map(([name, values]) => [name, (seconds) => (during(seconds) ? undefined : values(seconds))]),
+);
+
+const faults: readonly Fault[] = [
+  { alert: "TollgateDown", series: allGone, quiet: 105, fires: 120, isOfTarget: false },
+  { alert: "TollgateBackendDown", series: { tollgate_upstream_up: inFault(0, 1) }, quiet: 45, fires: 60 },
+  {
+    alert: "TollgateUpstreamErrors",
+    // Above 5 % of five minutes after half of these, and then for five more.
+    series: {
+      'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}': growingInFault(1),
+    },
+    quiet: 7 * minute,
+    fires: 8 * minute,
+    lingers: 5 * minute,
+  },
+  {
+    alert: "TollgateFirstByteSlow",
+    series: { [firstByte("30")]: fastInFault },
+    quiet: 10 * minute,
+    fires: 11 * minute,
+    lingers: 5 * minute,
+  },
+  { alert: "TollgateLedgerLag", series: { tollgate_ledger_lag_seconds: inFault(31, 0) }, quiet: 45, fires: 60 },
+  {
+    alert: "TollgateCommitFailures",
+    series: { tollgate_storage_commit_failures_total: growingInFault(0.1) },
+    quiet: 0,
+    fires: 15,
+    lingers: 5 * minute,
+  },
+  { alert: "TollgateCountsRefused", series: { tollgate_ledger_refused_requests: inFault(1, 0) }, quiet: -15, fires: 0 },
+  {
+    alert: "TollgateEventLoopDelay",
+    series: { tollgate_event_loop_delay_max_seconds: inFault(0.6, 0.03) },
+    quiet: 285,
+    fires: 300,
+  },
+  { alert: "TollgateDescriptors", series: { process_open_fds: inFault(60_000, 200) }, quiet: 285, fires: 300 },
+  {
+    alert: "TollgateDisk",
+    series: { tollgate_disk_free_bytes: inFault(4 * 1024 ** 3, 50 * 1024 ** 3) },
+    quiet: 285,
+    fires: 300,
+  },
+  {
+    alert: "TollgateGpuStale",
+    series: { tollgate_gpu_last_push_timestamp_seconds: (seconds) => (during(seconds) ? begins : seconds) },
+    // Stale after a minute, and then for one more.
+    quiet: 105,
+    fires: 135,
+  },
+];
+
+function inputSeries(series: AllSeries): { series: string; values: string }[] {
+  const times = Array.from({ length: finish / intervalSeconds + 1 }, (_, index) => index * intervalSeconds);
+  return Object.entries(series).map(([name, values]) => ({
+    series: withTarget(name),
+    values: times.map((seconds) => values(seconds) ?? "stale").join(" "),
+  }));
+}
+
+function withTarget(name: string): string {
+  const labels = `instance="${target.instance}",job="${target.job}"`;
+  return name.endsWith("}") ? `${name.slice(0, -1)},${labels}}` : `${name}{${labels}}`;
+}
+
+function expectedAlert(alert: string, isOfTarget = true): unknown {
+  const { severity, summary, description } = alerts.find(({ name }) => name === alert) ?? {};
+  return {
+    exp_labels: { severity, ...(isOfTarget ? target : {}) },
+    exp_annotations: { summary, description },
+  };
+}
+
+/** At this time these alerts fire, and no other. */
+const expectedAt = (seconds: number, firing: readonly unknown[], alert?: string) =>
+  alerts.map(({ name }) => ({
+    eval_time: `${seconds}s`,
+    alertname: name,
+    exp_alerts: name === alert ? firing : [],
+  }));
+
+const testFile = (series: AllSeries, expected: unknown[]): string =>
+  // JSON is YAML.
+  JSON.stringify({
+    rule_files: ["alerts.yaml"],
+    evaluation_interval: `${intervalSeconds}s`,
+    tests: [
+      {
+        interval: `${intervalSeconds}s`,
+        input_series: inputSeries({ ...healthy, ...series }),
+        alert_rule_test: expected,
+      },
+    ],
+  });
+
+async function expectSuccess(text: string): Promise<void> {
+  const { status, output } = await runPromtool(["test", "rules", "test.yaml"], { "test.yaml": text });
+  expect({ status, output }).toMatchObject({ status: 0, output: expect.stringContaining("SUCCESS") });
+}
+
+describe.skipIf(!hasPromtool)("promtool", () => {
+  test("accepts the served rules", async () => {
+    const { status, output } = await runPromtool(["check", "rules", "alerts.yaml"]);
+    expect({ status, output }).toMatchObject({
+      status: 0,
+      output: expect.stringContaining(`SUCCESS: ${alerts.length} rules found`),
+    });
+  });
+
+  test("finds that nothing fires for a healthy gateway", () =>
+    expectSuccess(
+      testFile(
+        {},
+        [5, 30, 65].flatMap((minutes) => expectedAt(minutes * minute, [])),
+      ),
+    ));
+
+  test("finds that nothing fires for one without GPU hosts and not on Linux either", () => {
+    const absent = ["tollgate_gpu_last_push_timestamp_seconds", "process_open_fds", "process_max_fds"];
+    return expectSuccess(
+      testFile(Object.fromEntries(absent.map((name) => [name, () => undefined])), expectedAt(30 * minute, [])),
+    );
+  });
+
+  test("has a fault for each alert", () => {
+    expect(faults.map(({ alert }) => alert)).toEqual(alerts.map(({ name }) => name));
+  });
+
+  test.each(faults)(
+    "finds that $alert fires for its fault and no other does, not too early, and not after it",
+    async ({ alert, series, quiet, fires, lingers = 0, isOfTarget }) => {
+      const firing = [expectedAlert(alert, isOfTarget)];
+      await expectSuccess(
+        testFile(series, [
+          ...expectedAt(begins + quiet, []),
+          ...expectedAt(begins + fires, firing, alert),
+          ...expectedAt(ends - intervalSeconds, firing, alert),
+          ...expectedAt(ends + lingers + intervalSeconds, []),
+        ]),
+      );
+    },
+  );
+});
