@@ -8,6 +8,7 @@ interface Service {
   environment?: Record<string, string>;
   profiles?: string[];
   volumes?: string[];
+  configs?: { source: string; target: string }[];
 }
 
 const folder = join(import.meta.dir, "../.ci");
@@ -44,6 +45,13 @@ test("the compose file and the Dockerfile have settings that the program knows a
   const image = Object.fromEntries(line.split(" ").map((pair) => pair.split("="))) as Record<string, string>;
   const config = readConfig({ ...image, ...(Object.fromEntries(unset) as Record<string, string>) }, false);
   expect([config.host, config.dataDir, config.databaseUrl]).toEqual(["0.0.0.0", "/data", undefined]);
+});
+
+test("its Grafana reads from its Prometheus, and each config is declared and used", () => {
+  const { datasources } = Bun.YAML.parse(file.configs["grafana"]?.content ?? "") as { datasources: { url: string }[] };
+  expect(datasources.map(({ url }) => url)).toEqual(["http://prometheus:9090"]);
+  const used = Object.values(file.services).flatMap(({ configs = [] }) => configs.map(({ source }) => source));
+  expect(used.toSorted()).toEqual(Object.keys(file.configs).toSorted());
 });
 
 test("its Prometheus scrapes with the metrics token", () => {

@@ -38,6 +38,14 @@ test("the tree names every folder of the program", async () => {
   expect(foldersIn("src").filter((folder) => !named.has(folder))).toEqual([]);
 });
 
+test("the changelog's latest version is the program's", async () => {
+  const versions = [...(await textOf(".github/CHANGELOG.md")).matchAll(/^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$/gm)];
+  expect(versions[0]?.[1]).toBe(packageJson.version);
+  expect(versions.map(([, version = ""]) => version)).toEqual(
+    versions.map(([, version = ""]) => version).toSorted((a, b) => Bun.semver.order(b, a)),
+  );
+});
+
 test("Packages names every dependency", async () => {
   const packages = section(await textOf(".github/CONTRIBUTING.md"), "Packages");
   const rows = [...packages.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = ""]) => names.match(/[^`, ]+/g) ?? []);

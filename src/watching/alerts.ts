@@ -104,8 +104,8 @@ export const alerts: readonly Alert[] = [
 ];
 
 /** The file for `rule_files` of Prometheus. JSON strings are YAML strings. */
-export function alertsYaml(rules: readonly Alert[] = alerts): string {
-  const entries = rules.map(
+export function alertsYaml(): string {
+  const entries = alerts.map(
     (rule) => `      - alert: ${rule.name}
         expr: ${JSON.stringify(rule.expression)}
         for: ${rule.for}

@@ -12,6 +12,7 @@ import { createTempFolder } from "../support/temp-folder.ts";
 const days = Number(process.argv[2] ?? "0.7");
 const gpuCount = 64;
 const seconds = Math.round(days * 86_400);
+const first = Date.now() - seconds * 1000;
 const password = "correct horse battery staple";
 /** The file stays the same for so long: nothing is left to release. */
 const quietMs = 30_000;
@@ -44,14 +45,14 @@ async function fillAndDelete(): Promise<void> {
     await engine.rows(sql`insert into gpu_samples
       with recursive second(s) as (select ${from} union all select s + 1 from second where s + 1 < ${Math.min(to, seconds)}),
         gpu(g) as (select 0 union all select g + 1 from gpu where g + 1 < ${gpuCount})
-      select s * 256000 + g, 'NVIDIA H200', 300 + (s + g) % 400, 60, 100000, 143771, 97 from second, gpu`);
+      select ${first} * 256 + s * 256000 + g, 'NVIDIA H200', 300 + (s + g) % 400, 60, 100000, 143771, 97 from second, gpu`);
     await checkpoint();
   }
   const filled = `${(seconds * gpuCount) / 1e6} million samples, ${megabytes(sizeOf(file))}`;
   console.log(`${filled}, written in ${secondsSince(startedAt)}`);
   startedAt = performance.now();
   for (const [, to = 0] of hours) {
-    await engine.rows(sql`delete from gpu_samples where id < ${to * 256_000}`);
+    await engine.rows(sql`delete from gpu_samples where id < ${first * 256 + to * 256_000}`);
     await checkpoint();
   }
   engine.close();
