@@ -4,7 +4,10 @@ import { ignoresHangup } from "./commands/hangup.ts";
 raiseFetchLimit();
 
 const stop = new AbortController();
-/** `npm run` forwards signals that the terminal also sends to the children, so one Ctrl-C arrives twice. */
+/**
+ * `npm run` and the launcher of the npm package forward signals that the terminal also sends to the children, so one
+ * Ctrl-C arrives twice.
+ */
 const duplicateSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
 let stoppedAt = 0;
 for (const signal of ["SIGTERM", "SIGINT"] as const) {

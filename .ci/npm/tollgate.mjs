@@ -18,7 +18,10 @@ function findBinary() {
   }
 }
 
-const child = spawn(findBinary(), process.argv.slice(2), { stdio: "inherit" });
+// A terminal sends Ctrl-C to both, and this passes it on. As under `npm run`, which this variable shows, the program then
+// takes both for one; otherwise the second would end its running responses.
+const env = { npm_lifecycle_event: "npx", ...process.env };
+const child = spawn(findBinary(), process.argv.slice(2), { stdio: "inherit", env });
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("error", ({ message }) => {
   process.stderr.write(`tollgate: ${message}\n`);

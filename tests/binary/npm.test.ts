@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -16,9 +18,14 @@ const alone = Bun.spawnSync(["unshare", "--net", "true"]).success ? ["unshare", 
 describe("the npm packages", () => {
   let folder: TempFolder;
   let tarballs: string[];
+  /** Installed globally. */
+  let program: string;
   beforeAll(async () => {
     folder = createTempFolder();
     tarballs = await pack();
+    const prefix = `--prefix=${folder.file("global")}`;
+    await run(folder.path, ...alone, "npm", "install", "--global", prefix, ...offline, ...tarballs);
+    program = folder.file("global/bin/tollgate");
   }, 240_000);
   afterAll(() => folder.remove());
 
@@ -46,19 +53,42 @@ describe("the npm packages", () => {
     expect(await run(empty, "npx", "--offline", "tollgate", "--version")).toMatch(/^tollgate \d+\.\d+\.\d+ /);
   });
 
-  test("install globally, serve, pass SIGTERM on, and report the exit status", async () => {
-    const prefix = folder.file("global");
-    await run(folder.path, ...alone, "npm", "install", "--global", `--prefix=${prefix}`, ...offline, ...tarballs);
+  test("run when installed globally, pass SIGTERM on, and report the exit status", async () => {
     const port = findFreePort();
     const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, PORT: String(port) };
-    const demo = Bun.spawn([join(prefix, "bin/tollgate"), "demo"], { cwd: folder.path, env, stdout: "pipe" });
+    const demo = Bun.spawn([program, "demo"], { cwd: folder.path, env, stdout: "pipe" });
     const output = new Response(demo.stdout).text();
     await pollUntil(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok);
     demo.kill("SIGTERM");
     expect(await demo.exited).toBe(0);
     expect(await output).toContain("curl ");
-    const wrong = Bun.spawnSync([join(prefix, "bin/tollgate"), "no-such-command"], { env });
+    const wrong = Bun.spawnSync([program, "no-such-command"], { env });
     expect(wrong.exitCode).toBe(2);
+  });
+
+  test("let running responses finish when Ctrl-C reaches the launcher and the program at once", async () => {
+    using backend = startSimulator();
+    const url = `http://127.0.0.1:${findFreePort()}`;
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      DATA_DIR: folder.file("data"),
+      PORT: new URL(url).port,
+      PROXY_UPSTREAM_URL: backend.url,
+      ADMIN_PASSWORD: "password",
+      LOG_LEVEL: "error",
+    };
+    // With a process group of its own, as a terminal gives to each command.
+    const server = Bun.spawn([program, "serve"], { cwd: folder.path, env, stdout: "ignore", detached: true });
+    await pollUntil(async () => (await fetch(`${url}/healthz`)).ok);
+    const { key } = await (await logIn(url, "admin", "password")).createKey("test");
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "gap=500ms@2" },
+      body: JSON.stringify({ model: "m", stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] }),
+    });
+    process.kill(-server.pid, "SIGINT");
+    expect(await response.text()).toEndWith("data: [DONE]\n\n");
+    expect(await server.exited).toBe(0);
   });
 
   test("report in one line that the platform's package is missing", async () => {
