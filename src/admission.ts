@@ -3,7 +3,7 @@ import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "./doma
 import type { Log } from "./log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import { holdsPlace, usedOf } from "./store/limit-windows.ts";
-import type { AdmissionRequest, AdmissionResult, LimitStore } from "./store/store.ts";
+import type { AdmissionRequest, AdmissionResult, LimitStore } from "./store/limit-store.ts";
 import type { MonotonicClock } from "./time/clock.ts";
 
 /** Admits the requests of keys with limits. */

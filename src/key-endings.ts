@@ -1,5 +1,5 @@
 import type { KeyId } from "./domain.ts";
-import type { LimitStore } from "./store/store.ts";
+import type { LimitStore } from "./store/limit-store.ts";
 import type { WallClock } from "./time/clock.ts";
 
 export interface KeyEndings {

@@ -1,4 +1,5 @@
-import type { GpuSample, Store } from "../store/store.ts";
+import type { GpuSample } from "../store/gpu-store.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
 import type { Health } from "./health.ts";

@@ -1,5 +1,5 @@
 import type { KeyId } from "../domain.ts";
-import type { BucketRange } from "../store/store.ts";
+import type { BucketRange } from "../store/usage-ranges.ts";
 import type { KeyFilter } from "../store/usage-ranges.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";

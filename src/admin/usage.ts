@@ -1,5 +1,6 @@
 import type { Log } from "../log/log.ts";
-import type { Store, UsageSum } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { UsageSum } from "../store/usage-store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayBefore, dayOf } from "../time/seoul.ts";
 import { streamJson } from "./json-stream.ts";

@@ -3,7 +3,7 @@ import { msPerMinute, timestampOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "./key-names.ts";
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 import type { ChartRange, UsageMetric } from "./usage-ranges.ts";
 import { addSums, noSum } from "./usage-batch.ts";
 import { columnsOf, sumFields } from "./usage-json.ts";

@@ -5,7 +5,7 @@ import type { Engine } from "./engine.ts";
 import { rowsPerSlice } from "./json-slices.ts";
 import type { KeyCondition } from "./key-filter.ts";
 import { safeSum } from "./safe-sum.ts";
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 
 export interface UsageRow extends UsageSum {
   /** A day number, or the first minute of a bucket. */

@@ -10,7 +10,7 @@ import { safeSum } from "./safe-sum.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog, prepareRequestLogPruning } from "./request-log.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
-import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
+import type { UsageIncrement, UsageStore, UsageSum } from "./usage-store.ts";
 import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 

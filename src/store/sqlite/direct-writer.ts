@@ -1,7 +1,8 @@
 import type { WallClock } from "../../time/clock.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
-import type { KeyStore, UsageStore } from "../store.ts";
+import type { KeyStore } from "../key-store.ts";
+import type { UsageStore } from "../usage-store.ts";
 import { prepareAddUsage } from "../usage.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
 import type { StorageWorker } from "./worker-client.ts";
