@@ -12,7 +12,9 @@ import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
 import { createPostLimit } from "./post-limit.ts";
 import { bucketRange } from "./query.ts";
-import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
+import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody } from "./gpu-schemas.ts";
+import type { HistoryQuery } from "./usage-schemas.ts";
+import type { OkBody } from "./schemas.ts";
 import { createSharedGpuLog } from "./shared-gpu-log.ts";
 
 /** A host sends one a second. */

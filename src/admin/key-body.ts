@@ -5,7 +5,7 @@ import type { Key } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { limitNames } from "./key-fields.ts";
-import type { KeyBody } from "./schemas.ts";
+import type { KeyBody } from "./key-schemas.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;

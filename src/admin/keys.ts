@@ -10,7 +10,8 @@ import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./key-body.ts";
 import { limitNames, parseKeyFields, parseName } from "./key-fields.ts";
-import type { KeyBody, KeyDeletionQuery, KeyQuery, OkBody } from "./schemas.ts";
+import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./key-schemas.ts";
+import type { OkBody } from "./schemas.ts";
 
 const maxKeyLength = 512;
 

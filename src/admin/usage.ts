@@ -5,7 +5,7 @@ import type { WallClock } from "../time/clock.ts";
 import { dayBefore, dayOf } from "../time/seoul.ts";
 import { streamJson } from "./json-stream.ts";
 import { bucketRange } from "./query.ts";
-import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./schemas.ts";
+import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./usage-schemas.ts";
 
 export interface UsageDeps {
   store: Pick<Store, "usage">;
