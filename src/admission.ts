@@ -5,6 +5,7 @@ import { createInstanceWatch } from "./instance-watch.ts";
 import { holdsPlace, usedOf } from "./store/limit-windows.ts";
 import type { AdmissionRequest, AdmissionResult, LimitStore } from "./store/limit-store.ts";
 import type { MonotonicClock } from "./time/clock.ts";
+import { within } from "./time/wait.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
@@ -99,7 +100,8 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     for (;;) {
       try {
         // Repeating a batch that was committed counts its requests twice, and holds no place twice.
-        return await within(deadline - monotonic(), store.admit({ instance, requests, ended: given }));
+        const work = store.admit({ instance, requests, ended: given });
+        return await within(deadline - monotonic(), work, () => new Error("no response in time"));
       } catch (error) {
         if (monotonic() + retryMs >= deadline) {
           const reason = error instanceof Error ? error.message : String(error);
@@ -158,13 +160,3 @@ const unlimited: Admission = {
   handOver: () => undefined,
   end: () => {},
 };
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const timedOut = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timedOut.reject(new Error("no response in time")), ms);
-  try {
-    return await Promise.race([work, timedOut.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
