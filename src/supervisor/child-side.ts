@@ -1,4 +1,4 @@
-import type { EntryState } from "../fair-queue.ts";
+import type { EntryState } from "../admission/fair-queue.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";

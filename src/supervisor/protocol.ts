@@ -1,4 +1,4 @@
-import type { EntryState } from "../fair-queue.ts";
+import type { EntryState } from "../admission/fair-queue.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 

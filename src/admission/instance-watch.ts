@@ -1,7 +1,7 @@
-import type { AdmissionId } from "./domain.ts";
-import type { Log } from "./log/log.ts";
-import type { Instance, LimitStore } from "./store/limit-store.ts";
-import type { MonotonicClock } from "./time/clock.ts";
+import type { AdmissionId } from "../domain.ts";
+import type { Log } from "../log/log.ts";
+import type { Instance, LimitStore } from "../store/limit-store.ts";
+import type { MonotonicClock } from "../time/clock.ts";
 
 /** Says that this process lives, and gives back what dead ones held. */
 export interface InstanceWatch {

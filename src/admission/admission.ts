@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "./domain.ts";
-import type { Log } from "./log/log.ts";
+import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "../domain.ts";
+import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { holdsPlace, usedOf } from "./store/limit-windows.ts";
-import type { AdmissionRequest, AdmissionResult, LimitStore } from "./store/limit-store.ts";
-import type { MonotonicClock } from "./time/clock.ts";
-import { within } from "./time/wait.ts";
+import { holdsPlace, usedOf } from "../store/limit-windows.ts";
+import type { AdmissionRequest, AdmissionResult, LimitStore } from "../store/limit-store.ts";
+import type { MonotonicClock } from "../time/clock.ts";
+import { within } from "../time/wait.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {

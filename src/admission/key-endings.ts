@@ -1,6 +1,6 @@
-import type { KeyId } from "./domain.ts";
-import type { LimitStore } from "./store/limit-store.ts";
-import type { WallClock } from "./time/clock.ts";
+import type { KeyId } from "../domain.ts";
+import type { LimitStore } from "../store/limit-store.ts";
+import type { WallClock } from "../time/clock.ts";
 
 export interface KeyEndings {
   /** Registers what runs when the running responses of a key are to end. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { createAdmissions } from "../src/admission.ts";
-import type { Admission, LimitName } from "../src/domain.ts";
-import { noLimits } from "../src/store/key-rules.ts";
-import type { LimitStore } from "../src/store/limit-store.ts";
-import { onEachEngine } from "./store/each-engine.ts";
-import { memoryLog, usageIncrement } from "./store/test-store.ts";
-import { pollUntil } from "./support/poll-until.ts";
-import { createRandom } from "./support/random.ts";
+import { createAdmissions } from "../../src/admission/admission.ts";
+import type { Admission, LimitName } from "../../src/domain.ts";
+import { noLimits } from "../../src/store/key-rules.ts";
+import type { LimitStore } from "../../src/store/limit-store.ts";
+import { onEachEngine } from "../store/each-engine.ts";
+import { memoryLog, usageIncrement } from "../store/test-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createRandom } from "../support/random.ts";
 
 const monotonic = () => performance.now();
 
