@@ -20,7 +20,7 @@ const limits = {
   tokens_per_month: limit("tokens_per_month", "Input and output, per month in Seoul time"),
 };
 const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")]);
-/** What a key may take and do, and what is noted of it; null clears a field. */
+/** What a key may take and do, and the notes on it; null clears a field. */
 const keyFields = {
   ...limits,
   expires_at: nullable(t.String({ format: "date-time", description: "From then on the key is like an inactive one" })),

@@ -83,7 +83,7 @@ interface Incoming {
   admission: Admission | undefined;
   /** Of every response, errors too. */
   limitHeaders: HeaderPairs | undefined;
-  /** Called when a stream has waited in the queue for so long that the client should hear of it. */
+  /** Called when a stream has waited in the queue for so long that its client should get a comment. */
   onStreamWaits: () => void;
 }
 

@@ -3,7 +3,7 @@ import type { KeyLoad } from "./limit-windows.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
 import type { UsageSum } from "./usage-store.ts";
 
-/** A request of a key with limits that wants to be admitted. */
+/** A request of a key with limits, to be admitted or refused. */
 export interface AdmissionRequest {
   keyId: KeyId;
   limits: KeyLimits;
@@ -17,7 +17,7 @@ export interface AdmissionRequest {
 export interface AdmissionBatch {
   instance: string;
   requests: readonly AdmissionRequest[];
-  /** Given back. */
+  /** Admissions to give back. */
   ended: readonly AdmissionId[];
 }
 
@@ -30,7 +30,7 @@ export interface AdmissionResult {
   waitMs: number;
 }
 
-/** A key whose running responses end. */
+/** A request to end the running responses of a key. */
 export interface KeyEnding {
   id: number;
   keyId: KeyId;
@@ -57,15 +57,19 @@ export interface LimitStore {
   listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
   /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
   listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
-  /** Says that an instance lives, and which admissions it holds, if others took it for dead. @returns all instances */
+  /**
+   * Reports that an instance is alive.
+   * @param held stored again if the others took the instance for dead
+   * @returns all instances
+   */
   beat(instance: string, held: readonly (AdmissionId & { tokens: number })[]): Promise<Instance[]>;
   listInstances(): Promise<Instance[]>;
   /** Gives back all that instances hold. */
   remove(instances: readonly string[]): Promise<void>;
-  /** Asks all processes to end the running responses of a key at a time, epoch milliseconds. */
+  /** Requests that all processes end the running responses of a key. @param at epoch milliseconds */
   endRunning(keyId: KeyId, at: number): Promise<void>;
-  /** Takes back what is still to come of that. */
+  /** Withdraws such requests whose time has not come. */
   keepRunning(keyId: KeyId): Promise<void>;
-  /** What was asked for, at least for a minute after its time. */
+  /** Such requests, until at least a minute after their time. */
   listEndings(): MaybePromise<KeyEnding[]>;
 }

@@ -33,7 +33,7 @@ export function defineTrafficTables({ table, integer, text, primaryKey }: Column
     outcomeHour: table("outcome_hour", { hour: integer().notNull(), ...outcome() }, (t) => [
       primaryKey({ columns: [t.hour, t.keyId, t.outcome, t.code] }),
     ]),
-    /** What the backend says it processed, beside what was counted in the same minutes. */
+    /** What the backend reports to have processed, and what was counted in the same minutes. */
     reconciliationDay: table("reconciliation_day", {
       day: integer().primaryKey(),
       generatedTokens: integer().notNull(),

@@ -1,21 +1,21 @@
 import { minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import type { UsageIncrement } from "./usage-store.ts";
 
-type SummedRow = (number | string)[];
+type RowValues = (number | string)[];
 type PeriodOf = (increment: UsageIncrement) => number;
 
 export const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
 export const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
 
 /** Rows of a table of sums by period and key. */
-export const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf): SummedRow[] =>
+export const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf): RowValues[] =>
   groupRows(
     increments.map((one) => [periodOf(one), one.keyId, one.requestCount, one.inputTokens, one.outputTokens]),
     2,
   );
 
 /** Rows of a table of sums by period, key and model. */
-export const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf): SummedRow[] =>
+export const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf): RowValues[] =>
   groupRows(
     increments.map((one) => [
       periodOf(one),
@@ -35,9 +35,9 @@ export const sumModelRows = (increments: readonly UsageIncrement[], periodOf: Pe
  * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
  * order.
  */
-function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
+function groupRows(rows: RowValues[], keyLength: number): RowValues[] {
   if (rows.length < 2) return rows;
-  const groups = new Map<string, SummedRow>();
+  const groups = new Map<string, RowValues>();
   for (const row of rows) {
     const key = row.slice(0, keyLength).join(" ");
     const sum = groups.get(key);
@@ -47,7 +47,7 @@ function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
   return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
 }
 
-function compareRows(a: SummedRow, b: SummedRow, keyLength: number): number {
+function compareRows(a: RowValues, b: RowValues, keyLength: number): number {
   for (let at = 0; at < keyLength; at++) {
     const [left = 0, right = 0] = [a[at], b[at]];
     if (left !== right) return left < right ? -1 : 1;

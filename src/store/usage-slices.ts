@@ -28,7 +28,7 @@ interface SumOptions {
   sliceRows?: number;
 }
 
-/** More rows than of a report that lists them all: only their sums leave the database. */
+/** More than for a report that lists every row, because only sums leave the database. */
 export const summedRowsPerSlice = 3 * rowsPerSlice;
 
 /** Minutes since the epoch; the end is exclusive. */

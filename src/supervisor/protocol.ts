@@ -43,7 +43,7 @@ export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
   /** The child accepts no new connections. */
   draining(): void;
-  /** Asks for one of the places that all processes share. @param ticket unique within the child */
+  /** Requests one of the places that all processes share. @param ticket unique within the child */
   enterQueue(ticket: number, keyId: number): EntryState;
   leaveQueue(ticket: number): void;
   /** The child counts nothing after these. */

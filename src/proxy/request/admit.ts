@@ -57,8 +57,8 @@ export function tokensToReserve({ hasBody, input = 0, maxOutput = defaultOutputT
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
 /**
- * The headers of OpenAI that say how much is left, on every response of a key with limits. Of several limits of tokens, the
- * one that leaves least counts.
+ * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
+ * of tokens, the one that leaves the least counts.
  */
 function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
   const requests = leftOf(limits, used, "requests_per_minute");
@@ -114,7 +114,7 @@ const units: Readonly<Record<LimitName, string>> = {
   tokens_per_month: "tokens per month",
 };
 
-/** The error that says which limit refused a request, and when it frees. */
+/** The error that names the limit that refused a request, and when to try again. */
 function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
   const seconds = Math.ceil(waitMs / 1000);
   const isLong = (limit === "tokens_per_day" || limit === "tokens_per_month") && waitMs > 1000;
