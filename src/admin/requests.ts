@@ -1,5 +1,6 @@
 import type { LoggedRequest, RequestFilter, RequestPosition } from "../store/request-log-store.ts";
-import type { Retention, Store } from "../store/store.ts";
+import type { Retention } from "../store/retention.ts";
+import type { Store } from "../store/store.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { RequestBody, RequestFilterQuery, RequestsBody, RequestsQuery } from "./request-schemas.ts";

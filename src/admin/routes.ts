@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import type { Log } from "../log/log.ts";
-import type { Retention, Store } from "../store/store.ts";
+import type { Retention } from "../store/retention.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./auth.ts";
 import { compressJson } from "./compression.ts";

@@ -1,9 +1,9 @@
-import { type Admissions, createAdmissions } from "../admission.ts";
+import { type Admissions, createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config.ts";
-import { createKeyEndings, type KeyEndings } from "../key-endings.ts";
+import { createKeyEndings, type KeyEndings } from "../admission/key-endings.ts";
 import { createLedger, type Ledger } from "../ledger.ts";
 import type { Log } from "../log/log.ts";
-import { createLocalPlaces } from "../places.ts";
+import { createLocalPlaces } from "../admission/places.ts";
 import { createRequestQueue, type Places, type RequestQueue } from "../proxy/request/queue.ts";
 import { fetchBackendMetrics } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";

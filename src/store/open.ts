@@ -4,7 +4,9 @@ import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
-import { type DatabaseState, defaultRetention, type Retention, type Store } from "./store.ts";
+import type { DatabaseState } from "./database-state.ts";
+import { defaultRetention, type Retention } from "./retention.ts";
+import type { Store } from "./store.ts";
 
 export interface StoreOptions {
   /** The folder of the SQLite database; created if it does not exist. Not used if there is a `databaseUrl`. */

@@ -8,7 +8,8 @@ import { createSettingsStore } from "./settings.ts";
 import type { Engine } from "./engine.ts";
 import { createReconciliationStore } from "./reconciliation.ts";
 import { createRequestLogStore } from "./requests.ts";
-import { defaultRetention, type Store } from "./store.ts";
+import { defaultRetention } from "./retention.ts";
+import type { Store } from "./store.ts";
 import { createTrafficStore } from "./traffic.ts";
 import { createUsageStore } from "./usage.ts";
 

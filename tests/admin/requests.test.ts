@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { defaultRetention } from "../../src/store/store.ts";
+import { defaultRetention } from "../../src/store/retention.ts";
 import { requestRow, requestsOf } from "../store/logged-requests.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 

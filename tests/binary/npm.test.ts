@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { buildBinary } from "./build-binary.ts";
 
 const repository = join(import.meta.dir, "../..");
 const target = `${process.platform}-${process.arch}`;
@@ -30,9 +31,8 @@ describe("the npm packages", () => {
   afterAll(() => folder.remove());
 
   async function pack(): Promise<string[]> {
-    const binary = process.env["TOLLGATE_BINARY"] ?? join(repository, "dist/tollgate");
-    if (existsSync(binary)) copyFileSync(binary, join(repository, "dist", `tollgate-${target}`));
-    else await run(repository, ".ci/build", target);
+    mkdirSync(join(repository, "dist"), { recursive: true });
+    await buildBinary(join(repository, "dist", `tollgate-${target}`));
     await run(repository, ".ci/npm/pack", target);
     const packed = join(repository, "dist/npm");
     return readdirSync(packed).map((name) => join(packed, name));

@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, chownSync, copyFileSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, chownSync, readdirSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { type AdminClient, type ListedKey, logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { buildBinary } from "./build-binary.ts";
 
-const repository = join(import.meta.dir, "../..");
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
 /** Root drops its privileges, so that nothing depends on them. */
@@ -32,12 +31,11 @@ async function output(args: string[]): Promise<string> {
 }
 
 beforeAll(async () => {
-  const built = process.env["TOLLGATE_BINARY"] ?? (await build());
   backend = startSimulator();
   folder = createTempFolder();
   // Outside the repository, which the other user may not be able to read.
   binary = folder.file("tollgate");
-  copyFileSync(built, binary);
+  await buildBinary(binary);
   chmodSync(binary, 0o755);
   const port = findFreePort();
   url = `http://127.0.0.1:${port}`;
@@ -57,13 +55,6 @@ afterAll(async () => {
   backend.stop();
   folder.remove();
 });
-
-async function build(): Promise<string> {
-  const builder = Bun.spawn(["npm", "run", "build"], { cwd: repository, stdout: "ignore", stderr: "pipe" });
-  const complaints = await new Response(builder.stderr).text();
-  if ((await builder.exited) !== 0) throw new Error(complaints);
-  return join(repository, "dist/tollgate");
-}
 
 describe("the binary", () => {
   let admin: AdminClient;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { RequestFilter, RequestLogStore, RequestPosition } from "../../src/store/request-log-store.ts";
 import { createSqlStore } from "../../src/store/sql-store.ts";
-import { defaultRetention } from "../../src/store/store.ts";
+import { defaultRetention } from "../../src/store/retention.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { requestRow, requestsOf } from "./logged-requests.ts";
 import { createKeys, usageIncrement } from "./test-store.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
 import { createSqlStore } from "../../src/store/sql-store.ts";
-import { defaultRetention } from "../../src/store/store.ts";
+import { defaultRetention } from "../../src/store/retention.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "./test-store.ts";
 

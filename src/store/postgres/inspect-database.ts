@@ -1,6 +1,7 @@
 import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
 import { readMigrations } from "../migrations.ts" with { type: "macro" };
-import { type DatabaseState, StorageError } from "../store.ts";
+import type { DatabaseState } from "../database-state.ts";
+import { StorageError } from "../store.ts";
 import { listApplied, requireVersion } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
 import { createPostgresPool, type PostgresPool } from "./pool.ts";

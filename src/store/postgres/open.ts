@@ -5,7 +5,9 @@ import { prepareListEndings } from "../limits.ts";
 import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
-import { defaultRetention, type Retention, type Store, type StoreSize, StorageError } from "../store.ts";
+import { defaultRetention, type Retention } from "../retention.ts";
+import { type Store, StorageError } from "../store.ts";
+import type { StoreSize } from "../database-state.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
@@ -157,7 +159,7 @@ async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
 
 type WithTimeout = PostgresPool["withTimeout"];
 
-/** Refuses calls while too many run and wait. Else they would time out in the queue of a healthy server. */
+/** Refuses calls while too many run and wait. They would otherwise time out in the queue of a healthy server. */
 function limitCalls(withTimeout: WithTimeout, maxOpen: number): WithTimeout {
   let open = 0;
   return async (timeoutMs, work) => {

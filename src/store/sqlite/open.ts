@@ -4,12 +4,14 @@ import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
+import { within } from "../../time/wait.ts";
 import type { Engine } from "../engine.ts";
 import { prepareListEndings } from "../limits.ts";
 import { prepareFindSession } from "../sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
-import { defaultRetention, type Retention, type Store, StorageError } from "../store.ts";
+import { defaultRetention, type Retention } from "../retention.ts";
+import { type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
@@ -196,9 +198,5 @@ const withStorageErrors =
     }
   };
 
-function withTimeout(work: Promise<unknown>): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => reject(new StorageError("the database does not respond")), callTimeoutMs);
-  work.then(() => resolve(), reject).finally(() => clearTimeout(timer));
-  return promise;
-}
+const withTimeout = (work: Promise<unknown>): Promise<unknown> =>
+  within(callTimeoutMs, work, () => new StorageError("the database does not respond"));

@@ -1,6 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { type Retention, StorageError } from "../store.ts";
+import type { Retention } from "../retention.ts";
+import { StorageError } from "../store.ts";
 import { isLimited, maxWaitingCalls } from "./call-queue.ts";
 import type { WorkerCall, WorkerReply } from "./worker.ts";
 

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { createSqlStore } from "../sql-store.ts";
 import { toStorageError } from "../storage-error.ts";
-import { type Retention, StorageError } from "../store.ts";
+import type { Retention } from "../retention.ts";
+import { StorageError } from "../store.ts";
 import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
@@ -114,7 +115,7 @@ function serve(): void {
       await handle(call);
       pages += pagesPerCall + call.args.length / bytesPerPage;
       if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
-      // Takes in the messages that arrived meanwhile: an urgent call among them goes first. Without other work that is not needed.
+      // Lets messages in that arrived meanwhile, so that an urgent call among them goes first. Not needed without other work.
       if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
     running = false;

@@ -8,7 +8,8 @@ import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
-import { defaultRetention, type Store } from "../../../src/store/store.ts";
+import { defaultRetention } from "../../../src/store/retention.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
 
