@@ -63,7 +63,7 @@ async function measure(): Promise<void> {
   const startedAt = performance.now();
   const before = sizeOf(file);
   let [size, largestLog, shrankAt, firstShrankAt] = [before, 0, startedAt, 0];
-  const [during, after]: [number[], number[]] = [[], []];
+  const [earlier, during, after]: [number[], number[], number[]] = [[], [], []];
   while (performance.now() - shrankAt < quietMs) {
     const tookMs = await complete();
     const now = performance.now();
@@ -74,13 +74,14 @@ async function measure(): Promise<void> {
       shrankAt = now;
     }
     size = found;
-    if (firstShrankAt > 0) (now - shrankAt < 5000 ? during : after).push(tookMs);
+    (firstShrankAt === 0 ? earlier : now - shrankAt < 5000 ? during : after).push(tookMs);
     await Bun.sleep(20);
   }
   const tookSeconds = (shrankAt - firstShrankAt) / 1000;
   const rate = (before - size) / tookSeconds;
   console.log(`${megabytes(before)} to ${megabytes(size)} in ${tookSeconds.toFixed(0)} s, ${megabytes(rate)} a second`);
   console.log(`largest write-ahead log: ${megabytes(largestLog)}`);
+  console.log(`completions before it:        ${quantiles(earlier)}`);
   console.log(`completions while it shrinks: ${quantiles(during)}`);
   console.log(`completions after it:         ${quantiles(after)}`);
 }

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** A step takes some milliseconds: flushes wait no longer than that. */
+/** A step takes less than a millisecond, and after each third a checkpoint one or two more: flushes wait that long. */
 const pagesPerStep = 128;
 /** Free pages that are kept for new rows: as many as this, or this share of the file. */
 const keptPages = 1024;
