@@ -11,6 +11,7 @@ import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
+import { OwnKeyPage } from "./pages/me.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
@@ -28,6 +29,7 @@ function Console(): JSX.Element {
     <QueryClientProvider client={queryClient}>
       <Router>
         <Route path="/login" component={LoginPage} />
+        <Route path="/me" component={OwnKeyPage} />
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />

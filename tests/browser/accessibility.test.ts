@@ -6,7 +6,7 @@ import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
-const paths = ["/login", "/", "/keys", "/usage", "/gpus", "/nowhere"];
+const paths = ["/login", "/me", "/", "/keys", "/usage", "/gpus", "/nowhere"];
 
 describe.skipIf(!hasBrowser)("accessibility", () => {
   let console: ConsoleUnderTest;
@@ -23,7 +23,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
 
   describe.each(["light", "dark"] as const)("in %s mode", (scheme) => {
     test.each(paths)("%s has no axe violations", async (path) => {
-      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" });
+      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" || path === "/me" });
       await waitUntilLoaded(visit.page);
       expect(await violations(visit.page)).toEqual([]);
     });
