@@ -46,6 +46,20 @@ export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<N
   throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
 
+/**
+ * The JSON of a GET under `/v1`, with an API key instead of the session.
+ * @throws ApiError
+ */
+export async function requestWithKey<T>(path: string, key: string): Promise<T> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(path, { headers, credentials: "omit" }).catch(() => undefined);
+  if (response === undefined) throw new ApiError(0, "The server does not respond");
+  if (response.status === 401) throw new ApiError(401, "This key is unknown, inactive or expired");
+  if (!response.ok) throw new ApiError(response.status, `The server responded with status ${response.status}`);
+  if (!isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
+  return (await response.json()) as T;
+}
+
 /** Why a request failed, without a full stop. */
 export const causeOf = (error: unknown): string =>
   error instanceof ApiError ? error.message.replace(/\.$/, "") : "the response could not be read";

@@ -12,6 +12,7 @@ import { GpuPage } from "./pages/gpu.tsx";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
+import { OwnKeyPage } from "./pages/me.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
@@ -41,6 +42,7 @@ function Console(): JSX.Element {
     <QueryClientProvider client={queryClient}>
       <Router>
         <Route path="/login" component={LoginPage} />
+        <Route path="/me" component={OwnKeyPage} />
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />

@@ -6,6 +6,8 @@ import { showToast } from "./toasts.ts";
 interface KeySwitch {
   key: Key;
   isActive: boolean;
+  /** Also ends the responses that run. */
+  endRunning?: boolean;
 }
 
 /**
@@ -20,7 +22,10 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
     );
   };
   const mutation = useMutation(() => ({
-    mutationFn: ({ key, isActive }: KeySwitch) => responseBody(api.keys({ id: key.id }).patch({ is_active: isActive })),
+    mutationFn: ({ key, isActive, endRunning = false }: KeySwitch) =>
+      responseBody(
+        api.keys({ id: key.id }).patch({ is_active: isActive, ...(endRunning ? { end_running: true } : {}) }),
+      ),
     onMutate: async (change) => {
       // A list already requested was read before the change and would undo it on the screen.
       await queries.cancelQueries({ queryKey: ["keys"] });
@@ -49,6 +54,32 @@ export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: 
   }));
 }
 
+/** What PATCH takes besides the name and the state; null clears a field. */
+export type KeyFields = Partial<
+  Pick<
+    Key,
+    | "max_concurrency"
+    | "requests_per_minute"
+    | "tokens_per_minute"
+    | "tokens_per_day"
+    | "tokens_per_month"
+    | "allowed_models"
+    | "expires_at"
+    | "owner"
+    | "note"
+  >
+> & { tags?: string[] | null };
+
+/** Changes a key's limits and notes. The table shows them once the server has accepted them. */
+export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
+      responseBody(api.keys({ id: key.id }).patch(fields)),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
 export function useCreateKey(): UseMutationResult<Key, Error, { name: string; key?: string }> {
   const queries = useQueryClient();
   return useMutation(() => ({
@@ -57,22 +88,29 @@ export function useCreateKey(): UseMutationResult<Key, Error, { name: string; ke
   }));
 }
 
+interface KeyDeletion {
+  key: Key;
+  /** Also ends the responses that run. */
+  endRunning: boolean;
+}
+
 /** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
-export function useDeleteKey(): UseMutationResult<unknown, Error, Key, Key[] | undefined> {
+export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, Key[] | undefined> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (key: Key) => responseBody(api.keys({ id: key.id }).delete()),
-    onMutate: async (key) => {
+    mutationFn: ({ key, endRunning }: KeyDeletion) =>
+      responseBody(api.keys({ id: key.id }).delete(undefined, { query: endRunning ? { end_running: "true" } : {} })),
+    onMutate: async ({ key }) => {
       await queries.cancelQueries({ queryKey: ["keys"] });
       const before = queries.getQueryData<Key[]>(["keys"]);
       queries.setQueryData<Key[]>(["keys"], (keys) => keys?.filter(({ id }) => id !== key.id));
       return before;
     },
-    onError: (error, key, before) => {
+    onError: (error, { key }, before) => {
       queries.setQueryData(["keys"], before);
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
-    onSuccess: (_, key) => showToast(`“${key.name}” was deleted`),
+    onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
     onSettled: () => queries.invalidateQueries(),
   }));
 }

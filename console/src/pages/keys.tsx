@@ -5,11 +5,13 @@ import { plural } from "../data/format.ts";
 import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
 import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
+import { usedLimits } from "../data/key-limits.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { KeyLimitsDialog } from "../parts/key-limits-dialog.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
@@ -18,6 +20,11 @@ const stateOptions = [
   { value: "all", label: "All" },
   { value: "active", label: "Active" },
   { value: "inactive", label: "Inactive" },
+] as const;
+/** Offered once a key has limits. */
+const limitOptions = [
+  { value: "near-limit", label: "Near its limit" },
+  { value: "refused", label: "Refused today" },
 ] as const;
 
 /**
@@ -28,6 +35,7 @@ export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ new?: string }>();
   const keys = useKeysQuery();
   const [deleting, setDeleting] = createSignal<Key>();
+  const [limiting, setLimiting] = createSignal<Key>();
   createEffect(() => {
     if (parameters.new === undefined) return;
     openNewKeyForm();
@@ -46,7 +54,7 @@ export function KeysPage(): JSX.Element {
         </button>
       }
     >
-      <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
+      <Switch fallback={<FilteredKeys keys={keys.data} onLimits={setLimiting} onDelete={setDeleting} />}>
         <Match when={keys.data?.length === 0}>
           <NoKeys onCreate={openNewKeyForm} />
         </Match>
@@ -57,6 +65,9 @@ export function KeysPage(): JSX.Element {
         </Match>
       </Switch>
 
+      <Show when={limiting()} keyed>
+        {(key) => <KeyLimitsDialog key={key} onClose={() => setLimiting(undefined)} />}
+      </Show>
       <Show when={deleting()} keyed>
         {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
       </Show>
@@ -65,15 +76,30 @@ export function KeysPage(): JSX.Element {
 }
 
 /** @param props.keys undefined while they load */
-function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => void }): JSX.Element {
+function FilteredKeys(props: {
+  keys: Key[] | undefined;
+  onLimits: (key: Key) => void;
+  onDelete: (key: Key) => void;
+}): JSX.Element {
   const filters = useKeyFilters();
   const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
   return (
     <>
-      <Toolbar filters={filters} keyCount={props.keys?.length} matching={matching()} />
+      <Toolbar
+        filters={filters}
+        keyCount={props.keys?.length}
+        hasLimits={props.keys?.some((key) => usedLimits(key).length > 0) ?? false}
+        matching={matching()}
+      />
       <section class="panel" aria-label="API keys">
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
-          <KeyTable keys={matching()} sort={filters.keySort()} onSort={filters.setKeySort} onDelete={props.onDelete} />
+          <KeyTable
+            keys={matching()}
+            sort={filters.keySort()}
+            onSort={filters.setKeySort}
+            onLimits={props.onLimits}
+            onDelete={props.onDelete}
+          />
         </Show>
       </section>
     </>
@@ -84,6 +110,7 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
 function Toolbar(props: {
   filters: KeyFilters;
   keyCount: number | undefined;
+  hasLimits: boolean;
   matching: Key[] | undefined;
 }): JSX.Element {
   return (
@@ -95,7 +122,11 @@ function Toolbar(props: {
       />
       <SegmentedControl
         label="State"
-        options={stateOptions}
+        options={
+          props.hasLimits || props.filters.state() === "near-limit" || props.filters.state() === "refused"
+            ? [...stateOptions, ...limitOptions]
+            : stateOptions
+        }
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}
       />

@@ -1,6 +1,7 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
+import { isNearLimit } from "../data/key-limits.ts";
 import { useSwitchKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { dateTimeLabel, dayLabel } from "../data/time-labels.ts";
@@ -9,8 +10,8 @@ import { Icon } from "./icon.tsx";
 import { RelativeTimeOrNever } from "./relative-time.tsx";
 import { RenameField } from "./rename-field.tsx";
 
-/** A key that can be renamed, deactivated and deleted in place. Its name links to its page. */
-export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
+/** A key that can be renamed, limited, deactivated and deleted in place. Its name links to its page. */
+export function KeyRow(props: { key: Key; onLimits: () => void; onDelete: () => void }): JSX.Element {
   const switchKey = useSwitchKey();
   const [renaming, setRenaming] = createSignal(false);
   const createdAt = (): number => Date.parse(props.key.created_at);
@@ -51,6 +52,7 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
         key={props.key}
         setRenameButton={(button) => (renameButton = button)}
         onRename={() => setRenaming(true)}
+        onLimits={props.onLimits}
         onDelete={props.onDelete}
       />
     </tr>
@@ -67,6 +69,7 @@ function RowActions(props: {
   key: Key;
   setRenameButton: (button: HTMLButtonElement) => void;
   onRename: () => void;
+  onLimits: () => void;
   onDelete: () => void;
 }): JSX.Element {
   return (
@@ -80,6 +83,16 @@ function RowActions(props: {
         onClick={() => props.onRename()}
       >
         <Icon name="pencil" />
+      </button>
+      <button
+        class="icon-button"
+        classList={{ near: isNearLimit(props.key) }}
+        type="button"
+        aria-label={`Limits of ${props.key.name}`}
+        title={isNearLimit(props.key) ? "Limits: nearly used up" : "Limits"}
+        onClick={() => props.onLimits()}
+      >
+        <Icon name="limits" />
       </button>
       <button
         class="icon-button danger"

@@ -10,6 +10,7 @@ interface KeyTableProps {
   keys: Key[] | undefined;
   sort: KeySort;
   onSort: (next: KeySort) => void;
+  onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }
 
@@ -23,7 +24,11 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
           <KeyTableHead sort={props.sort} onSort={(next) => props.onSort(next)} />
           <tbody>
             <Show when={props.keys} fallback={<SkeletonRows columns={9} />}>
-              <For each={scroll.shown()}>{(key) => <KeyRow key={key} onDelete={() => props.onDelete(key)} />}</For>
+              <For each={scroll.shown()}>
+                {(key) => (
+                  <KeyRow key={key} onLimits={() => props.onLimits(key)} onDelete={() => props.onDelete(key)} />
+                )}
+              </For>
             </Show>
           </tbody>
         </table>

@@ -1,0 +1,29 @@
+import { For, type JSX } from "solid-js";
+import { count } from "../data/format.ts";
+import { limitLabels, type LimitedKey, usedLimits } from "../data/key-limits.ts";
+
+/** A bar for each limit of a key: how much of it is used now. */
+export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
+  return (
+    <ul class="used-limits">
+      <For each={usedLimits(props.key)}>
+        {({ name, used, limit }) => (
+          <li>
+            <span>{limitLabels[name]}</span>
+            <span>
+              {count(used)} of {count(limit)}
+            </span>
+            <meter
+              aria-label={limitLabels[name]}
+              min={0}
+              max={limit}
+              high={limit * 0.8}
+              optimum={0}
+              value={Math.min(used, limit)}
+            />
+          </li>
+        )}
+      </For>
+    </ul>
+  );
+}
