@@ -1,4 +1,5 @@
 import { Type as t } from "@sinclair/typebox";
+import { ownKeyBody } from "./own-key-schema.ts";
 import * as schemas from "./schemas.ts";
 import * as usageSchemas from "./usage-schemas.ts";
 
@@ -54,6 +55,11 @@ export const addGpuSamples = {
   body: schemas.gpuSamplesRequest,
   response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
+};
+
+export const getOwnKey = {
+  response: { 200: ownKeyBody, ...errors(401, 403) },
+  detail: { summary: "The limits and the usage of the API key itself", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
 export const listKeys = {
