@@ -47,7 +47,7 @@ export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<N
 }
 
 /**
- * The JSON of a GET under `/v1`, with an API key instead of the session.
+ * The JSON of a GET with an API key instead of the session.
  * @throws ApiError
  */
 export async function requestWithKey<T>(path: string, key: string): Promise<T> {
@@ -55,9 +55,10 @@ export async function requestWithKey<T>(path: string, key: string): Promise<T> {
   const response = await fetch(path, { headers, credentials: "omit" }).catch(() => undefined);
   if (response === undefined) throw new ApiError(0, "The server does not respond");
   if (response.status === 401) throw new ApiError(401, "This key is unknown, inactive or expired");
-  if (!response.ok) throw new ApiError(response.status, `The server responded with status ${response.status}`);
   if (!isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
-  return (await response.json()) as T;
+  const body: unknown = await response.json();
+  if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status));
+  return body as T;
 }
 
 /** Why a request failed, without a full stop. */

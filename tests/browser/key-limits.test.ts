@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { findFreePort } from "../support/free-port.ts";
+import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 
 describe.skipIf(!hasBrowser)("the limits of a key", () => {
@@ -25,7 +27,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await using visit = await console.visit("/keys", { expectedErrors: /400/ });
     const { page } = visit;
     await page.getByRole("button", { name: "Limits of editable" }).click();
-    const dialog = page.getByRole("dialog", { name: "Limits of “editable”" });
+    const dialog = page.getByRole("dialog", { name: "Limits and details of “editable”" });
     expect(await dialog.getByLabel("Owner").inputValue()).toBe("Kim");
     await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("5000");
     await dialog.getByLabel("Allowed models").fill("a*b");
@@ -34,13 +36,42 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await dialog.getByLabel("Allowed models").fill("qwen*, gpt");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
-    const saved = (await console.admin.listKeys()).find((key) => key.id === id);
+    const read = () => console.admin.expectOk<{ id: number }[]>("GET", "/api/keys");
+    const saved = (await read()).find((key) => key.id === id);
     expect(saved).toMatchObject({ tokens_per_day: 5000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
     await page.getByRole("button", { name: "Limits of editable" }).click();
     await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("");
+    for (const label of ["Allowed models", "Owner"]) await dialog.getByLabel(label).fill("");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
-    expect((await console.admin.listKeys()).find((key) => key.id === id)).toMatchObject({ tokens_per_day: null });
+    const cleared = { tokens_per_day: null, allowed_models: null, owner: null };
+    expect((await read()).find((key) => key.id === id)).toMatchObject(cleared);
+  });
+
+  test("are set at creation, folded away, with the details of the key", async () => {
+    await using visit = await console.visit("/keys?new=1");
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("created with limits");
+    expect(await dialog.getByLabel("Tokens per day").isVisible()).toBe(false);
+    await dialog.getByText("Limits and details").click();
+    await dialog.getByLabel("Requests per minute").fill("60");
+    await dialog.getByLabel("May be used for").selectOption("Inference only");
+    await dialog.getByLabel("Expires").fill("2099-12-31T23:59");
+    await dialog.getByLabel("Note").fill("two\nlines");
+    await dialog.getByLabel("Tags").fill("prod, batch");
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog", { name: "Key for “created with limits”" }).waitFor();
+    const keys = await console.admin.expectOk<{ name: string }[]>("GET", "/api/keys");
+    expect(keys.find(({ name }) => name === "created with limits")).toMatchObject({
+      requests_per_minute: 60,
+      tokens_per_day: null,
+      scope: "inference",
+      expires_at: "2099-12-31T23:59:00.000+09:00",
+      note: "two\nlines",
+      tags: ["prod", "batch"],
+    });
   });
 
   test("filter the keys that are near one, or were refused today", async () => {
@@ -57,6 +88,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await page.getByRole("button", { name: "Limits of busy" }).click();
     await page.getByRole("dialog").getByText("1 of 1", { exact: true }).waitFor();
     await page.getByRole("dialog").getByText("1 request refused").waitFor();
+    expect(await violations(page)).toEqual([]);
   });
 
   test("are shown to the holder of the key at /me, which keeps the key in memory only", async () => {
@@ -71,6 +103,9 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "mine", level: 1 }).waitFor();
     await page.getByText("12 of 1,000").waitFor();
+    await page.getByText("Starts anew on").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("group", { name: "Tokens by day" }).locator("path.fill").first().waitFor();
     expect(await page.content()).not.toContain("confidential");
     const stored = await page.evaluate(() =>
       [localStorage, sessionStorage].flatMap((storage) => Object.values(storage) as string[]).join(" "),
@@ -80,4 +115,23 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await page.reload();
     await page.getByLabel("API key", { exact: true }).waitFor();
   });
+});
+
+test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has its own port", async () => {
+  await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
+  const mine = { name: "mine", requests_per_minute: 5 };
+  const { key } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", mine);
+  const { key: gpuKey } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", {
+    name: "agent",
+    scope: "gpu",
+  });
+  await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /403/ });
+  const { page } = visit;
+  await page.getByLabel("API key", { exact: true }).fill(gpuKey);
+  await page.keyboard.press("Enter");
+  await page.getByText("This API key may only post GPU samples.").waitFor();
+  await page.getByLabel("API key", { exact: true }).fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByText("0 of 5", { exact: true }).waitFor();
+  await page.getByText("This key has no tokens in 30 days").waitFor();
 });

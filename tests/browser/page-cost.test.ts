@@ -22,4 +22,11 @@ describe.skipIf(!hasBrowser)("with five hundred keys and a year of usage", () =>
       expect(cost.refreshMainThreadMs).toBeLessThan(50);
     },
   );
+
+  test("/keys fetches as little, with the last day of all keys in one request", async () => {
+    const { firstKb, refreshKb } = await measurePage(console, "/keys");
+    expect(firstKb).toBeLessThan(200);
+    expect(refreshKb).toBeGreaterThan(1);
+    expect(refreshKb).toBeLessThan(20);
+  });
 });

@@ -1,3 +1,6 @@
+import { dayMs, floorToStep, seoulDay } from "./seoul-time.ts";
+import { dateTimeLabel } from "./time-labels.ts";
+
 /** The limits that a key may have, in the order in which they are shown. */
 export const limitNames = [
   "max_concurrency",
@@ -39,6 +42,19 @@ const nearShare = 0.8;
 /** Whether 80 % of a limit are used. */
 export const isNearLimit = (key: LimitedKey): boolean =>
   usedLimits(key).some(({ used, limit }) => used >= limit * nearShare);
+
+/** When what is used of a limit frees again, as a short sentence. */
+export function freesWhen(name: LimitName, now: number): string {
+  if (name === "max_concurrency") return "Frees when a response ends";
+  if (name.endsWith("_minute")) return "Frees within a minute";
+  const tomorrow = floorToStep(now, dayMs) + dayMs;
+  return `Starts anew on ${dateTimeLabel(name === "tokens_per_day" ? tomorrow : startOfNextMonth(now))}`;
+}
+
+function startOfNextMonth(now: number): number {
+  const [year = 0, month = 0] = seoulDay(now).split("-").map(Number);
+  return floorToStep(Date.UTC(year, month, 1), dayMs);
+}
 
 /** The whole number in a field; null if it is empty. */
 export const limitOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));

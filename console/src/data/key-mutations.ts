@@ -1,6 +1,8 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
+import type { LimitName } from "./key-limits.ts";
 import type { Key } from "./queries.ts";
+import { askAboutRunning } from "./running-responses.ts";
 import { showToast } from "./toasts.ts";
 
 interface KeySwitch {
@@ -35,8 +37,9 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       show({ key, isActive: !isActive });
       showToast(`“${key.name}” was not changed: ${error.message}`, "error");
     },
-    onSuccess: (_, { key, isActive }) => {
+    onSuccess: (_, { key, isActive, endRunning = false }) => {
       if (isActive) return;
+      if (!endRunning) void askAboutRunning(key);
       const undo = (): void => mutation.mutate({ key, isActive: true });
       showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
     },
@@ -54,21 +57,10 @@ export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: 
   }));
 }
 
-/** What PATCH takes besides the name and the state; null clears a field. */
-export type KeyFields = Partial<
-  Pick<
-    Key,
-    | "max_concurrency"
-    | "requests_per_minute"
-    | "tokens_per_minute"
-    | "tokens_per_day"
-    | "tokens_per_month"
-    | "allowed_models"
-    | "expires_at"
-    | "owner"
-    | "note"
-  >
-> & { tags?: string[] | null };
+/** What POST and PATCH take besides the name and the state; null clears a field. */
+export type KeyFields = Partial<Pick<Key, LimitName | "allowed_models" | "expires_at" | "scope" | "owner" | "note">> & {
+  tags?: string[] | null;
+};
 
 /** Changes a key's limits and notes. The table shows them once the server has accepted them. */
 export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
@@ -80,10 +72,25 @@ export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields
   }));
 }
 
-export function useCreateKey(): UseMutationResult<Key, Error, { name: string; key?: string }> {
+type NewKey = KeyFields & { name: string; key?: string };
+
+/** @returns the key with its secret */
+export const createKey = (key: NewKey): Promise<Key> => responseBody(api.keys.post(key));
+
+export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (key: { name: string; key?: string }) => responseBody(api.keys.post(key)),
+    mutationFn: createKey,
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+/** Replaces a key's secret; the old one is accepted for some minutes more. */
+export function useRotateKey(): UseMutationResult<Key, Error, { key: Key; graceMinutes: number }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, graceMinutes }: { key: Key; graceMinutes: number }) =>
+      responseBody(api.keys({ id: key.id }).rotate.post({ grace_minutes: graceMinutes })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
   }));
 }

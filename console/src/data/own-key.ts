@@ -1,31 +1,15 @@
 import { useQuery, type UseQueryResult } from "@tanstack/solid-query";
-import { requestWithKey } from "../client.ts";
-import type { LimitedKey, LimitName } from "./key-limits.ts";
+import { type api, requestWithKey } from "../client.ts";
 
-interface Sums {
-  request_count: number;
-  input_tokens: number;
-  output_tokens: number;
-}
-
-/** What `GET /v1/tollgate/key` tells the holder of a key. */
-export interface OwnKey extends LimitedKey {
-  name: string;
-  expires_at: string | null;
-  allowed_models: string[] | null;
-  resets: Partial<Record<LimitName, string | null>>;
-  refused_today: number;
-  today: Sums;
-  this_month: Sums;
-  daily: (Sums & { date: string })[];
-}
+/** What `GET /api/own-key` tells the holder of a key. */
+export type OwnKey = NonNullable<Awaited<ReturnType<(typeof api)["own-key"]["get"]>>["data"]>;
 
 /** @param key undefined: nothing is requested. It stays in memory: the query's name does not contain it */
 export const useOwnKeyQuery = (key: () => string | undefined): UseQueryResult<OwnKey> =>
   useQuery(() => ({
     enabled: key() !== undefined,
     queryKey: ["own-key"],
-    queryFn: () => requestWithKey<OwnKey>("/v1/tollgate/key", key() ?? ""),
+    queryFn: () => requestWithKey<OwnKey>("/api/own-key", key() ?? ""),
     refetchInterval: 10_000,
     gcTime: 0,
     staleTime: 0,

@@ -4,10 +4,15 @@ import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
 import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
-import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
 import { usedLimits } from "../data/key-limits.ts";
+import { useKeySparksQuery } from "../data/key-sparks.ts";
+import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
+import { useSelectedKeys } from "../data/selected-keys.ts";
+import type { UsageChartData } from "../data/usage-chart.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
+import { BulkBar, type BulkQuestion } from "../parts/bulk-bar.tsx";
+import { BulkDialog } from "../parts/bulk-dialog.tsx";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -34,6 +39,7 @@ const limitOptions = [
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ new?: string }>();
   const keys = useKeysQuery();
+  const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
   const [deleting, setDeleting] = createSignal<Key>();
   const [limiting, setLimiting] = createSignal<Key>();
   createEffect(() => {
@@ -46,15 +52,25 @@ export function KeysPage(): JSX.Element {
   return (
     <Page
       title="API keys"
-      sources={[{ name: "API keys", query: keys }]}
+      sources={[
+        { name: "API keys", query: keys },
+        { name: "Tokens of the last 24 hours", query: sparks, slow: true },
+      ]}
       actions={
-        <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
-          <Icon name="plus" />
-          New key
-        </button>
+        <>
+          <button class="button" type="button" onClick={openImportForm}>
+            Import
+          </button>
+          <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
+            <Icon name="plus" />
+            New key
+          </button>
+        </>
       }
     >
-      <Switch fallback={<FilteredKeys keys={keys.data} onLimits={setLimiting} onDelete={setDeleting} />}>
+      <Switch
+        fallback={<FilteredKeys keys={keys.data} sparks={sparks.data} onLimits={setLimiting} onDelete={setDeleting} />}
+      >
         <Match when={keys.data?.length === 0}>
           <NoKeys onCreate={openNewKeyForm} />
         </Match>
@@ -75,16 +91,19 @@ export function KeysPage(): JSX.Element {
   );
 }
 
-/** @param props.keys undefined while they load */
+/** @param props the keys and their tokens are undefined while they load */
 function FilteredKeys(props: {
   keys: Key[] | undefined;
+  sparks: UsageChartData | undefined;
   onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }): JSX.Element {
   const filters = useKeyFilters();
   const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
+  const selected = useSelectedKeys(() => matching() ?? []);
+  const [asked, setAsked] = createSignal<{ question: BulkQuestion; keys: readonly Key[] }>();
   return (
-    <>
+    <div class="keys-with-selection">
       <Toolbar
         filters={filters}
         keyCount={props.keys?.length}
@@ -97,12 +116,28 @@ function FilteredKeys(props: {
             keys={matching()}
             sort={filters.keySort()}
             onSort={filters.setKeySort}
+            selected={selected}
+            sparks={props.sparks}
             onLimits={props.onLimits}
             onDelete={props.onDelete}
           />
         </Show>
       </section>
-    </>
+      <Show when={selected.list().length > 0}>
+        <BulkBar
+          selected={selected.list()}
+          matchingCount={matching()?.length ?? 0}
+          onAsk={(question) => setAsked({ question, keys: selected.list() })}
+          onSelectAll={() => selected.replace(matching() ?? [])}
+          onClear={() => selected.replace([])}
+        />
+      </Show>
+      <Show when={asked()} keyed>
+        {({ question, keys }) => (
+          <BulkDialog question={question} keys={keys} onDone={selected.replace} onClose={() => setAsked(undefined)} />
+        )}
+      </Show>
+    </div>
   );
 }
 

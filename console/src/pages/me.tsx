@@ -1,12 +1,15 @@
-import { createEffect, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { causeOf } from "../client.ts";
-import { count, plural } from "../data/format.ts";
+import { compact, count, plural } from "../data/format.ts";
 import { usedLimits } from "../data/key-limits.ts";
 import { type OwnKey, useOwnKeyQuery } from "../data/own-key.ts";
 import { dateTimeLabel } from "../data/time-labels.ts";
+import { Figure } from "../parts/figure.tsx";
 import { Logo } from "../parts/icon.tsx";
+import { OwnKeyChart } from "../parts/own-key-chart.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { UsedLimits } from "../parts/used-limits.tsx";
+import "../styles/insight.css";
 
 /** For the holder of a key: its own limits and usage. The key is kept in memory only, so a reload asks for it again. */
 export function OwnKeyPage(): JSX.Element {
@@ -73,6 +76,11 @@ function OwnKeyPanels(props: { own: OwnKey; onLeave: () => void }): JSX.Element 
           </button>
         </div>
       </header>
+      <dl class="figures">
+        <SumFigure own={props.own} label="Requests today" field="request_count" />
+        <SumFigure own={props.own} label="Input tokens today" field="input_tokens" />
+        <SumFigure own={props.own} label="Output tokens today" field="output_tokens" />
+      </dl>
       <Panel title="Limits">
         <div class="panel-body">
           <Show when={usedLimits(props.own).length > 0} fallback={<p>This key has no limits.</p>}>
@@ -81,76 +89,32 @@ function OwnKeyPanels(props: { own: OwnKey; onLeave: () => void }): JSX.Element 
           <Facts own={props.own} />
         </div>
       </Panel>
-      <Panel title="Usage" hint="Days in Seoul time (KST, UTC+9)">
-        <Days own={props.own} />
+      <Panel title="Tokens" hint="Input and output, by day in Seoul time (KST, UTC+9)">
+        <OwnKeyChart own={props.own} />
       </Panel>
     </>
   );
 }
 
-function Facts(props: { own: OwnKey }): JSX.Element {
-  const reset = (): string | null => props.own.resets.tokens_per_day ?? props.own.resets.tokens_per_month ?? null;
-  return (
-    <>
-      <Show when={reset()}>{(at) => <p>Tokens are counted anew from {dateTimeLabel(Date.parse(at()))} on.</p>}</Show>
-      <Show when={props.own.expires_at}>{(at) => <p>The key expires on {dateTimeLabel(Date.parse(at()))}.</p>}</Show>
-      <Show when={props.own.allowed_models}>{(models) => <p>Allowed models: {models().join(", ")}.</p>}</Show>
-      <Show when={props.own.refused_today > 0}>
-        <p>{plural(props.own.refused_today, "request")} refused by these limits today.</p>
-      </Show>
-    </>
-  );
-}
+const SumFigure = (props: {
+  own: OwnKey;
+  label: string;
+  field: "request_count" | "input_tokens" | "output_tokens";
+}): JSX.Element => (
+  <Figure
+    label={props.label}
+    value={compact(props.own.today[props.field])}
+    exact={count(props.own.today[props.field])}
+    note={`${compact(props.own.this_month[props.field])} this month`}
+  />
+);
 
-const tokensOf = (sums: { input_tokens: number; output_tokens: number }): number =>
-  sums.input_tokens + sums.output_tokens;
-
-function Days(props: { own: OwnKey }): JSX.Element {
-  const most = (): number => Math.max(1, ...props.own.daily.map(tokensOf));
-  const rows = () => [
-    { label: "This month", sums: props.own.this_month, bar: false },
-    { label: "Today", sums: props.own.today, bar: false },
-    ...props.own.daily.toReversed().map((day) => ({ label: day.date, sums: day, bar: true })),
-  ];
-  return (
-    <div class="table-scroll">
-      <table>
-        <caption class="visually-hidden">Usage by day</caption>
-        <thead>
-          <tr>
-            <th scope="col">Day</th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              Input tokens
-            </th>
-            <th scope="col" class="number">
-              Output tokens
-            </th>
-            <th scope="col">
-              <span class="visually-hidden">Share of the busiest day</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={rows()}>
-            {(row) => (
-              <tr>
-                <th scope="row">{row.label}</th>
-                <td class="number">{count(row.sums.request_count)}</td>
-                <td class="number">{count(row.sums.input_tokens)}</td>
-                <td class="number">{count(row.sums.output_tokens)}</td>
-                <td>
-                  <Show when={row.bar}>
-                    <meter aria-label={`Tokens on ${row.label}`} min={0} max={most()} value={tokensOf(row.sums)} />
-                  </Show>
-                </td>
-              </tr>
-            )}
-          </For>
-        </tbody>
-      </table>
-    </div>
-  );
-}
+const Facts = (props: { own: OwnKey }): JSX.Element => (
+  <>
+    <Show when={props.own.expires_at}>{(at) => <p>The key expires on {dateTimeLabel(Date.parse(at()))}.</p>}</Show>
+    <Show when={props.own.allowed_models}>{(models) => <p>Allowed models: {models().join(", ")}.</p>}</Show>
+    <Show when={props.own.refused_today > 0}>
+      <p>{plural(props.own.refused_today, "request")} refused by these limits today.</p>
+    </Show>
+  </>
+);

@@ -9,9 +9,20 @@ import { ToggleSwitch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { RelativeTimeOrNever } from "./relative-time.tsx";
 import { RenameField } from "./rename-field.tsx";
+import { Sparkline } from "./sparkline.tsx";
+
+interface KeyRowProps {
+  key: Key;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  /** Its tokens by hour. */
+  spark: Float64Array | undefined;
+  onLimits: () => void;
+  onDelete: () => void;
+}
 
 /** A key that can be renamed, limited, deactivated and deleted in place. Its name links to its page. */
-export function KeyRow(props: { key: Key; onLimits: () => void; onDelete: () => void }): JSX.Element {
+export function KeyRow(props: KeyRowProps): JSX.Element {
   const switchKey = useSwitchKey();
   const [renaming, setRenaming] = createSignal(false);
   const createdAt = (): number => Date.parse(props.key.created_at);
@@ -23,7 +34,15 @@ export function KeyRow(props: { key: Key; onLimits: () => void; onDelete: () => 
   };
 
   return (
-    <tr classList={{ inactive: !props.key.is_active }}>
+    <tr classList={{ inactive: !props.key.is_active, selected: props.isSelected }}>
+      <td class="key-select">
+        <input
+          type="checkbox"
+          aria-label={`Select ${props.key.name}`}
+          checked={props.isSelected}
+          onChange={(event) => props.onSelect(event.currentTarget.checked)}
+        />
+      </td>
       <th scope="row" class="key-name">
         <Show when={renaming()} fallback={<KeyName key={props.key} />}>
           <RenameField key={props.key} onDone={endRenaming} />
@@ -46,6 +65,9 @@ export function KeyRow(props: { key: Key; onLimits: () => void; onDelete: () => 
       </td>
       <td class="key-used" data-label="Last used">
         <RelativeTimeOrNever at={props.key.last_used_at} />
+      </td>
+      <td class="key-spark" data-label="Last 24 hours">
+        <Sparkline values={props.spark} label={props.key.name} />
       </td>
       <TotalCells key={props.key} />
       <RowActions

@@ -1,8 +1,9 @@
 import { For, type JSX } from "solid-js";
 import { count } from "../data/format.ts";
-import { limitLabels, type LimitedKey, usedLimits } from "../data/key-limits.ts";
+import { freesWhen, limitLabels, type LimitedKey, usedLimits } from "../data/key-limits.ts";
+import { now } from "../data/server-clock.ts";
 
-/** A bar for each limit of a key: how much of it is used now. */
+/** A bar for each limit of a key: how much of it is used now, and when that frees again. */
 export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
   return (
     <ul class="used-limits">
@@ -21,6 +22,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
               optimum={0}
               value={Math.min(used, limit)}
             />
+            <small>{freesWhen(name, now())}</small>
           </li>
         )}
       </For>
