@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lt, sql } from "drizzle-orm";
 import type { KeyId, KeyLimits } from "../domain.ts";
 import { dayNumberOf, monthOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
@@ -23,10 +23,12 @@ const noLoad: KeyLoad = {
   monthTokens: 0,
 };
 
-/** What a limit is compared with. */
+type LoadRow = Partial<KeyLoad> & { keyId: KeyId };
+
+/** The statement whose result a limit is compared with. */
 type Source = "held" | "minute" | "day" | "month";
 
-const needs: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
+const sources: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
   held: holdsPlace,
   minute: (limits) => limits.requests_per_minute !== null || limits.tokens_per_minute !== null,
   day: (limits) => limits.tokens_per_day !== null,
@@ -34,21 +36,22 @@ const needs: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
 };
 
 export function prepareLoads(engine: Engine): Loads {
-  const { readLoads, ...others } = prepareReads(engine);
+  const read = prepareReads(engine);
 
-  async function load(idsOf: (source: Source) => readonly KeyId[], now: number): Promise<(keyId: KeyId) => KeyLoad> {
+  async function load(idsBySource: Readonly<Record<Source, readonly KeyId[]>>, now: number) {
     const byKey = new Map<KeyId, KeyLoad>();
     const of = (keyId: KeyId): KeyLoad => {
       const found = byKey.get(keyId) ?? { ...noLoad };
       byKey.set(keyId, found);
       return found;
     };
-    for (const { keyId, source, amount, tokens } of await readLoads(idsOf, now)) {
-      const loaded = of(keyId);
-      if (source === 0) [loaded.inFlight, loaded.reserved] = [amount, tokens];
-      else if (source === 1) [loaded.minuteRequests, loaded.minuteTokens] = [amount, tokens];
-      else if (source === 2) loaded.dayTokens = amount;
-      else loaded.monthTokens = amount;
+    // What is held comes first: if it is counted meanwhile, it is seen twice, and not missed.
+    for (const source of ["held", "minute", "day", "month"] as const) {
+      const ids = idsBySource[source];
+      if (ids.length === 0) continue;
+      for (const { keyId, ...part } of await read[source](JSON.stringify(ids.map((id) => [id])), now)) {
+        Object.assign(of(keyId), part);
+      }
     }
     return of;
   }
@@ -57,39 +60,70 @@ export function prepareLoads(engine: Engine): Loads {
     ofRequests: (requests, now) => {
       const limitsOf = new Map(requests.map(({ keyId, limits }) => [keyId, limits]));
       const idsOf = (source: Source): KeyId[] =>
-        [...limitsOf].flatMap(([keyId, limits]) => (needs[source](limits) ? [keyId] : []));
-      return load(idsOf, now);
+        [...limitsOf].flatMap(([keyId, limits]) => (sources[source](limits) ? [keyId] : []));
+      return load({ held: idsOf("held"), minute: idsOf("minute"), day: idsOf("day"), month: idsOf("month") }, now);
     },
-    ofKeys: (ids, now) => load(() => ids, now),
-    ...others,
+    ofKeys: (ids, now) => load({ held: ids, minute: ids, day: ids, month: ids }, now),
+    seconds: read.seconds,
+    listDays: read.listDays,
   };
 }
 
-interface LoadRow {
-  keyId: KeyId;
-  /** The arm of the statement, from 0: held, minute, day, month. */
-  source: number;
-  amount: number;
-  tokens: number;
-}
+type Read = (keys: string, now: number) => Promise<LoadRow[]>;
 
-interface Reads extends Pick<Loads, "seconds" | "listDays"> {
-  readLoads(idsOf: (source: Source) => readonly KeyId[], now: number): Promise<LoadRow[]>;
-}
-
-function prepareReads(engine: Engine): Reads {
-  const { db, jsonRows, tables } = engine;
-  const { keySeconds, usageDay } = tables;
+function prepareReads({ db, tables, jsonRows }: Engine): Record<Source, Read> & Pick<Loads, "seconds" | "listDays"> {
+  const { admissions, keySeconds, usageDay } = tables;
+  const keyIds = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("keys"))})`;
+  const sum = (expression: ReturnType<typeof sql>) => sql`sum(${expression})`.mapWith(Number);
   const [after, before] = [sql.placeholder("after"), sql.placeholder("before")];
+  // Ignores the future: a clock that was set back must not lock a key out.
   const inWindow = and(gt(keySeconds.second, after), lt(keySeconds.second, before));
-  const loads = prepareLoadStatement(engine);
-  const { day, requestCount, inputTokens, outputTokens } = usageDay;
-  const days = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("days"))})`;
-  const daily = db
-    .select({ day, requestCount, inputTokens, outputTokens })
+  const windowOf = (now: number) => {
+    const second = Math.floor(now / 1000);
+    return { after: second - windowSeconds, before: second + windowSeconds };
+  };
+  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
+
+  const held = db
+    .select({
+      keyId: admissions.keyId,
+      inFlight: sql`count(*)`.mapWith(Number),
+      reserved: sum(sql`${admissions.tokens}`),
+    })
+    .from(admissions)
+    .where(inArray(admissions.keyId, keyIds))
+    .groupBy(admissions.keyId)
+    .prepare();
+  const minute = db
+    .select({
+      keyId: keySeconds.keyId,
+      minuteRequests: sum(sql`${keySeconds.requests}`),
+      minuteTokens: sum(sql`${keySeconds.tokens}`),
+    })
+    .from(keySeconds)
+    .where(and(inArray(keySeconds.keyId, keyIds), inWindow))
+    .groupBy(keySeconds.keyId)
+    .prepare();
+  const day = db
+    .select({ keyId: usageDay.keyId, dayTokens })
     .from(usageDay)
-    .where(and(inArray(day, days), eq(usageDay.keyId, sql.placeholder("keyId"))))
-    .orderBy(asc(day))
+    .where(and(eq(usageDay.day, sql.placeholder("day")), inArray(usageDay.keyId, keyIds)))
+    .groupBy(usageDay.keyId)
+    .prepare();
+  // The days as a list: with a range, SQLite would read the rows of all keys.
+  const days = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("days"))})`;
+  const month = db
+    .select({ keyId: usageDay.keyId, monthTokens: dayTokens })
+    .from(usageDay)
+    .where(and(inArray(usageDay.day, days), inArray(usageDay.keyId, keyIds)))
+    .groupBy(usageDay.keyId)
+    .prepare();
+  const { day: dayColumn, requestCount, inputTokens, outputTokens } = usageDay;
+  const daily = db
+    .select({ day: dayColumn, requestCount, inputTokens, outputTokens })
+    .from(usageDay)
+    .where(and(inArray(dayColumn, days), eq(usageDay.keyId, sql.placeholder("keyId"))))
+    .orderBy(asc(dayColumn))
     .prepare();
   const seconds = db
     .select({ second: keySeconds.second, requests: keySeconds.requests, tokens: keySeconds.tokens })
@@ -97,59 +131,15 @@ function prepareReads(engine: Engine): Reads {
     .where(and(eq(keySeconds.keyId, sql.placeholder("keyId")), inWindow))
     .orderBy(asc(keySeconds.second))
     .prepare();
-  const idsJson = (ids: readonly KeyId[]): string => JSON.stringify(ids.map((id) => [id]));
 
   return {
-    async readLoads(idsOf, now) {
-      const month = idsOf("month");
-      return loads.execute({
-        held: idsJson(idsOf("held")),
-        minute: idsJson(idsOf("minute")),
-        dayKeys: idsJson(idsOf("day")),
-        month: idsJson(month),
-        days: month.length === 0 ? "[]" : daysOfMonth(now),
-        day: dayNumberOf(now),
-        ...windowOf(now),
-      });
-    },
+    held: async (keys) => held.execute({ keys }),
+    minute: async (keys, now) => minute.execute({ keys, ...windowOf(now) }),
+    day: async (keys, now) => day.execute({ keys, day: dayNumberOf(now) }),
+    month: async (keys, now) => month.execute({ keys, days: daysOfMonth(now) }),
     listDays: async (keyId, first, last) => daily.execute({ keyId, days: daysJson(first, last + 1) }),
     seconds: async (keyId, now) => seconds.execute({ keyId, ...windowOf(now) }),
   };
-}
-
-/** One statement, so that what is held and what is counted are of one moment. */
-function prepareLoadStatement({ db, tables, jsonRows }: Engine) {
-  const { admissions, keySeconds, usageDay } = tables;
-  const valuesOf = (name: string) => sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder(name))})`;
-  const sum = (expression: SQL) => sql`cast(sum(${expression}) as bigint)`;
-  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
-  // Ignores the future: a clock that was set back must not lock a key out. The days of a month are a list, because with a
-  // range SQLite would read the rows of all keys.
-  const arms = sql`(
-    select ${admissions.keyId} as key_id, 0 as source, count(*) as amount, ${sum(sql`${admissions.tokens}`)} as tokens
-      from ${admissions} where ${admissions.keyId} in ${valuesOf("held")} group by 1
-    union all
-    select ${keySeconds.keyId}, 1, ${sum(sql`${keySeconds.requests}`)}, ${sum(sql`${keySeconds.tokens}`)}
-      from ${keySeconds} where ${keySeconds.keyId} in ${valuesOf("minute")}
-      and ${keySeconds.second} > ${sql.placeholder("after")} and ${keySeconds.second} < ${sql.placeholder("before")}
-      group by 1
-    union all
-    select ${usageDay.keyId}, 2, ${dayTokens}, 0 from ${usageDay}
-      where ${usageDay.day} = ${sql.placeholder("day")} and ${usageDay.keyId} in ${valuesOf("dayKeys")} group by 1
-    union all
-    select ${usageDay.keyId}, 3, ${dayTokens}, 0 from ${usageDay}
-      where ${usageDay.day} in ${valuesOf("days")} and ${usageDay.keyId} in ${valuesOf("month")} group by 1
-  ) as loads`;
-  const column = (name: string) => sql`${sql.raw(name)}`.mapWith(Number);
-  return db
-    .select({ keyId: column("key_id"), source: column("source"), amount: column("amount"), tokens: column("tokens") })
-    .from(arms)
-    .prepare();
-}
-
-function windowOf(now: number): { after: number; before: number } {
-  const second = Math.floor(now / 1000);
-  return { after: second - windowSeconds, before: second + windowSeconds };
 }
 
 function daysOfMonth(now: number): string {
