@@ -21,7 +21,8 @@ const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
 /**
- * Guard: requires an active API key that may post samples, or one that may not only post samples.
+ * Guard: requires an active API key.
+ * @param use what the key has to be for
  * @throws ApiError 401, 403
  */
 export const requireApiKey =

@@ -37,9 +37,9 @@ export const usedLimits = (key: LimitedKey): UsedLimit[] =>
     return limit === null ? [] : [{ name, limit, used: key.used[name] ?? 0 }];
   });
 
-const nearShare = 0.8;
+/** The share of a limit from which a key is near it. */
+export const nearShare = 0.8;
 
-/** Whether 80 % of a limit are used. */
 export const isNearLimit = (key: LimitedKey): boolean =>
   usedLimits(key).some(({ used, limit }) => used >= limit * nearShare);
 

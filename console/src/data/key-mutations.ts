@@ -8,7 +8,7 @@ import { showToast } from "./toasts.ts";
 interface KeySwitch {
   key: Key;
   isActive: boolean;
-  /** Also ends the responses that run. */
+  /** Whether the responses that run are to end; undefined: the console asks. */
   endRunning?: boolean;
 }
 
@@ -37,9 +37,9 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       show({ key, isActive: !isActive });
       showToast(`“${key.name}” was not changed: ${error.message}`, "error");
     },
-    onSuccess: (_, { key, isActive, endRunning = false }) => {
+    onSuccess: (_, { key, isActive, endRunning }) => {
       if (isActive) return;
-      if (!endRunning) void askAboutRunning(key);
+      if (endRunning === undefined) void askAboutRunning(key);
       const undo = (): void => mutation.mutate({ key, isActive: true });
       showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
     },

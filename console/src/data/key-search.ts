@@ -3,8 +3,8 @@ import type { Key } from "./queries.ts";
 type Searched = Pick<Key, "name" | "key"> & Partial<Pick<Key, "owner" | "note" | "tags">>;
 
 /**
- * Whether a key's name, owner, note or tags contain the text, or its key begins or ends with it. The API gives only both ends, `abcd…wxyz`;
- * a whole key is found by them.
+ * Whether a key's name, owner, note or tags contain the text, or its key begins or ends with it. The API gives only both
+ * ends, `abcd…wxyz`; a whole key is found by them.
  * @param text in lower case
  */
 export function matchesSearch(key: Searched, text: string): boolean {

@@ -151,7 +151,7 @@ function Toolbar(props: {
   return (
     <div class="toolbar">
       <FilterField
-        label="Filter by name or key"
+        label="Filter by name, tag or key"
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />

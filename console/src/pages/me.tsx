@@ -2,7 +2,7 @@ import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { compact, count, plural } from "../data/format.ts";
 import { usedLimits } from "../data/key-limits.ts";
-import { type OwnKey, useOwnKeyQuery } from "../data/own-key.ts";
+import { isRefused, type OwnKey, useOwnKeyQuery } from "../data/own-key.ts";
 import { dateTimeLabel } from "../data/time-labels.ts";
 import { Figure } from "../parts/figure.tsx";
 import { Logo } from "../parts/icon.tsx";
@@ -18,10 +18,14 @@ export function OwnKeyPage(): JSX.Element {
   createEffect(() => void (document.title = "Your key · Tollgate"));
   return (
     <main class="own-key" id="main">
-      <Show when={query.data} fallback={<KeyForm error={query.error} busy={query.isFetching} onKey={setKey} />}>
+      <Show
+        when={isRefused(query.error) ? undefined : query.data}
+        fallback={<KeyForm error={query.error} busy={query.isFetching} onKey={setKey} />}
+      >
         {(own) => (
           <OwnKeyPanels
             own={own()}
+            error={query.error}
             onLeave={() => {
               setKey(undefined);
               location.reload();
@@ -65,7 +69,7 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
   );
 }
 
-function OwnKeyPanels(props: { own: OwnKey; onLeave: () => void }): JSX.Element {
+function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => void }): JSX.Element {
   return (
     <>
       <header class="page-head">
@@ -76,6 +80,13 @@ function OwnKeyPanels(props: { own: OwnKey; onLeave: () => void }): JSX.Element 
           </button>
         </div>
       </header>
+      <Show when={props.error}>
+        {(error) => (
+          <p class="form-error" role="alert">
+            Not refreshed: {causeOf(error())}.
+          </p>
+        )}
+      </Show>
       <dl class="figures">
         <SumFigure own={props.own} label="Requests today" field="request_count" />
         <SumFigure own={props.own} label="Input tokens today" field="input_tokens" />

@@ -1,6 +1,6 @@
 import { For, type JSX } from "solid-js";
 import { count } from "../data/format.ts";
-import { freesWhen, limitLabels, type LimitedKey, usedLimits } from "../data/key-limits.ts";
+import { freesWhen, limitLabels, type LimitedKey, nearShare, usedLimits } from "../data/key-limits.ts";
 import { now } from "../data/server-clock.ts";
 
 /** A bar for each limit of a key: how much of it is used now, and when that frees again. */
@@ -18,7 +18,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
               aria-label={limitLabels[name]}
               min={0}
               max={limit}
-              high={limit * 0.8}
+              high={limit * nearShare}
               optimum={0}
               value={Math.min(used, limit)}
             />
