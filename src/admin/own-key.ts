@@ -1,12 +1,13 @@
 import type { KeyId, LimitName } from "../domain.ts";
 import { usedOf } from "../store/limit-windows.ts";
-import type { Store, UsageSum } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { UsageSum } from "../store/usage-store.ts";
 import { addSums, noSum } from "../store/usage-batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import { perLimit } from "./key-body.ts";
-import type { OwnKeyBody } from "./own-key-schema.ts";
+import type { OwnKeyBody } from "./own-key-schemas.ts";
 import { usageTotalBody } from "./usage.ts";
 
 const shownDays = 30;
@@ -81,7 +82,7 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
   };
 }
 
-/** When what counts now no longer counts. */
+/** When the usage that counts now no longer does, epoch milliseconds. */
 const resets = {
   requests_per_minute: (now: number) => now + 61_000,
   tokens_per_minute: (now: number) => now + 61_000,

@@ -1,5 +1,5 @@
 import { chatTurn, codingTurn, embeddingTurn, impatientTurn, type NextTurn, supportTurn } from "./client-behaviour.ts";
-import type { KeyChange } from "../store/store.ts";
+import type { KeyChange } from "../store/key-store.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** One simulated key holder: traffic, past and present, and its requests. */

@@ -1,10 +1,12 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { keyBody, nullable, timestamp, usageSum, usageTotal } from "./schemas.ts";
+import { keyBody } from "./key-schemas.ts";
+import { nullable, timestamp } from "./schemas.ts";
+import { usageSum, usageTotal } from "./usage-schemas.ts";
 
 const { id, name, expires_at, scope, allowed_models, used, refused_today, ...fields } = keyBody.properties;
 const { max_concurrency, requests_per_minute, tokens_per_minute, tokens_per_day, tokens_per_month } = fields;
 
-/** What the holder of a key may know of it: nothing of other keys, and not what operators noted. */
+/** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKeyBody = t.Object({
   id,
   name,
