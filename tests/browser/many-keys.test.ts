@@ -152,6 +152,6 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     await dialog.getByRole("button", { name: "Create 2 keys" }).click();
     await dialog.getByText("1 of 2 keys created.").waitFor();
     expect(await dialog.getByRole("listitem").allTextContents()).toEqual(["bad one: name is bad"]);
-    expect(await dialog.getByRole("button", { name: "I have saved it" }).isVisible()).toBe(true);
+    expect(await dialog.getByRole("button", { name: "I have saved them" }).isVisible()).toBe(true);
   });
 });

@@ -139,7 +139,7 @@ function ImportResult(props: { result: KeyImport }): JSX.Element {
             Download CSV
           </button>
         </Show>
-        <SecretActions onDone={closeNewKeyDialog} />
+        <SecretActions several onDone={closeNewKeyDialog} />
       </Show>
     </>
   );

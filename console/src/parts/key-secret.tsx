@@ -28,13 +28,13 @@ export function KeySecret(props: { secret: string; note?: string; onDone: () => 
   );
 }
 
-/** Closes the dialog that holds a secret. */
-export function SecretActions(props: { onDone: () => void }): JSX.Element {
+/** Closes the dialog that holds one secret or several. */
+export function SecretActions(props: { several?: boolean; onDone: () => void }): JSX.Element {
   const isSaved = (): boolean => newKeyDialog() === "saved";
   return (
     <div class="dialog-actions">
       <button class="button" classList={{ primary: isSaved() }} type="button" onClick={() => props.onDone()}>
-        {isSaved() ? "Done" : "I have saved it"}
+        {isSaved() ? "Done" : `I have saved ${props.several === true ? "them" : "it"}`}
       </button>
     </div>
   );

@@ -1,5 +1,5 @@
 import { For, type JSX } from "solid-js";
-import { count } from "../data/format.ts";
+import { compact, count } from "../data/format.ts";
 import { freesWhen, limitLabels, type LimitedKey, nearShare, usedLimits } from "../data/key-limits.ts";
 import { now } from "../data/server-clock.ts";
 
@@ -11,8 +11,8 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
         {({ name, used, limit }) => (
           <li>
             <span>{limitLabels[name]}</span>
-            <span>
-              {count(used)} of {count(limit)}
+            <span title={`${count(used)} of ${count(limit)}`}>
+              {compact(used)} of {compact(limit)}
             </span>
             <meter
               aria-label={limitLabels[name]}
