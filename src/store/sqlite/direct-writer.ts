@@ -1,23 +1,28 @@
+import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import type { KeyStore, UsageStore } from "../store.ts";
-import { prepareAddUsage } from "../usage.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
+import { prepareAppend } from "./journal.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
 export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
-/** More rows take longer than the switch to the thread. */
-const maxRows = 64;
-/** A flush of one key writes eight pages to the log, and each further row about three. */
-const [pagesPerCommit, pagesPerRow] = [5, 3];
+/** More rows take longer than a request should hold up the others. */
+const maxRows = 256;
+/** After so many rows the thread folds the journal, for about three milliseconds. */
+const rowsPerFold = 256;
+/** Beyond it, the log of SQLite holds a copy of each page for each commit that changes it. */
+const pagesPerCommit = 2;
+const rowsPerPage = 8;
 
 export interface DirectWriterOptions {
   file: string;
   worker: StorageWorker;
   clock: WallClock;
+  log: Log;
   /** A commit that takes longer holds up every request. */
   maxCommitMs?: number;
 }
@@ -29,38 +34,44 @@ export interface DirectWriter {
 }
 
 /**
- * Commits small flushes in the calling thread: the switches to the storage thread and back cost more than the commit. The
- * thread commits large flushes, everything while the database is locked or slow, and the first flush of each minute, which
- * prunes; it also runs the checkpoints, which sync files. Keys are found over the same connection, because the commits of
- * any other one empty its page cache.
+ * Commits flushes to the journal in the calling thread: the switches to the storage thread and back cost more than the
+ * commit. The thread folds the journal into the tables, and commits by itself what the journal does not take, everything
+ * while the database is locked or slow, and the first flush of each minute, which prunes. It also runs the checkpoints,
+ * which sync files. Keys are found over the same connection, because the commits of any other one empty its page cache.
  */
-export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
+export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
   const engine = openDirectWriter(file);
-  const addHere = prepareAddUsage(engine, clock);
+  const append = prepareAppend(engine);
   let pausedUntil = 0;
   let pauseMs = firstPauseMs;
   let isCheckpointing = false;
   let pages = 0;
+  let unfolded = 0;
+  let refused = 0;
   let threadMinute = 0;
 
-  /** @returns undefined if the thread has to do it */
-  async function tryToAdd(...[increments, flush, responses = [], requests, settled]: Parameters<UsageStore["add"]>) {
+  /** @returns whether it is committed; if not, the thread has to do it */
+  async function tryToAppend(...[increments, flush, responses, requests, settled]: Parameters<UsageStore["add"]>) {
+    // What a response adds, and what an admission reserved, are in the tables.
+    if (flush === undefined || (responses?.length ?? 0) > 0 || (settled?.length ?? 0) > 0) return false;
     const startedAt = performance.now();
-    const rows = increments.length + responses.length + (requests?.rows.length ?? 0);
-    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
-    if (minuteOf(clock()) !== threadMinute) return undefined;
+    const rows = increments.length + (requests?.rows.length ?? 0);
+    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return false;
+    if (minuteOf(clock()) !== threadMinute) return false;
     try {
-      const added = await addHere(increments, flush, responses, requests, settled);
-      pages += pagesPerCommit + rows * pagesPerRow;
-      if (performance.now() - startedAt > maxCommitMs) pause();
-      else pauseMs = firstPauseMs;
-      if (pages >= pagesPerCheckpoint) void checkpoint();
-      return { added };
+      await append(flush, increments, requests)();
     } catch (error) {
       // The flush has a number: the thread does not count it again.
       if (!isBusy(error)) pause();
-      return undefined;
+      return false;
     }
+    if (performance.now() - startedAt > maxCommitMs) pause();
+    else pauseMs = firstPauseMs;
+    pages += pagesPerCommit + rows / rowsPerPage;
+    unfolded += rows;
+    if (unfolded >= rowsPerFold) void fold();
+    if (pages >= pagesPerCheckpoint) void checkpoint();
+    return true;
   }
 
   function pause(): void {
@@ -75,11 +86,19 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
     isCheckpointing = false;
   }
 
+  /** The thread also does it before it reads or writes counts. */
+  async function fold(): Promise<void> {
+    unfolded = 0;
+    const total = Number(await worker.call("fold").catch(() => refused));
+    if (total > refused) log.error("Database refuses usage; keeping it in the journal", { flushes: total });
+    refused = total;
+  }
+
   return {
     async add(...args) {
-      const here = await tryToAdd(...args);
-      if (here !== undefined) return here.added;
+      if (await tryToAppend(...args)) return [];
       threadMinute = minuteOf(clock());
+      unfolded = 0;
       return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
     },
     findActive: prepareFindActiveKey(engine, clock),
