@@ -1,7 +1,8 @@
 import { demoEmbeddingModel, demoModel } from "./client-behaviour.ts";
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { Store, UsageIncrement } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { UsageIncrement } from "../store/usage-store.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
 

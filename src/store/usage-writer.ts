@@ -1,15 +1,16 @@
 import { eq, sql } from "drizzle-orm";
 import type { AdmissionId } from "../domain.ts";
-import { minutesPerDay, minutesPerHour, offsetMinutes } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import { prepareSettling } from "./limits.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "./request-log.ts";
 import type { FlushedRequests } from "./request-log-store.ts";
-import type { FlushId, ResponseUsage, UsageIncrement } from "./store.ts";
+import { dayOf, hourOf, sumModelRows, sumRows } from "./usage-rows.ts";
+import type { FlushId, ResponseUsage, UsageIncrement } from "./usage-store.ts";
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
+type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
 
 export interface WrittenUsage {
   increments: readonly UsageIncrement[];
@@ -135,58 +136,4 @@ function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
       () => addToKeys.execute({ rows }),
     ];
   };
-}
-
-type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
-type PeriodOf = (increment: UsageIncrement) => number;
-
-const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
-const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
-
-const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
-  groupRows(
-    increments.map((one) => [periodOf(one), one.keyId, one.requestCount, one.inputTokens, one.outputTokens]),
-    2,
-  );
-
-const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
-  groupRows(
-    increments.map((one) => [
-      periodOf(one),
-      one.keyId,
-      one.model ?? "",
-      one.requestCount,
-      one.inputTokens,
-      one.outputTokens,
-      one.cachedInputTokens ?? 0,
-      one.cachedBesideInputTokens ?? 0,
-      one.reasoningTokens ?? 0,
-    ]),
-    3,
-  );
-
-type SummedRow = (number | string)[];
-
-/**
- * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
- * order.
- */
-function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
-  if (rows.length < 2) return rows;
-  const groups = new Map<string, SummedRow>();
-  for (const row of rows) {
-    const key = row.slice(0, keyLength).join(" ");
-    const sum = groups.get(key);
-    if (sum === undefined) groups.set(key, row);
-    else for (let at = keyLength; at < row.length; at++) sum[at] = Number(sum[at]) + Number(row[at]);
-  }
-  return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
-}
-
-function compareRows(a: SummedRow, b: SummedRow, keyLength: number): number {
-  for (let at = 0; at < keyLength; at++) {
-    const [left = 0, right = 0] = [a[at], b[at]];
-    if (left !== right) return left < right ? -1 : 1;
-  }
-  return 0;
 }

@@ -7,7 +7,7 @@ import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
 import { prepareRequestLogPruning } from "./request-log.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
-import type { UsageStore, UsageSum } from "./store.ts";
+import type { UsageStore, UsageSum } from "./usage-store.ts";
 import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 import { createUsageWriter } from "./usage-writer.ts";

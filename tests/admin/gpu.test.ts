@@ -51,7 +51,7 @@ describe("POST /api/gpu-stats", () => {
     // Any of them: PostgreSQL finds the key of a later one first.
     const refused = await Promise.race(clients.map(async (client) => ({ client, head: await client.head() })));
     expect(refused.head.status).toBe(429);
-    const [held] = clients.filter((client) => client !== refused.client);
+    const held = clients.find((client) => client !== refused.client);
     admin.time.now += 1000;
     expect((await push({ gpus: [] })).status).toBe(429);
     held?.send('"gpus":[]}');

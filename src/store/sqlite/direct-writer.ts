@@ -1,8 +1,10 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
+import { createBackoff } from "../../time/backoff.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
-import type { KeyStore, UsageStore } from "../store.ts";
+import type { KeyStore } from "../key-store.ts";
+import type { UsageStore } from "../usage-store.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
 import { prepareAppend } from "./journal.ts";
 import type { StorageWorker } from "./worker-client.ts";
@@ -43,7 +45,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   const engine = openDirectWriter(file);
   const append = prepareAppend(engine);
   let pausedUntil = 0;
-  let pauseMs = firstPauseMs;
+  // Without jitter: nobody else pauses at the same time.
+  const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
   let isCheckpointing = false;
   let pages = 0;
   let unfolded = 0;
@@ -66,7 +69,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
       return false;
     }
     if (performance.now() - startedAt > maxCommitMs) pause();
-    else pauseMs = firstPauseMs;
+    else backoff.reset();
     pages += pagesPerCommit + rows / rowsPerPage;
     unfolded += rows;
     if (unfolded >= rowsPerFold) void fold();
@@ -75,8 +78,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   }
 
   function pause(): void {
-    pausedUntil = performance.now() + pauseMs;
-    pauseMs = Math.min(pauseMs * 2, maxPauseMs);
+    pausedUntil = performance.now() + backoff.next();
   }
 
   async function checkpoint(): Promise<void> {

@@ -4,7 +4,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine.ts";
 import type { FlushedRequests } from "../request-log-store.ts";
 import { toStorageError } from "../storage-error.ts";
-import type { FlushId, UsageIncrement } from "../store.ts";
+import type { FlushId, UsageIncrement } from "../usage-store.ts";
 import { createUsageWriter } from "../usage-writer.ts";
 import { usageJournal } from "./journal-table.ts";
 
