@@ -16,7 +16,7 @@ const maxPauseMs = 60_000;
 const maxRows = 256;
 /** After so many rows the thread folds the journal, for about three milliseconds. */
 const rowsPerFold = 256;
-/** Beyond it, the log of SQLite holds a copy of each page for each commit that changes it. */
+/** An estimate of what a commit adds to SQLite's log: a copy of each page that it changes. */
 const pagesPerCommit = 2;
 const rowsPerPage = 8;
 
