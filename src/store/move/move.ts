@@ -51,7 +51,7 @@ async function prepareSource(file: string, clock: WallClock): Promise<void> {
   try {
     const journal = createJournalFold(engine, clock);
     await journal.fold();
-    if (journal.refused() > 0) throw new StorageError("the data folder has counts that its tables refuse");
+    if (journal.takeRefused().length > 0) throw new StorageError("the data folder has counts that its tables refuse");
   } finally {
     engine.close();
   }

@@ -4,9 +4,11 @@ import { createBackoff } from "../../time/backoff.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import type { KeyStore } from "../key-store.ts";
+import type { FlushedRequests } from "../request-log-store.ts";
 import type { UsageStore } from "../usage-store.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
-import { prepareAppend } from "./journal.ts";
+import { toStorageError } from "../storage-error.ts";
+import { prepareAppend, type RefusedCounts } from "./journal.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
@@ -19,6 +21,7 @@ const rowsPerFold = 256;
 /** An estimate of what a commit adds to SQLite's log: a copy of each page that it changes. */
 const pagesPerCommit = 2;
 const rowsPerPage = 8;
+const noRequests: FlushedRequests = { rows: [], amendments: [] };
 
 export interface DirectWriterOptions {
   file: string;
@@ -50,19 +53,20 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   let isCheckpointing = false;
   let pages = 0;
   let unfolded = 0;
-  let refused = 0;
   let threadMinute = 0;
 
   /** @returns whether it is committed; if not, the thread has to do it */
-  async function tryToAppend(...[increments, flush, responses, requests, settled]: Parameters<UsageStore["add"]>) {
-    // What a response adds, and what an admission reserved, are in the tables.
-    if (flush === undefined || (responses?.length ?? 0) > 0 || (settled?.length ?? 0) > 0) return false;
+  async function tryToAppend(
+    ...[increments, id, responses = [], requests = noRequests, settled = []]: Parameters<UsageStore["add"]>
+  ): Promise<boolean> {
+    // What a response adds depends on the tables.
+    if (id === undefined || responses.length > 0) return false;
     const startedAt = performance.now();
-    const rows = increments.length + (requests?.rows.length ?? 0);
+    const rows = increments.length + requests.rows.length;
     if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return false;
     if (minuteOf(clock()) !== threadMinute) return false;
     try {
-      await append(flush, increments, requests)();
+      await append(id, { increments, requests, settled })();
     } catch (error) {
       // The flush has a number: the thread does not count it again.
       if (!isBusy(error)) pause();
@@ -91,17 +95,26 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   /** The thread also does it before it reads or writes counts. */
   async function fold(): Promise<void> {
     unfolded = 0;
-    const total = Number(await worker.call("fold").catch(() => refused));
-    if (total > refused) log.error("Database refuses usage; keeping it in the journal", { flushes: total });
-    refused = total;
+    const refused = (await worker.call("fold").catch(() => [])) as RefusedCounts[];
+    for (const counts of refused) log.error("Database refuses usage; keeping it in the journal", { ...counts });
+    // The thread refuses before it commits, so that the ledger knows.
+    if (refused.length > 0) pause();
   }
 
   return {
     async add(...args) {
       if (await tryToAppend(...args)) return [];
-      threadMinute = minuteOf(clock());
-      unfolded = 0;
-      return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
+      const minute = minuteOf(clock());
+      const isFirst = minute !== threadMinute;
+      threadMinute = minute;
+      try {
+        return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
+      } catch (error) {
+        if (toStorageError(error).isRefusal) pause();
+        throw error;
+      } finally {
+        if (isFirst) void fold();
+      }
     },
     findActive: prepareFindActiveKey(engine, clock),
     close: engine.close,

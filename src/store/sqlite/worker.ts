@@ -41,8 +41,7 @@ const concernedWithCounts: ReadonlySet<string> = new Set([
   "traffic",
   "reconciliation",
   "database",
-  "limits.listLoads",
-  "limits.listDays",
+  "limits",
   "openReport",
   "fold",
   "close",
@@ -100,7 +99,7 @@ function serve(): void {
     fold: async () => {
       // A flush of nothing: the other connection writes, but prunes nothing.
       await methods["usage.add"]?.([]);
-      return journal?.refused();
+      return journal?.takeRefused();
     },
     backup: (file, target) => copyDatabase(String(file), String(target)),
     openReport: (method, ...args) => {

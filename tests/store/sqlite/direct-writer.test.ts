@@ -56,22 +56,25 @@ function journaled(): number {
   return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
 }
 
+/** What the thread did besides folding the journal. */
+const writes = (): string[] => calls.filter((call) => call !== "fold");
+
 const requestCount = async (): Promise<number> => (await opened.store.usage.sumOfKeys()).requestCount;
 
 test("the thread writes the first flush of each minute, which prunes, and those of many keys", async () => {
   await add(1);
-  expect(calls).toEqual(["usage.add"]);
+  expect(writes()).toEqual(["usage.add"]);
   await add(1);
   await add(2);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   await add(1, 2);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   await add(...Array.from({ length: 257 }, (_, n) => 1 + (n % 2)));
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   now += 60_000;
   await add(1);
   await add(1);
-  expect(calls).toHaveLength(3);
+  expect(writes()).toHaveLength(3);
   expect(await requestCount()).toBe(264);
 });
 
@@ -80,11 +83,11 @@ test("a flush that was written before counts once, whoever repeats it", async ()
   await add(1);
   flushes -= 1;
   await add(1);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   flushes -= 1;
   now += 60_000;
   await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   expect(await requestCount()).toBe(2);
 });
 
@@ -96,16 +99,19 @@ test("while another program locks the database, the thread waits for it", async 
   expect(await direct.findActive("secret of a")).toMatchObject({ id: 1 });
   other.run("ROLLBACK");
   await adding;
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   expect(await requestCount()).toBe(2);
 });
 
 test("the thread folds the journal after every 256 rows", async () => {
   await add(1);
+  // The thread takes calls in order: it has folded since the first flush of the minute.
+  await worker.call("checkWritable");
   await add(...Array.from({ length: 200 }, () => 1));
   expect(journaled()).toBe(1);
+  expect(calls.splice(0)).toEqual(["usage.add", "fold", "checkWritable"]);
   await add(...Array.from({ length: 56 }, () => 2));
-  expect(calls).toEqual(["usage.add", "fold"]);
+  expect(calls).toEqual(["fold"]);
   await worker.call("checkWritable");
   expect(journaled()).toBe(0);
   expect(await requestCount()).toBe(257);
@@ -114,14 +120,14 @@ test("the thread folds the journal after every 256 rows", async () => {
 test("the thread runs a checkpoint after every 1000 pages, and writes what comes meanwhile", async () => {
   await add(1);
   let added = 1;
-  for (; !calls.includes("checkpoint"); added++) await add(1);
+  for (; !writes().includes("checkpoint"); added++) await add(1);
   // A flush that finds the database locked by a fold wrote no pages here.
   expect(added).toBeWithin(470, 500);
-  const before = calls.length;
+  const before = writes().length;
   await add(1);
-  expect(calls.slice(before)).toEqual(["usage.add"]);
+  expect(writes().slice(before)).toEqual(["usage.add"]);
   await add(1);
-  expect(calls).toHaveLength(before + 1);
+  expect(writes()).toHaveLength(before + 1);
   expect(await requestCount()).toBe(added + 2);
 });
 
@@ -162,14 +168,14 @@ test("after a slow commit, the thread writes for a while", async () => {
   open(0);
   await add(1);
   await add(1);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   await Bun.sleep(firstPauseMs);
   await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   await Bun.sleep(firstPauseMs);
   await add(1);
-  expect(calls).toHaveLength(3);
+  expect(writes()).toHaveLength(3);
   expect(await requestCount()).toBe(5);
 });
