@@ -40,6 +40,7 @@ async function fill(store: Store, now: number): Promise<SeededDemo> {
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, traffic: persona.traffic }));
   await writeHistory(store, generateHistory(keys, now), gpuHost.id);
   for (const { persona, key } of clients) {
+    if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
     if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });
   }
   return {

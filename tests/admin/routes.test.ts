@@ -65,8 +65,14 @@ test("every route but the open ones requires a session or key, and the CSRF toke
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
   expect(guarded).toHaveLength(
     sessionRoutes.length +
-      ["GET /metrics", "GET /alerts.yaml", "GET /grafana.json", "POST /api/gpu-stats", "GET /api/requests/stream"]
-        .length,
+      [
+        "GET /metrics",
+        "GET /alerts.yaml",
+        "GET /grafana.json",
+        "POST /api/gpu-stats",
+        "GET /api/own-key",
+        "GET /api/requests/stream",
+      ].length,
   );
   for (const { method, path } of guarded) {
     const url = path.replace(":id", "1");

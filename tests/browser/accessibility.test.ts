@@ -5,6 +5,7 @@ import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts
 
 const paths = [
   "/login",
+  "/me",
   "/",
   "/keys",
   "/usage",
@@ -45,7 +46,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
 
   describe.each(["light", "dark"] as const)("in %s mode", (scheme) => {
     test.each(paths)("%s has no axe violations", async (path) => {
-      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" });
+      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" || path === "/me" });
       await waitUntilLoaded(visit.page);
       expect(await violations(visit.page)).toEqual([]);
     });

@@ -22,6 +22,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
 
   test.each([
     "/login",
+    "/me",
     "/",
     "/keys",
     "/usage",
@@ -38,7 +39,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     "/help/explain",
     "/nowhere",
   ])("%s fits a phone without horizontal scrolling", async (path) => {
-    await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" });
+    await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" || path === "/me" });
     const { page } = visit;
     await waitUntilLoaded(page);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);

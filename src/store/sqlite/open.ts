@@ -52,7 +52,7 @@ export async function openSqliteStore({
     return createSqliteStore({
       file,
       worker,
-      direct: createDirectWriter({ file, worker, clock }),
+      direct: createDirectWriter({ file, worker, clock, log }),
       reader: openReader(file),
       findProblem,
       watch: watchFile(findProblem, log),

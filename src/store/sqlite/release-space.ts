@@ -6,7 +6,8 @@ const pagesPerStep = 128;
 const keptPages = 1024;
 const keptShare = 1 / 20;
 
-const stepPauseMs = 100;
+/** Each step delays the flushes that come meanwhile, and nobody waits for the space. */
+const stepPauseMs = 250;
 const idlePauseMs = 10_000;
 
 /**

@@ -7,6 +7,7 @@ import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
+import { createJournalFold, type JournalFold } from "./journal.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
 /**
@@ -15,7 +16,10 @@ import { releaseSpaceWhenIdle } from "./release-space.ts";
  */
 export interface WorkerCall {
   id: number;
-  /** `open`, `close`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
+  /**
+   * `open`, `close`, `fold`, `checkpoint`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`, `closeReport`, or
+   * `<noun>.<method>` of the store.
+   */
   method: string;
   /** A JSON array. */
   args: string;
@@ -36,8 +40,26 @@ export interface WorkerReply {
 
 /** A released page is replaced by the last one of the file, which two others point to. */
 const pagesPerReleased = 3;
+/** What reads or writes counts; a noun stands for all its methods. The tables are complete for these. */
+const concernedWithCounts: ReadonlySet<string> = new Set([
+  "usage",
+  "keys",
+  "requests",
+  "traffic",
+  "reconciliation",
+  "database",
+  "limits",
+  "openReport",
+  "fold",
+  "close",
+]);
+
+const needsFold = (method: string): boolean =>
+  concernedWithCounts.has(method) || concernedWithCounts.has(method.slice(0, method.indexOf(".")));
+
 /** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
 const pagesPerCall = 8;
+const pagesPerRow = 3;
 const bytesPerPage = 64;
 
 type Method = (...args: unknown[]) => unknown;
@@ -50,6 +72,7 @@ function serve(): void {
   /** Whether a call is being handled; a transaction may be open then. */
   let running = false;
   let engine: WriterEngine | undefined;
+  let journal: JournalFold | undefined;
   /** An estimate of the pages in the log that came from this thread. */
   let pages = 0;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
@@ -58,13 +81,22 @@ function serve(): void {
   async function checkpoint(): Promise<void> {
     pages = 0;
     await engine?.checkpoint(() => methods["checkWritable"]?.());
-    // A flush of nothing: the other connection writes, but prunes nothing.
-    await methods["usage.add"]?.([]);
+  }
+
+  async function foldBefore(method: string): Promise<void> {
+    try {
+      await journal?.fold();
+    } catch (error) {
+      // A flush that is recorded before those in the journal would hide them. Everything else goes on with older counts.
+      if (method === "usage.add") throw error;
+    }
+    pages += (journal?.takeWritten() ?? 0) * pagesPerRow;
   }
 
   const methods: Record<string, Method> = {
     open: (file, retention) => {
       engine = openWriter(String(file));
+      journal = createJournalFold(engine, () => now);
       releaseSpaceWhenIdle(releaseSpace);
       const store = createSqlStore(engine, () => now, retention as Retention);
       for (const [noun, part] of Object.entries(store)) {
@@ -74,6 +106,11 @@ function serve(): void {
     },
     close: () => engine?.close(),
     checkpoint,
+    fold: async () => {
+      // A flush of nothing: the other connection writes, but prunes nothing.
+      await methods["usage.add"]?.([]);
+      return journal?.takeRefused();
+    },
     backup: (file, target) => copyDatabase(String(file), String(target), { isInUse: true }),
     copyBackup: (file, target) => copyDatabase(String(file), String(target), { isInUse: false }),
     inspect: (file, thoroughness) => inspectDatabase(String(file), thoroughness === "full" ? "full" : "quick"),
@@ -97,6 +134,7 @@ function serve(): void {
   const handle = async ({ id, method, args, now: callerNow }: WorkerCall): Promise<void> => {
     now = callerNow;
     try {
+      if (needsFold(method)) await foldBefore(method);
       const result = await methods[method]?.(...(JSON.parse(args) as unknown[]).map((arg) => arg ?? undefined));
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });

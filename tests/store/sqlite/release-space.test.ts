@@ -81,7 +81,7 @@ describe("free pages", () => {
       };
       expect(await stepsAfter(9_999)).toBe(0);
       expect(await stepsAfter(1)).toBe(1);
-      expect(await stepsAfter(100)).toBe(2);
+      expect(await stepsAfter(250)).toBe(2);
       expect(await stepsAfter(9_999)).toBe(2);
       expect(await stepsAfter(1)).toBe(3);
       expect(await stepsAfter(10_000)).toBe(4);
