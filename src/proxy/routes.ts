@@ -121,7 +121,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   const allowed = rules?.allowed_models ?? null;
   if (allowed !== null) {
     requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
-    modelList = restrictModelList(request.method, pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
+    modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
   if (rules !== null && reservesTokens(rules)) {
     await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
@@ -159,6 +159,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
       admission: incoming.admission,
       usageAdded,
       edit: modelList?.edit,
+      mustEdit: modelList?.mustEdit ?? false,
     },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
