@@ -50,6 +50,25 @@ const chunked = (): Response => {
   );
 };
 
+test.each([
+  "/v1/models/secret",
+  "/v1//models/secret",
+  "//v1/models//secret/",
+  "/v1/%6dodels/secret",
+  "/v1/models%2Fsecret",
+  "/v1/models/secret%0A",
+  "/v1/%6dodels/%zz",
+])("a key cannot read of a model that it may not use at %s", async (path) => {
+  respond = () => json('{"id":"secret"}');
+  const response = await get(path);
+  expect([response.status, await response.json()]).toMatchObject([403, { error: { code: "model_not_allowed" } }]);
+});
+
+test.each(["/v1/models/open", "/v1//%6Dodels/%6Fpen"])("a key may read of its own model at %s", async (path) => {
+  respond = () => json('{"id":"open"}');
+  expect(await (await get(path)).json()).toEqual({ id: "open" });
+});
+
 describe("of a model list, a key sees no name that is not allowed", () => {
   test.each<[string, () => Response]>([
     ["is compressed", gzipped],
