@@ -158,8 +158,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
       path,
       admission: incoming.admission,
       usageAdded,
-      edit: modelList?.edit,
-      mustEdit: modelList?.mustEdit ?? false,
+      modelList,
     },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
@@ -189,14 +188,15 @@ async function admit(
 
 /** @throws ProxyError if no place becomes free in time */
 async function waitInQueue(
-  incoming: Incoming,
+  { tracker, request, onStreamWaits }: Incoming,
   keyId: KeyId,
   stream: boolean,
   { queue, sseKeepaliveMs }: Pick<ProxyDeps, "sseKeepaliveMs"> & { queue: RequestQueue },
 ): Promise<void> {
-  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(incoming.onStreamWaits, sseKeepaliveMs) : undefined;
+  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(onStreamWaits, sseKeepaliveMs) : undefined;
   try {
-    incoming.tracker.onFinished(await queue.enter(keyId, incoming.request.signal));
+    const leave = await queue.enter(keyId, request.signal, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
+    tracker.onFinished(leave);
   } finally {
     clearTimeout(keepalive);
   }

@@ -11,6 +11,7 @@ import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
+import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import { terminalEventsOf } from "./terminal-event.ts";
 
@@ -33,10 +34,8 @@ export interface Responding {
   admission: Admission | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
-  /** Changes the text of a 200; undefined for responses that pass as they are. */
-  edit: ((body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | undefined) | undefined;
-  /** What cannot be edited is refused, whatever its success status: it holds what the client must not see. */
-  mustEdit: boolean;
+  /** Edits the text of a 200; undefined for responses that pass as they are. */
+  modelList: ModelListRequest | undefined;
 }
 
 /** The client's response in the making. */
@@ -53,11 +52,13 @@ interface Head {
  * sent yet
  */
 export async function respond(responding: Responding, deps: RespondDeps): Promise<Response> {
-  const { upstream, tracker, method, mustEdit } = responding;
+  const { upstream, tracker, method, modelList } = responding;
   const { response } = upstream;
   tracker.status = response.status;
   const head = clientHead(response);
-  const edit = response.status === 200 || (mustEdit && response.ok) ? responding.edit : undefined;
+  // No other success may show what the client must not see.
+  const isEdited = response.status === 200 || (modelList?.mustEdit === true && response.ok);
+  const edit = isEdited ? modelList?.edit : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
   const plain = decompressForFilter(responding, head);
@@ -106,10 +107,10 @@ async function respondWhole(
   responding: Responding,
   deps: RespondDeps,
   { init, headers, kind }: Head,
-  edit: Responding["edit"],
+  edit: ModelListRequest["edit"] | undefined,
 ): Promise<Response> {
   const { upstream, tracker } = responding;
-  const mustEdit = edit !== undefined && responding.mustEdit;
+  const mustEdit = edit !== undefined && responding.modelList?.mustEdit === true;
   const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
     async (error: unknown) => {
       await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
