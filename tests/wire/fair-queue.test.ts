@@ -167,6 +167,18 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     expect(usage).toBe(true);
   });
 
+  test("sends a stream plain that a backend compressed after its client got comments", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "gzip", "/v1/messages");
+    expect((await second.head()).header("content-encoding")).toBeUndefined();
+    first.reset();
+    expect(await second.text()).toContain("event: message_stop\n");
+    expect(await second.ended()).toBe("complete");
+    await pollUntil(async () => (await gate.readKey()).total_output_tokens > 0);
+  });
+
   test.each([
     ["/v1/chat/completions", "data: {"],
     ["/v1/messages", "event: error\ndata: {"],
