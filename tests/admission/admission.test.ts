@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
 import type { Admission, LimitName } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
-import type { LimitStore } from "../../src/store/limit-store.ts";
+import type { Instance, LimitStore } from "../../src/store/limit-store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -234,6 +234,36 @@ describe("while the database fails", () => {
     await admissions.admit(1, onePlace, 0);
     fails = false;
     await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await admissions.close();
+  });
+
+  test("that hangs before the first beat lets requests run without limits in time, until it responds", async () => {
+    const disk = Promise.withResolvers<Instance[]>();
+    const hanging: LimitStore = {
+      ...failing,
+      listInstances: () => disk.promise,
+      beat: () => disk.promise,
+      remove: () => disk.promise.then(() => {}),
+      admit: async ({ requests }) => {
+        await disk.promise;
+        const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1 }));
+      },
+    };
+    const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
+    const admitted = await Promise.all([admissions.admit(1, onePlace, 0), admissions.admit(2, onePlace, 0)]);
+    expect(admitted.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined]);
+    expect(admissions.entries.map(({ level }) => level)).toEqual(["warn"]);
+    disk.resolve([]);
+    await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await admissions.close();
+  });
+
+  test("that hangs does not keep the program from stopping", async () => {
+    const hang = (): Promise<never> => new Promise(() => {});
+    const hanging: LimitStore = { ...failing, listInstances: hang, beat: hang, remove: hang, admit: hang };
+    const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
+    await admissions.admit(1, onePlace, 0);
     await admissions.close();
   });
 });
