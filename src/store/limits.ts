@@ -67,11 +67,11 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   }
 
   async function admit({ instance, requests, ended }: AdmissionBatch): Promise<AdmissionResult[]> {
-    const now = clock();
     if (ended.length > 0) await writes.giveBack(ended)();
     if (requests.length === 0) return [];
     // Read after the lock, so that no two instances give away the same place.
     await lock("admissions");
+    const now = clock();
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
     const admitted = requests.filter(isAdmitted);
