@@ -225,8 +225,13 @@ export function prepareSettling(
 /** Long enough for every process to see it. */
 const endingRetentionMs = 60_000;
 
-export function prepareListEndings({ db, tables: { keyEndings } }: Engine): LimitStore["listEndings"] {
-  const query = db.select().from(keyEndings).prepare();
+export function prepareListEndings({ db, tables: { keyEndings, keys } }: Engine): LimitStore["listEndings"] {
+  const { id, keyId, endedAt } = keyEndings;
+  const query = db
+    .select({ id, keyId, endedAt, isActive: keys.isActive, expiresAt: keys.expiresAt })
+    .from(keyEndings)
+    .leftJoin(keys, eq(keys.id, keyId))
+    .prepare();
   return () => query.execute();
 }
 
