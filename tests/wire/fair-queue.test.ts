@@ -186,7 +186,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     await using gate = await start({
       PROXY_MAX_CONCURRENCY: "1",
       PROXY_SSE_KEEPALIVE: "0.1",
-      PROXY_QUEUE_TIMEOUT: "0.35",
+      PROXY_QUEUE_TIMEOUT: "1",
     });
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
@@ -207,7 +207,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
       PROXY_MAX_CONCURRENCY: "3",
     });
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=60ms"));
+    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
     expect(await mostAtOnce()).toBe(3);
     await program.stop();
