@@ -76,7 +76,9 @@ function createNews(lastId: number) {
     of({ requests, leftOut }: RequestTail): { rows: LoggedRequest[]; missed: number } {
       const fresh = requests.filter(({ id }) => !seen.has(id));
       const firstId = requests[0]?.id ?? 0;
-      const missed = leftOut === 0 ? 0 : leftOut - [...seen].filter((id) => id < firstId).length;
+      const seenBefore = leftOut === 0 ? 0 : [...seen].filter((id) => id < firstId).length;
+      // What was seen may be deleted meanwhile.
+      const missed = Math.max(0, leftOut - seenBefore);
       const last = Math.max(highest.at(-1) ?? lastId, requests.at(-1)?.id ?? 0);
       // Which ones were missed is not known, so the next poll must not count them again.
       if (missed > 0) highest.length = 0;
