@@ -14,7 +14,7 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import type { RequestQueue } from "./request/queue.ts";
-import { ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { requestIdOf } from "./request/request-id.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
@@ -35,7 +35,7 @@ export interface ProxyDeps {
   backend?: string;
   admit: Admit;
   /** What the holder of a key may know of it; undefined if it is gone. */
-  findOwnKey: (keyId: KeyId) => Promise<object | undefined>;
+  findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   /** Undefined: the backend gets any number of requests at once. */
   queue: RequestQueue | undefined;
   forward: Forward;
@@ -100,8 +100,8 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   tracker.onFinished(deps.disableIdleTimeout(request));
   const { rules } = key;
   if (path.startsWith(ownPaths)) {
-    const find = (): Promise<object | undefined> => deps.findOwnKey(key.id);
-    return complete(tracker, await respondWithOwnKey({ method: request.method, path, find, log: deps.log }));
+    const own = { method: request.method, path, limits: rules, wall, log: deps.log };
+    return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   if (rules !== null && !reservesTokens(rules)) await admit(incoming, key.id, rules, 0, deps);
