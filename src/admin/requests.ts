@@ -1,7 +1,7 @@
 import type { LoggedRequest, RequestFilter, RequestPosition } from "../store/request-log-store.ts";
 import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
-import { timestampOf } from "../time/seoul.ts";
+import { isDay, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { RequestBody, RequestFilterQuery, RequestsBody, RequestsQuery } from "./request-schemas.ts";
 
@@ -66,7 +66,7 @@ function statusRange(text: string): { from: number; to: number } {
 function timeOf(query: RequestsQuery, name: "since" | "until"): number | undefined {
   const text = query[name];
   if (text === undefined) return undefined;
-  const time = Date.parse(text);
+  const time = isDay(text.slice(0, "2026-05-01".length)) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) throw new ApiError(400, `${name} must be a time such as 2026-05-01T12:00:00Z`);
   return time;
 }
