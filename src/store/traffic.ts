@@ -1,5 +1,5 @@
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
-import { addHistogram, decodeHistogram, encodeHistogram } from "../histogram.ts";
+import { addEncoded, decodeHistogram, encodeHistogram } from "../histogram.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerDay, minutesPerHour } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -78,7 +78,7 @@ const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
 
 function merge(a: string, b: string): string {
   const sum = decodeHistogram(a);
-  addHistogram(sum, decodeHistogram(b));
+  addEncoded(sum, b);
   return encodeHistogram(sum);
 }
 
