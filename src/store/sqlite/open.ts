@@ -122,7 +122,7 @@ function createSqliteStore({ worker, direct, reader, findProblem, watch, clock }
       listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
-      ...remote("gpu", ["add", "latest"]),
+      ...remote("gpu", ["add", "addPast", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
       history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
