@@ -1,10 +1,12 @@
 import type { GpuPast } from "../store/gpu-past.ts";
+import type { BackendSample } from "../store/reconciliation-store.ts";
 import { requestRowOf } from "../store/request-row.ts";
 import type { Store, UsageIncrement } from "../store/store.ts";
 import type { StoredTraffic } from "../store/traffic-store.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
+import { pastSamples } from "./past-samples.ts";
 import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
 
@@ -14,6 +16,8 @@ export interface History {
   requests: PastRequest[];
   traffic: StoredTraffic;
   gpus: GpuPast;
+  /** Of the backend's own counters, in the order of time. */
+  samples: BackendSample[];
 }
 
 const historyMinutes = 30 * minutesPerDay;
@@ -48,6 +52,7 @@ export function generateHistory(keys: readonly KeyPersona[], nowMs: number, back
     requests,
     traffic: joinTraffic(older, trafficOf(requests)),
     gpus: pastGpus(now - historyMinutes, now, loadIn),
+    samples: pastSamples(counts, now),
   };
 }
 
@@ -126,8 +131,13 @@ function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boole
   return ageMinutes <= from * minutesPerDay && ageMinutes >= to * minutesPerDay;
 }
 
-export async function writeHistory(store: Pick<Store, "usage" | "gpu" | "traffic">, history: History): Promise<void> {
-  const { counts, requests, traffic, gpus } = history;
+/** The store refuses calls if too many wait. */
+const batchSize = 100;
+
+export async function writeHistory(
+  store: Pick<Store, "usage" | "gpu" | "traffic" | "reconciliation">,
+  { counts, requests, traffic, gpus, samples }: History,
+): Promise<void> {
   const rows = requests.map(({ record, endedAt, usage }) => ({
     values: requestRowOf(record, endedAt, usage),
     responseId: null,
@@ -138,4 +148,8 @@ export async function writeHistory(store: Pick<Store, "usage" | "gpu" | "traffic
     store.traffic.add(traffic),
     store.gpu.addPast(gpus),
   ]);
+  // Each sample is compared with what was counted since the last one.
+  for (let first = 0; first < samples.length; first += batchSize) {
+    await Promise.all(samples.slice(first, first + batchSize).map((sample) => store.reconciliation.add(sample)));
+  }
 }

@@ -52,12 +52,10 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
 async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
   const { startsAt, inputTokens, outputTokens } = planned;
   const { firstByteMs, tokensPerSecond } = speedOf(planned, client.load(minuteOf(startsAt)));
-  // A response that is not streamed comes when it is complete.
-  const wholeMs = client.persona.streamed ? 0 : (outputTokens / tokensPerSecond) * 1000;
-  const script = `usage=${inputTokens},${outputTokens};slow-head=${Math.round(firstByteMs + wholeMs)}ms`;
+  const script = `usage=${inputTokens},${outputTokens};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
   const fault = client.nextFault();
-  if (fault !== undefined) await post(client, turn, `${script};rate=${tokensPerSecond};${fault}`);
-  await post(client, turn, `${script};rate=${tokensPerSecond}`);
+  if (fault !== undefined) await post(client, turn, `${script};${fault}`);
+  await post(client, turn, script);
 }
 
 async function post(client: SimulatedClient, { path, body, leavesAfterMs }: ClientTurn, script: string): Promise<void> {

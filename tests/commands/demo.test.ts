@@ -74,6 +74,13 @@ describe("tollgate demo", () => {
     expect(models.rows.map(({ cost, cost_is_partial: isPartial }) => [(cost ?? 0) > 0, isPartial])).toEqual(
       models.rows.map(() => [true, false]),
     );
+    type Days = { source: string; rows: { difference: number; is_drifting: boolean }[] };
+    const compared = await admin.expectOk<Days>("GET", "/api/reconciliation?days=30");
+    expect(compared.source).toBe("vllm");
+    expect(compared.rows.length).toBeGreaterThanOrEqual(3);
+    expect(compared.rows.map(({ is_drifting: isDrifting }) => isDrifting)).toEqual(
+      compared.rows.map((_, daysAgo) => daysAgo === 1),
+    );
     type Energy = { points: { measured_minutes: number }[] };
     const energy = await admin.expectOk<Energy>("GET", "/api/gpu-stats/history?days=30&bucket_minutes=1440");
     expect(energy.points.filter((day) => day.measured_minutes === 1440).length).toBeGreaterThanOrEqual(29);
