@@ -114,12 +114,13 @@ function environmentOf(env: Environment, dataDir: string, upstream: string): Env
 
 /** Falls back to a free port if the default port is in use and no port was set. */
 async function startOnFreePort(environment: Environment, io: CommandIo): Promise<Server> {
+  const start = (env: Environment): Promise<Server> => startServing(settingsOf(io, env), { ...io, env });
   try {
-    return await startServing(settingsOf(io, environment), io);
+    return await start(environment);
   } catch (error) {
     const portInUse = error instanceof CommandError && error.cause instanceof ListenError;
     if (!portInUse || (environment["PORT"] ?? "") !== "") throw error;
-    return startServing(settingsOf(io, { ...environment, PORT: "0" }), io);
+    return start({ ...environment, PORT: "0" });
   }
 }
 

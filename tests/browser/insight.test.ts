@@ -28,9 +28,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const { page } = visit;
     const failures = page.getByRole("region", { name: "Failures" });
     await failures.getByText("1 of 3 requests (33.3%)").waitFor();
+    await failures.getByText("Error response of the backend").waitFor();
     await failures.locator("path.fill").first().waitFor();
     const latency = page.getByRole("region", { name: "Latency" });
-    await latency.getByText(/Median .+ · 95% .+ · 99% /).waitFor();
+    await latency.getByText(/^95% within/).waitFor();
     await latency.locator("path.fill").first().waitFor();
     await latency.getByRole("radio", { name: "Duration" }).check();
     await latency.getByText("Last 24 hours, whole requests").waitFor();

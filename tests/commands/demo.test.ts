@@ -74,6 +74,9 @@ describe("tollgate demo", () => {
     expect(models.rows.map(({ cost, cost_is_partial: isPartial }) => [(cost ?? 0) > 0, isPartial])).toEqual(
       models.rows.map(() => [true, false]),
     );
+    type Settings = { settings: { name: string; value: string | null }[] };
+    const { settings } = await admin.expectOk<Settings>("GET", "/api/settings");
+    expect(settings.find(({ name }) => name === "PROXY_ALIAS_MODEL")?.value).toBe("tollgate-demo");
     type Days = { source: string; rows: { difference: number; is_drifting: boolean }[] };
     const compared = await admin.expectOk<Days>("GET", "/api/reconciliation?days=30");
     expect(compared.source).toBe("vllm");
