@@ -83,7 +83,7 @@ export const personas: readonly Persona[] = [
     asks: demoSmallModel,
     model: demoSmallModel,
     streamed: true,
-    changes: [],
+    changes: ["thinking"],
     isImpatient: true,
     nextTurn: impatientTurn,
   },

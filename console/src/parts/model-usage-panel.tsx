@@ -76,7 +76,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
         </Match>
         <Match when={rows()?.length === 0}>
           <EmptyState title="No usage by model in these days">
-            <p>Usage is kept by model since the upgrade to this version.</p>
+            <p>A request appears here with the model that it was sent to.</p>
           </EmptyState>
         </Match>
       </Switch>
