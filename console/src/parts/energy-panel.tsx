@@ -7,11 +7,10 @@ import { bucketName, compact, count, threeDigits, wattHours, watts } from "../da
 import { type Cost, costLabel, money } from "../data/money.ts";
 import { minuteMs } from "../data/seoul-time.ts";
 import { spanLabel } from "../data/time-labels.ts";
-import { presetOptions } from "../data/time-range.ts";
 import type { EnergyState } from "../data/use-energy.ts";
-import { SegmentedControl } from "./controls.tsx";
 import { Figure } from "./figure.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { PresetControl } from "./preset-control.tsx";
 import { HistoryHint } from "./usage-history-panel.tsx";
 
 const powerColour = 3;
@@ -23,21 +22,7 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
     <Panel
       title="Energy and tokens"
       hint={<HistoryHint history={{ ...props.state.usage, chosen: props.state.chosen }} />}
-      actions={
-        <>
-          <Show when={props.state.chosen().zoom}>
-            <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
-              Reset zoom
-            </button>
-          </Show>
-          <SegmentedControl
-            label="Range"
-            options={presetOptions}
-            value={props.state.chosen().preset}
-            onChange={(preset) => props.state.setPreset(preset)}
-          />
-        </>
-      }
+      actions={<PresetControl state={props.state} />}
     >
       <EnergyFigures
         energy={props.state.total()}
@@ -82,7 +67,11 @@ function EnergyFigures(props: EnergyFiguresProps): JSX.Element {
       <Figure
         label="Cost of energy"
         value={props.cost && costLabel(props.cost, props.currency)}
-        note={props.cost && <CostNote cost={props.cost} energy={props.energy} currency={props.currency} />}
+        note={
+          <Show when={props.cost}>
+            {(cost) => <CostNote cost={cost()} energy={props.energy} currency={props.currency} />}
+          </Show>
+        }
         failed={props.failed}
       />
       <Figure
