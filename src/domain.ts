@@ -5,7 +5,7 @@ export type KeyId = number;
 /** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
 export type KeyScope = "all" | "inference" | "gpu";
 
-/** What each key may take; null: as much as there is. Members are named as in the API. */
+/** How much a key may use; null: no limit. Members are named as in the API. */
 export interface KeyLimits {
   max_concurrency: number | null;
   requests_per_minute: number | null;
@@ -51,9 +51,9 @@ export interface Admission {
   waitMs: number;
   /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
   used(name: LimitName): number | undefined;
-  /** Leaves it to the count of the response to give back what the request holds. @returns what that is */
+  /** From now on the count of the response gives back what the request holds. @returns what that is */
   handOver(): AdmissionId | undefined;
-  /** Gives back what the request holds, if that was not left to a count. */
+  /** Gives back what the request holds, unless that was handed over to a count. */
   end(): void;
 }
 
@@ -77,7 +77,7 @@ export interface UsageEvent extends Usage {
   request?: RequestRecord | undefined;
   /** The request that this usage belongs to, if its response was counted before. */
   amends?: string | undefined;
-  /** Given back with the count; undefined for a key without limits. */
+  /** To be given back with the count; undefined for a key without limits. */
   admission?: AdmissionId | undefined;
 }
 

@@ -1,6 +1,6 @@
 import type { KeyId } from "./domain.ts";
 import type { Log } from "./log/log.ts";
-import type { UsageIncrement, UsageSum } from "./store/store.ts";
+import type { UsageIncrement, UsageSum } from "./store/usage-store.ts";
 import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "./store/usage-batch.ts";
 import type { WallClock } from "./time/clock.ts";
 

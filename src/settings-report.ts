@@ -9,7 +9,7 @@ export interface ReportedSetting {
   isSet: boolean;
   isSecret: boolean;
   origin: "environment" | ".env" | "default";
-  /** What is allowed. */
+  /** The values that are allowed, in words. */
   allowed: string;
 }
 

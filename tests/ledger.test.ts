@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { Usage, UsageEvent } from "../src/domain.ts";
 import { createLedger, type LedgerOptions } from "../src/ledger.ts";
-import { type FlushId, type ResponseUsage, StorageError, type UsageIncrement } from "../src/store/store.ts";
+import type { FlushId, ResponseUsage, UsageIncrement } from "../src/store/usage-store.ts";
+import { StorageError } from "../src/store/store.ts";
 import { memoryLog } from "./store/test-store.ts";
 
 interface Flush {

@@ -6,7 +6,7 @@ const minBytes = 1400;
 
 const gzipInBackground = promisify(gzip);
 
-interface Responding {
+interface HandledRequest {
   request: Pick<Request, "method" | "headers">;
   /** What the handler has returned. */
   responseValue: unknown;
@@ -14,10 +14,10 @@ interface Responding {
 
 /**
  * Compresses a JSON body for a client that accepts gzip. A stream stays one, read as fast as the client takes it. Not for
- * a body with a secret beside text that somebody else may choose: its length would reveal the secret (BREACH).
+ * a body that has a secret and text that somebody else may choose: its length would reveal the secret (BREACH).
  * @returns undefined to leave the response as it is
  */
-export async function compressJson({ request, responseValue }: Responding): Promise<Response | undefined> {
+export async function compressJson({ request, responseValue }: HandledRequest): Promise<Response | undefined> {
   if (request.method !== "GET" || !acceptsGzip(request.headers.get("accept-encoding") ?? "")) return undefined;
   if (responseValue instanceof Response) return compressStream(responseValue);
   if (!isPlain(responseValue)) return undefined;

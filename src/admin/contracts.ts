@@ -1,6 +1,9 @@
 import { Type as t } from "@sinclair/typebox";
+import * as gpu from "./gpu-schemas.ts";
+import * as keys from "./key-schemas.ts";
+import { overviewBody } from "./overview-schemas.ts";
 import * as schemas from "./schemas.ts";
-import * as usageSchemas from "./usage-schemas.ts";
+import * as usage from "./usage-schemas.ts";
 
 // One contract per route: what it takes, and every response that it may send. Elysia validates queries and responses
 // with them; the console's client and the OpenAPI document are made from them.
@@ -51,82 +54,82 @@ export const getMetrics = {
 
 export const addGpuSamples = {
   parse: byHandler,
-  body: schemas.gpuSamplesRequest,
+  body: gpu.gpuSamplesRequest,
   response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
 export const listKeys = {
-  query: schemas.keyQuery,
-  response: { 200: t.Array(schemas.keyBody), ...errors(400, 401) },
+  query: keys.keyQuery,
+  response: { 200: t.Array(keys.keyBody), ...errors(400, 401) },
   detail: { summary: "All keys, by id" },
 };
 
 export const getUsageSummary = {
-  response: { 200: schemas.usageSummary, ...errors(401) },
+  response: { 200: usage.usageSummary, ...errors(401) },
   detail: { summary: "Usage of all keys together, today in Seoul time" },
 };
 
 export const getUsageTotal = {
-  response: { 200: schemas.usageTotal, ...errors(401) },
+  response: { 200: usage.usageTotal, ...errors(401) },
   detail: { summary: "Total usage of the keys that exist" },
 };
 
 export const listDailyUsage = {
-  query: schemas.dailyQuery,
-  response: { 200: schemas.dailyUsage, ...errors(400, 401) },
+  query: usage.dailyQuery,
+  response: { 200: usage.dailyUsage, ...errors(400, 401) },
   detail: { summary: "Usage per Seoul day and key, latest day first" },
 };
 
 export const listUsageHistory = {
-  query: schemas.historyQuery,
-  response: { 200: schemas.usageHistory, ...errors(400, 401) },
+  query: usage.historyQuery,
+  response: { 200: usage.usageHistory, ...errors(400, 401) },
   detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
 };
 
 export const listUsagePoints = {
-  query: usageSchemas.pointsQuery,
-  response: { 200: usageSchemas.usagePoints, ...errors(400, 401) },
+  query: usage.pointsQuery,
+  response: { 200: usage.usagePoints, ...errors(400, 401) },
   detail: { summary: "Usage per time bucket and key between two times of the last year" },
 };
 
 export const getUsageChart = {
-  query: usageSchemas.chartQuery,
-  response: { 200: usageSchemas.usageChart, ...errors(400, 401) },
+  query: usage.chartQuery,
+  response: { 200: usage.usageChart, ...errors(400, 401) },
   detail: { summary: "Usage per time bucket of the keys that use the most, and of all others together, as columns" },
 };
 
 export const getUsageByDay = {
-  query: usageSchemas.byDayQuery,
-  response: { 200: usageSchemas.usageByDay, ...errors(400, 401) },
+  query: usage.byDayQuery,
+  response: { 200: usage.usageByDay, ...errors(400, 401) },
   detail: { summary: "Usage per Seoul day, latest day first, as columns" },
 };
 
 export const listUsageByDayAndKey = {
-  query: usageSchemas.byDayAndKeyQuery,
-  response: { 200: usageSchemas.usageByDayAndKey, ...errors(400, 401) },
+  query: usage.byDayAndKeyQuery,
+  response: { 200: usage.usageByDayAndKey, ...errors(400, 401) },
   detail: { summary: "Usage per Seoul day and key, latest day first, as columns, in pages of whole days" },
 };
 
 export const listGpuSamples = {
-  response: { 200: t.Array(schemas.gpuSample), ...errors(401) },
+  response: { 200: t.Array(gpu.gpuSample), ...errors(401) },
   detail: { summary: "The latest sample of each GPU, by gpu_id" },
 };
 
 export const listPowerHistory = {
-  query: schemas.historyQuery,
-  response: { 200: schemas.powerHistory, ...errors(400, 401) },
+  query: usage.historyQuery,
+  response: { 200: gpu.powerHistory, ...errors(400, 401) },
   detail: { summary: "The highest total power draw of all GPUs per time bucket" },
 };
 
 export const listGpuHistory = {
-  query: schemas.gpuHistoryQuery,
-  response: { 200: schemas.gpuHistory, ...errors(400, 401) },
+  query: gpu.gpuHistoryQuery,
+  response: { 200: gpu.gpuHistory, ...errors(400, 401) },
   detail: { summary: "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading" },
 };
 
 export const getOverview = {
-  response: { 200: schemas.overviewBody, ...errors(401) },
+  response: { 200: overviewBody, ...errors(401) },
   detail: { summary: "Current usage, requests in flight, GPUs and backend" },
 };
 
@@ -142,27 +145,27 @@ export const logOut = {
 
 export const createKey = {
   parse: byHandler,
-  body: schemas.newKeyRequest,
-  response: { 201: schemas.keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
+  body: keys.newKeyRequest,
+  response: { 201: keys.keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
   detail: { summary: "Create a key; only this response shows it in full", ...sessionAndCsrf },
 };
 
 export const updateKey = {
   parse: byHandler,
-  body: schemas.keyChangeRequest,
-  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
+  body: keys.keyChangeRequest,
+  response: { 200: keys.keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
   detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
 };
 
 export const rotateKey = {
   parse: byHandler,
-  body: schemas.rotationRequest,
-  response: { 200: schemas.keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  body: keys.rotationRequest,
+  response: { 200: keys.keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
   detail: { summary: "Replace the secret of a key; only this response shows the new one in full", ...sessionAndCsrf },
 };
 
 export const deleteKey = {
-  query: schemas.keyDeletionQuery,
+  query: keys.keyDeletionQuery,
   response: { 200: schemas.okBody, ...errors(400, 401, 403, 404) },
   detail: { summary: "Delete a key; its usage is kept", ...sessionAndCsrf },
 };

@@ -17,7 +17,7 @@ interface Explanation {
 }
 
 export interface ExplainDeps {
-  /** Runs the rewriter of requests, and forwards nothing. */
+  /** Rewrites a body as the proxy would, and forwards nothing. */
   explain: (path: string, body: string) => Promise<Explanation>;
 }
 

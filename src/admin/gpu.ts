@@ -3,7 +3,8 @@ import { findCredential } from "../credentials.ts";
 import type { GpuReading, KeyId } from "../domain.ts";
 import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../log/log.ts";
-import type { GpuSample, Store } from "../store/store.ts";
+import type { GpuSample } from "../store/gpu-store.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { acceptedBody, type JsonObject, readJsonObject } from "./body.ts";
@@ -11,7 +12,9 @@ import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
 import { createPostLimit } from "./post-limit.ts";
 import { bucketRange } from "./query.ts";
-import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, type HistoryQuery, type OkBody } from "./schemas.ts";
+import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody } from "./gpu-schemas.ts";
+import type { HistoryQuery } from "./usage-schemas.ts";
+import type { OkBody } from "./schemas.ts";
 import { createSharedGpuLog } from "./shared-gpu-log.ts";
 
 /** A host sends one a second. */

@@ -35,7 +35,10 @@ export const listInFlight = {
 
 export const endInFlight = {
   response: { 200: schemas.okBody, ...errors(401, 403, 404) },
-  detail: { summary: "End a running request as a broken response; it counts with what was seen", ...sessionAndCsrf },
+  detail: {
+    summary: "End a running request as a broken response; it counts with the usage read so far",
+    ...sessionAndCsrf,
+  },
 };
 
 export const getModelUsage = {
@@ -79,7 +82,7 @@ export const explainRequest = {
   body: insight.explainRequest,
   response: { 200: insight.explainBody, ...errors(400, 401, 403, 408, 413, 415) },
   detail: {
-    summary: "What the rewriter would make of a request's body, and why; nothing is forwarded",
+    summary: "How the rewriter would change a request body, and why; nothing is forwarded",
     ...sessionAndCsrf,
   },
 };
@@ -93,7 +96,7 @@ export const changePassword = {
   parse: byHandler,
   body: settings.passwordRequest,
   response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 409, 413, 415, 429) },
-  detail: { summary: "Change the own password, and end all other sessions", ...sessionAndCsrf },
+  detail: { summary: "Change your password, and end all other sessions", ...sessionAndCsrf },
 };
 
 export const listSessions = {
@@ -114,5 +117,5 @@ export const endOtherSessions = {
 export const getReconciliation = {
   query: insight.reconciliationQuery,
   response: { 200: insight.reconciliationBody, ...errors(400, 401) },
-  detail: { summary: "What the backend's own counters say, beside what was counted, by day" },
+  detail: { summary: "Tokens by the backend's own counters and as counted here, by day" },
 };

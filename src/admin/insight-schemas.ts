@@ -53,7 +53,7 @@ export const modelUsageBody = t.Object({
       cost: nullable(t.Number({ description: "Of the tokens that have a price; null if none has" })),
       cost_is_partial: t.Boolean({ description: "Some of the tokens have no price" }),
     }),
-    { description: "Most tokens first; with a bucket, in the order of time" },
+    { description: "Most tokens first; with a bucket, oldest first" },
   ),
   more: t.Boolean({ description: "There are more rows than are listed" }),
 });

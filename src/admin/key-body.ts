@@ -1,9 +1,11 @@
 import type { LimitName } from "../domain.ts";
 import { usedOf } from "../store/limit-windows.ts";
-import type { CountedLoad, Key, Store } from "../store/store.ts";
+import type { CountedLoad } from "../store/limit-store.ts";
+import type { Key } from "../store/key-store.ts";
+import type { Store } from "../store/store.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { limitNames } from "./key-fields.ts";
-import type { KeyBody } from "./schemas.ts";
+import type { KeyBody } from "./key-schemas.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;

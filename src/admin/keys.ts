@@ -1,6 +1,7 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Log } from "../log/log.ts";
-import type { KeyChange, NewKey, Store } from "../store/store.ts";
+import type { KeyChange, NewKey } from "../store/key-store.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute } from "../time/seoul.ts";
 import type { Actor } from "./auth.ts";
@@ -9,7 +10,8 @@ import { ApiError } from "./errors.ts";
 import { streamJson } from "./json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./key-body.ts";
 import { limitNames, parseKeyFields, parseName } from "./key-fields.ts";
-import type { KeyBody, KeyDeletionQuery, KeyQuery, OkBody } from "./schemas.ts";
+import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./key-schemas.ts";
+import type { OkBody } from "./schemas.ts";
 
 const maxKeyLength = 512;
 

@@ -32,7 +32,7 @@ export function createKnownAddresses({ store: { settings }, clock, log }: KnownA
   function refresh(): void {
     if (clock() - loadedAt < maxAgeMs) return;
     loadedAt = clock();
-    // What is known stays so while the database is away.
+    // While the database is unavailable, known addresses stay known.
     load().then(
       (loaded) => (logins = Promise.resolve(loaded)),
       () => {},

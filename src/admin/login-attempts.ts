@@ -1,5 +1,6 @@
 import type { Log } from "../log/log.ts";
-import type { AttemptLimit, Store } from "../store/store.ts";
+import type { AttemptLimit } from "../store/session-store.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { addressScope, findWideScope } from "./client-address.ts";
 import { ApiError } from "./errors.ts";

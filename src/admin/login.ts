@@ -66,7 +66,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     if (problem !== undefined) throw problem;
     const client = { address, isKnown: await isKnown(request.headers, address) };
     attempts.throwIfRefused(client);
-    // What a flood has to be refused costs the database nothing.
+    // Before any query: refusing a flood must cost the database nothing.
     if (!verifications.hasPlace(client.isKnown)) throw tooManyAttempts(retryWhenFullMs);
     const body = await reads.run(client.isKnown, () => readCounted(request, client));
     if (body === undefined) throw tooManyAttempts(retryWhenFullMs);

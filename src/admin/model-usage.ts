@@ -16,7 +16,7 @@ export interface ModelUsageDeps {
 type Row = ModelUsageBody["rows"][number];
 
 const maxRows = 5000;
-/** A read takes the counts of so many days, so that none holds up what is written. */
+/** How many days one read covers, so that it does not delay what is written. */
 const daysPerRead = 31;
 const hoursReadDays = 3;
 const maxHourDays = 90;

@@ -1,8 +1,9 @@
-import type { GpuSample, Store } from "../store/store.ts";
+import type { GpuSample } from "../store/gpu-store.ts";
+import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";
 import type { Health } from "./health.ts";
-import type { OverviewBody } from "./schemas.ts";
+import type { OverviewBody } from "./overview-schemas.ts";
 import { usageTotalBody } from "./usage.ts";
 
 const staleAfterMs = 120_000;

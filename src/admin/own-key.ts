@@ -1,6 +1,7 @@
 import type { KeyId, LimitName } from "../domain.ts";
 import { usedOf } from "../store/limit-windows.ts";
-import type { Store, UsageSum } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { UsageSum } from "../store/usage-store.ts";
 import { addSums, noSum } from "../store/usage-batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../time/seoul.ts";
@@ -14,7 +15,7 @@ export interface OwnKeyDeps {
   clock: WallClock;
 }
 
-/** What the holder of a key may know of it: nothing of other keys, and not what operators noted. */
+/** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export type OwnKeyBody = ReturnType<typeof ownKeyBody>;
 
 export const describeOwnKey =
@@ -73,7 +74,7 @@ function ownKeyBody({ key, load, days, now }: OwnKey) {
   };
 }
 
-/** When what counts now no longer counts. */
+/** When the usage that counts now no longer does, epoch milliseconds. */
 const resets = {
   requests_per_minute: (now: number) => now + 61_000,
   tokens_per_minute: (now: number) => now + 61_000,

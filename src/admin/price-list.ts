@@ -25,7 +25,7 @@ export function findPrice(prices: PricesBody, model: string, day: number): Model
 const specificity = (pattern: string): number =>
   pattern.includes("*") ? pattern.replaceAll("*", "").length : Number.MAX_SAFE_INTEGER;
 
-/** Without a regular expression: a hostile pattern could make one take for ever. */
+/** Not as a regular expression: a hostile pattern could make its time grow exponentially. */
 function matches(pattern: string, model: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();

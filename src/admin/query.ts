@@ -1,9 +1,9 @@
 import type { KeyId } from "../domain.ts";
-import type { BucketRange } from "../store/store.ts";
+import type { BucketRange } from "../store/usage-ranges.ts";
 import type { KeyFilter } from "../store/usage-ranges.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
-import type { HistoryQuery } from "./schemas.ts";
+import type { HistoryQuery } from "./usage-schemas.ts";
 import { type ByDayQuery, timestampMessage } from "./usage-schemas.ts";
 
 const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];

@@ -10,7 +10,7 @@ const pollMs = 1000;
 const maxPerPoll = 200;
 /** Rows become visible when their transaction commits, which may be after rows with higher ids. */
 const overlapPolls = 3;
-/** Also before proxies take the connection for idle. */
+/** Often enough that no proxy takes the connection for idle. */
 const pollsPerPing = 5;
 const maxStreams = 20;
 
@@ -22,8 +22,8 @@ export interface RequestStreamDeps extends RequestsDeps {
 }
 
 /**
- * A live tail of the request log, as server-sent events. It reads the database once a second, where the requests of all
- * processes and instances are.
+ * A live tail of the request log, as server-sent events. It polls the database once a second, because only that has the
+ * requests of all processes and instances.
  */
 export const streamRequests = (deps: RequestStreamDeps) => {
   let open = 0;

@@ -16,7 +16,9 @@ export const settingsBody = t.Object({
   database: t.Object({
     kind: t.Union([t.Literal("sqlite"), t.Literal("postgresql")]),
     size_bytes: count,
-    tables: t.Array(t.Object({ name: t.String(), rows: count, is_exact: t.Boolean({ description: "Else at least" }) })),
+    tables: t.Array(
+      t.Object({ name: t.String(), rows: count, is_exact: t.Boolean({ description: "False: there are more rows" }) }),
+    ),
   }),
   retention: t.Array(t.Object({ data: t.String(), keeps: t.String() })),
   password_from_environment: t.Boolean(),

@@ -24,7 +24,7 @@ export const getSettings =
   async (): Promise<SettingsBody> => {
     const { kind, version, sizeBytes } = await store.database.describe();
     const tables: SettingsBody["database"]["tables"] = [];
-    // One after the other: counts are written in between.
+    // One after the other, so that counts are written in between.
     for (const name of await store.database.tables()) {
       const { rows, isExact } = await store.database.countRows(name);
       tables.push({ name, rows, is_exact: isExact });

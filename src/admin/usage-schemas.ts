@@ -1,5 +1,27 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, dailyQuery, integerParameter, nullable, timestamp, usageHistory, usageSum } from "./schemas.ts";
+import { count, integerParameter, nullable, timestamp } from "./schemas.ts";
+
+export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
+const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
+
+export const usageTotal = t.Object({ ...usageSum, total_tokens: count });
+export type UsageTotal = Static<typeof usageTotal>;
+export const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
+export type UsageSummary = Static<typeof usageSummary>;
+export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
+export const usageHistory = t.Object({
+  days: t.Integer(),
+  bucket_minutes: t.Integer(),
+  points: t.Array(t.Object({ bucket_start: timestamp, ...usageOfKey })),
+});
+
+export const dailyQuery = t.Object({ days: integerParameter("days", { minimum: 7, maximum: 365, default: 90 }) });
+export type DailyQuery = Static<typeof dailyQuery>;
+export const historyQuery = t.Object({
+  days: integerParameter("days", { minimum: 1, maximum: 30, default: 7 }),
+  bucket_minutes: integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 }),
+});
+export type HistoryQuery = Static<typeof historyQuery>;
 
 // Queries and responses of the reports that the console draws. Sums are columns: an array for each field.
 

@@ -1,10 +1,11 @@
 import type { Log } from "../log/log.ts";
-import type { Store, UsageSum } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { UsageSum } from "../store/usage-store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayBefore, dayOf } from "../time/seoul.ts";
 import { streamJson } from "./json-stream.ts";
 import { bucketRange } from "./query.ts";
-import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./schemas.ts";
+import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./usage-schemas.ts";
 
 export interface UsageDeps {
   store: Pick<Store, "usage">;

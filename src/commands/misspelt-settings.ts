@@ -7,13 +7,13 @@ export interface MisspeltSetting {
   meant: string;
 }
 
-/** Other programs rarely have variables with these prefixes and a similar rest. */
+/** Variables of other programs rarely have these prefixes and a similar rest, so more misspellings are recognised. */
 const ownPrefixes = ["PROXY_", "ADMIN_", "METRICS_", "MAX_"];
 
 /** Shorter names are too near to those of other programs. */
 const minLength = 8;
 
-/** Variables that are none of ours, but look like one: a misspelt setting would be ignored silently. */
+/** Variables that are not settings but look like one: a misspelt setting would be ignored silently. */
 export function findMisspeltSettings(environment: Environment): MisspeltSetting[] {
   const given = Object.keys(environment).filter((name) => !variableNames.includes(name));
   return given.flatMap((name) => {

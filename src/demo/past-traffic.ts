@@ -1,5 +1,5 @@
 import { bucketOf, encodeHistogram, type Histogram } from "../histogram.ts";
-import type { UsageIncrement } from "../store/store.ts";
+import type { UsageIncrement } from "../store/usage-store.ts";
 import type { StoredTraffic } from "../store/traffic-store.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";

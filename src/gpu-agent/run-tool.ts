@@ -26,7 +26,7 @@ export interface ToolExit {
 
 /**
  * Runs the tool until it exits, hangs or is stopped. In any case the process is dead when this resolves.
- * @throws ToolError if it hung, or could not be started
+ * @throws ToolError if it was unresponsive, or could not be started
  */
 export async function runTool(run: ToolRun): Promise<ToolExit> {
   const child = spawnTool(run);

@@ -37,7 +37,7 @@ interface ErrorKind {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** A refusal by a limit of the key, which says more in its own words. */
+/** A refusal by a limit of the key; its own message names the limit and when to try again. */
 const limited: ErrorKind = { status: 429, type: "rate_limit_error", message: "A limit of this API key is reached." };
 
 /** The sentences are fixed: the runtime's own messages would show strangers our network. */

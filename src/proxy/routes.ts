@@ -5,14 +5,7 @@ import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
-import {
-  type Admit,
-  hasLimits,
-  type HeaderPairs,
-  rateLimitHeaders,
-  refusalOf,
-  reservesTokens,
-} from "./request/admit.ts";
+import { type Admit, type HeaderPairs, requireAdmission, reservesTokens } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
@@ -90,7 +83,7 @@ interface Incoming {
   admission: Admission | undefined;
   /** Of every response, errors too. */
   limitHeaders: HeaderPairs | undefined;
-  /** Called when a stream has waited in the queue for so long that the client should hear of it. */
+  /** Called when a stream has waited in the queue for so long that its client should get a comment. */
   onStreamWaits: () => void;
 }
 
@@ -106,7 +99,10 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
   tracker.onFinished(deps.disableIdleTimeout(request));
   const { rules } = key;
-  if (path.startsWith(ownPaths)) return describeKey(incoming, path, key.id, deps);
+  if (path.startsWith(ownPaths)) {
+    const find = (): Promise<object | undefined> => deps.findOwnKey(key.id);
+    return complete(tracker, await respondWithOwnKey({ method: request.method, path, find, log: deps.log }));
+  }
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   if (rules !== null && !reservesTokens(rules)) await admit(incoming, key.id, rules, 0, deps);
 
@@ -168,13 +164,8 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   );
 }
 
-async function describeKey(
-  { request, tracker }: Incoming,
-  path: string,
-  keyId: KeyId,
-  { findOwnKey, log }: ProxyDeps,
-): Promise<Response> {
-  const response = await respondWithOwnKey({ method: request.method, path, find: () => findOwnKey(keyId), log });
+/** For a response of our own. */
+function complete(tracker: RequestTracker, response: Response): Response {
   tracker.status = response.status;
   tracker.finish("completed");
   return response;
@@ -186,15 +177,13 @@ async function admit(
   keyId: KeyId,
   limits: KeyLimits,
   tokens: number,
-  { admit: askForPlace, wall }: ProxyDeps,
+  deps: ProxyDeps,
 ): Promise<void> {
-  if (!hasLimits(limits)) return;
-  const admission = await askForPlace(keyId, limits, tokens);
-  const now = wall();
-  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, now);
-  incoming.admission = admission;
-  incoming.limitHeaders = rateLimitHeaders(limits, admission.used, now);
-  incoming.tracker.onFinished(admission.end);
+  const admitted = await requireAdmission(keyId, limits, tokens, deps);
+  if (admitted === undefined) return;
+  incoming.admission = admitted.admission;
+  incoming.limitHeaders = admitted.headers;
+  incoming.tracker.onFinished(admitted.admission.end);
 }
 
 /** @throws ProxyError if no place becomes free in time */
@@ -269,11 +258,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     async handle(request) {
       const incoming = track(request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
-      if (preflight !== undefined) {
-        incoming.tracker.status = preflight.status;
-        incoming.tracker.finish("completed");
-        return preflight;
-      }
+      if (preflight !== undefined) return complete(incoming.tracker, preflight);
       const mayWait = deps.queue !== undefined && deps.sseKeepaliveMs > 0;
       return mayWait ? respondOrKeepAlive(incoming) : respondTo(incoming);
     },

@@ -10,7 +10,7 @@ const maxPerTick = 128;
  * between. Remove when one tick serves each connection at most once.
  */
 export function createFloodGuard(): <R>(handler: Handler<R>) => Handler<R> {
-  /** Begun since the last tick that is known to have ended. */
+  /** How many were begun since the last tick that is known to have ended. */
   let begun = 0;
   let waiting: (() => void)[] = [];
   let isScheduled = false;

@@ -5,7 +5,7 @@ const identity = () => integer().primaryKey({ autoIncrement: true });
 const rowId = () => integer().primaryKey();
 const boolean = () => integer({ mode: "boolean" });
 
-/** The column builders that `schema.ts` uses. Each engine has a set under the same names, so the tables are defined once. */
+/** The column builders that the schema uses. Each engine has a set under the same names, so the tables are defined once. */
 export const sqliteColumns = {
   table: sqliteTable,
   /** An id that the database assigns and never reuses, not even after a delete. */

@@ -3,7 +3,7 @@ import { and, inArray, lt, sql } from "drizzle-orm";
 import { noUsage, type Usage } from "../domain.ts";
 import { msPerMinute, minutesPerDay } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
-import type { ResponseUsage } from "./store.ts";
+import type { ResponseUsage } from "./usage-store.ts";
 
 /** Backends keep responses for 30 days at most. */
 const retentionMs = 31 * minutesPerDay * msPerMinute;

@@ -3,7 +3,7 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { DatabaseStore } from "./database-store.ts";
 import type { Tables } from "./schema.ts";
-import type { MaybePromise } from "./store.ts";
+import type { MaybePromise } from "./maybe-promise.ts";
 
 /** A database as the queries see it. `sqlite/engine.ts` and `postgres/engine.ts` implement it; the queries are written once. */
 export interface Engine {

@@ -3,7 +3,7 @@ import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, offsetMinutes, time
 import type { Engine } from "./engine.ts";
 import { measures, sumColumns } from "./gpu-minutes.ts";
 import { rowsPerSlice } from "./json-slices.ts";
-import type { BucketRange } from "./store.ts";
+import type { BucketRange } from "./usage-ranges.ts";
 import { listSegments } from "./usage-slices.ts";
 
 /** Points of `GET /api/gpu-stats/power-history`. */

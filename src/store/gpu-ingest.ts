@@ -4,7 +4,7 @@ import type { Engine, Statement } from "./engine.ts";
 import { prepareGpuMinutes, type SampleIds } from "./gpu-minutes.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import type { GpuReading } from "../domain.ts";
-import type { GpuPush, SharedGpu } from "./store.ts";
+import type { GpuPush, SharedGpu } from "./gpu-store.ts";
 
 /** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */
 const idsPerMillisecond = 256;

@@ -110,7 +110,7 @@ export function sumColumns(table: SumTable, isMinute: boolean): SQL {
   return sql.join(columns, sql`, `);
 }
 
-/** One push an hour pays for it: some 4 ms for 64 GPUs. */
+/** One push an hour takes about 4 ms longer for it, with 64 GPUs. */
 function prepareRollUpHour({ db, rows, tables: { gpuMinute, gpuHour } }: Engine): GpuMinutes["rollUpHour"] {
   const inserted = measures.map(({ name }) =>
     sql.raw(`sums."${name}Sum", sums."${name}Count", sums."${name}Max", final.${name}_last`),

@@ -5,7 +5,7 @@ import { gpuSlices, powerSlices, totalSlices } from "./gpu-history.ts";
 import { prepareGpuImport } from "./gpu-import.ts";
 import { prepareGpuIngest, recordedAtOf, sharedGpuMs } from "./gpu-ingest.ts";
 import { joinSlices } from "./json-slices.ts";
-import type { GpuStore } from "./store.ts";
+import type { GpuStore } from "./gpu-store.ts";
 
 export function createGpuStore(engine: Engine, clock: WallClock): GpuStore {
   const { db, tables, transaction } = engine;

@@ -1,6 +1,6 @@
 import { asc, inArray, sql } from "drizzle-orm";
 import type { Engine } from "./engine.ts";
-import type { LimitStore } from "./store.ts";
+import type { LimitStore } from "./limit-store.ts";
 
 /** The processes that hold admissions. What a dead one held is given back by the others. */
 export function prepareInstances({

@@ -3,7 +3,7 @@ import type { KeyId, KeyLimits } from "../domain.ts";
 import { dayNumberOf, monthOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { holdsPlace, type KeyLoad, type KeySecond, windowSeconds } from "./limit-windows.ts";
-import type { AdmissionRequest, LimitStore } from "./store.ts";
+import type { AdmissionRequest, LimitStore } from "./limit-store.ts";
 
 export interface Loads {
   /** Reads only what the limits of the requests' keys need; the rest is 0. */

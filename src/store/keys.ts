@@ -2,7 +2,8 @@ import { and, asc, count, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./key-rules.ts";
-import type { FoundKey, Key, KeyChange, KeyStore, MaybePromise } from "./store.ts";
+import type { FoundKey, Key, KeyChange, KeyStore } from "./key-store.ts";
+import type { MaybePromise } from "./maybe-promise.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
 export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {

@@ -15,7 +15,8 @@ import {
   usedOf,
   windowSeconds,
 } from "./limit-windows.ts";
-import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore, UsageIncrement } from "./store.ts";
+import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore } from "./limit-store.ts";
+import type { UsageIncrement } from "./usage-store.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
 const placeWaitMs = 1000;

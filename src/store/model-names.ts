@@ -1,10 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
 import { dayNumberOf, msPerMinute } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
-import type { UsageIncrement } from "./store.ts";
+import type { UsageIncrement } from "./usage-store.ts";
 import { otherModels } from "./usage-batch.ts";
 
-/** Clients choose the names, so their number is limited: so many for each key and day, the rest together. */
+/** For each key and day; further names are counted as one. Limited because clients choose them. */
 const maxNames = 200;
 /** Days and keys whose names are kept in memory. */
 const maxCached = 10_000;

@@ -2,7 +2,8 @@ import { desc, gte, sql } from "drizzle-orm";
 import { dayNumberOf, minuteOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import type { BackendSample, ReconciliationStore } from "./reconciliation-store.ts";
-import type { SettingsStore, UsageStore } from "./store.ts";
+import type { SettingsStore } from "./store.ts";
+import type { UsageStore } from "./usage-store.ts";
 
 /** The setting that holds the last sample, as JSON. */
 const sampleSetting = "backend_sample";

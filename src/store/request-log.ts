@@ -4,7 +4,7 @@ import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { requestColumns, withTokens } from "./request-row.ts";
 import type { FlushedRequests, RequestLogLimits } from "./request-log-store.ts";
-import type { ResponseUsage } from "./store.ts";
+import type { ResponseUsage } from "./usage-store.ts";
 
 /** Statements that write the request log as part of a flush. @param added the tokens that each of `responses` adds */
 type WriteRequestLog = (

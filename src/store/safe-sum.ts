@@ -1,4 +1,4 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 
-/** SQLite fails a sum of integers beyond 64 bits. This one is exact up to the largest integer that is exact here too, 2^53. */
+/** SQLite's sum of integers fails beyond 64 bits. This one is exact up to 2^53, as JavaScript's numbers are. */
 export const safeSum = (column: SQLWrapper): SQL => sql`sum(${column} * 1.0)`;

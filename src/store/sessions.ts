@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, getTableColumns, gt, lt, lte, min, ne, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
-import type { SessionStore } from "./store.ts";
+import type { SessionStore } from "./session-store.ts";
 
 const windowMs = 60_000;
 const maxListed = 500;

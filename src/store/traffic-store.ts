@@ -1,6 +1,6 @@
 import type { KeyId } from "../domain.ts";
 
-// The store's contract for what is known of traffic besides the counts: models, latencies, failures. Times are minutes or
+// The store's contract for what is known about traffic in addition to the counts: models, latencies, failures. Times are minutes or
 // hours since the epoch unless they say otherwise.
 
 /** Histograms as text; see `histogram.ts`. */
@@ -44,7 +44,7 @@ export interface ModelUsageQuery {
   unit: "day" | "hour";
   from: number;
   to: number;
-  /** What rows are not added together over. */
+  /** What the sums are grouped by. */
   groupBy: { period: boolean; key: boolean; model: boolean };
   keyId?: KeyId | undefined;
   model?: string | undefined;

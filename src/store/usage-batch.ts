@@ -2,7 +2,7 @@ import { type AdmissionId, type KeyId, noUsage, type RequestRecord, type Usage, 
 import { minuteOf } from "../time/seoul.ts";
 import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "./request-row.ts";
 import type { FlushedRequests, RequestAmendment } from "./request-log-store.ts";
-import type { ResponseUsage, UsageIncrement, UsageSum } from "./store.ts";
+import type { ResponseUsage, UsageIncrement, UsageSum } from "./usage-store.ts";
 
 /** What one flush writes. */
 export interface FlushedUsage {

@@ -3,7 +3,7 @@ import { msPerMinute, timestampOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "./key-names.ts";
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 import type { ChartRange, UsageMetric } from "./usage-ranges.ts";
 import { addSums, noSum } from "./usage-batch.ts";
 import { columnsOf, sumFields } from "./usage-json.ts";
@@ -24,7 +24,7 @@ interface Ranking {
 }
 
 /** The values of consecutive buckets. */
-interface Columns {
+interface BucketColumns {
   /** The start of the first bucket, minutes since the epoch. */
   first: number;
   series: ReadonlyMap<KeyId, number[]>;
@@ -69,7 +69,7 @@ function valueOf(sum: UsageSum, metric: UsageMetric): number {
   return metric === "input" ? sum.inputTokens : sum.outputTokens;
 }
 
-async function* readColumns(engine: Engine, range: ChartRange, names: Names, { top }: Ranking): Slices<Columns> {
+async function* readColumns(engine: Engine, range: ChartRange, names: Names, { top }: Ranking): Slices<BucketColumns> {
   const { to, bucketMinutes, metric } = range;
   const first = firstMinute(range, top);
   const emptyColumn = (): number[] => Array.from({ length: (to - first) / bucketMinutes }, () => 0);
@@ -100,7 +100,7 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
 
-function chartBody(range: ChartRange, { all, top, rest }: Ranking, columns: Columns, names: Names) {
+function chartBody(range: ChartRange, { all, top, rest }: Ranking, columns: BucketColumns, names: Names) {
   const topIds = new Set(top.map(({ keyId }) => keyId));
   const listed = all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
   return {

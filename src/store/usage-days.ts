@@ -14,7 +14,7 @@ import { type KeyCondition, keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "./key-names.ts";
 import { rowsPerSlice } from "./json-slices.ts";
 import { safeSum } from "./safe-sum.ts";
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 import type { DayRange } from "./usage-ranges.ts";
 import { addSums, noSum } from "./usage-batch.ts";
 import { columnsOf, sumFields } from "./usage-json.ts";

@@ -1,4 +1,4 @@
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 
 interface SumFields {
   request_count: number;

@@ -1,5 +1,14 @@
 import type { KeyId } from "../domain.ts";
 
+export interface BucketRange {
+  /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
+  since: number;
+  /** The end of a bucket, epoch milliseconds; undefined: now. */
+  until?: number | undefined;
+  /** Buckets are aligned to midnight in Seoul. */
+  bucketMinutes: number;
+}
+
 /** Which keys a report covers. */
 export interface KeyFilter {
   /** Undefined: all keys. */

@@ -5,7 +5,7 @@ import type { Engine } from "./engine.ts";
 import { rowsPerSlice } from "./json-slices.ts";
 import type { KeyCondition } from "./key-filter.ts";
 import { safeSum } from "./safe-sum.ts";
-import type { UsageSum } from "./store.ts";
+import type { UsageSum } from "./usage-store.ts";
 
 export interface UsageRow extends UsageSum {
   /** A day number, or the first minute of a bucket. */
@@ -28,7 +28,7 @@ interface SumOptions {
   sliceRows?: number;
 }
 
-/** More rows than of a report that lists them all: only their sums leave the database. */
+/** More than for a report that lists every row, because only sums leave the database. */
 export const summedRowsPerSlice = 3 * rowsPerSlice;
 
 /** Minutes since the epoch; the end is exclusive. */

@@ -1,6 +1,6 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
-import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes } from "../time/seoul.ts";
+import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { noUsage } from "../domain.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
 import { lastUsedAtAfter } from "./keys.ts";
@@ -10,9 +10,10 @@ import { safeSum } from "./safe-sum.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog, prepareRequestLogPruning } from "./request-log.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
-import type { UsageIncrement, UsageStore, UsageSum } from "./store.ts";
+import type { UsageIncrement, UsageStore, UsageSum } from "./usage-store.ts";
 import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
+import { dayOf, hourOf, sumModelRows, sumRows } from "./usage-rows.ts";
 
 /** The longest window is 30 days; its first bucket may begin up to a day earlier. */
 const minuteRetentionMinutes = 32 * minutesPerDay;
@@ -24,6 +25,7 @@ const flushRetentionMs = minutesPerDay * msPerMinute;
 const modelHourRetentionHours = 91 * 24;
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
+type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
 
 export function createUsageStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): UsageStore {
   const countedResponses = prepareCountedResponses(engine);
@@ -147,60 +149,6 @@ function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
       () => addToKeys.execute({ rows }),
     ];
   };
-}
-
-type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
-type PeriodOf = (increment: UsageIncrement) => number;
-
-const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
-const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
-
-const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
-  groupRows(
-    increments.map((one) => [periodOf(one), one.keyId, one.requestCount, one.inputTokens, one.outputTokens]),
-    2,
-  );
-
-const sumModelRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf) =>
-  groupRows(
-    increments.map((one) => [
-      periodOf(one),
-      one.keyId,
-      one.model ?? "",
-      one.requestCount,
-      one.inputTokens,
-      one.outputTokens,
-      one.cachedInputTokens ?? 0,
-      one.cachedBesideInputTokens ?? 0,
-      one.reasoningTokens ?? 0,
-    ]),
-    3,
-  );
-
-type SummedRow = (number | string)[];
-
-/**
- * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
- * order.
- */
-function groupRows(rows: SummedRow[], keyLength: number): SummedRow[] {
-  if (rows.length < 2) return rows;
-  const groups = new Map<string, SummedRow>();
-  for (const row of rows) {
-    const key = row.slice(0, keyLength).join(" ");
-    const sum = groups.get(key);
-    if (sum === undefined) groups.set(key, row);
-    else for (let at = keyLength; at < row.length; at++) sum[at] = Number(sum[at]) + Number(row[at]);
-  }
-  return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
-}
-
-function compareRows(a: SummedRow, b: SummedRow, keyLength: number): number {
-  for (let at = 0; at < keyLength; at++) {
-    const [left = 0, right = 0] = [a[at], b[at]];
-    if (left !== right) return left < right ? -1 : 1;
-  }
-  return 0;
 }
 
 function preparePruning({

@@ -1,9 +1,9 @@
-import type { EntryState } from "../fair-queue.ts";
+import type { EntryState } from "../admission/fair-queue.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 
-/** How many requests the backend gets at once, as the parent allots them. */
+/** The places at the backend that the parent shares out among its processes. */
 export interface SharedPlaces {
   /** @param onGranted called at most once, if the request has to wait */
   enter(ticket: number, keyId: number, onGranted: () => void): Promise<EntryState>;
@@ -65,7 +65,7 @@ export function findParentChannel(): ParentChannel | undefined {
     places: {
       async enter(ticket, keyId, onGranted) {
         waiting.set(ticket, onGranted);
-        // A parent that does not reply is gone or hung: it must not stop the requests too.
+        // A parent that does not reply has exited or is unresponsive: it must not stop the requests too.
         const state = await parent.call("enterQueue", ticket, keyId).catch(() => "granted" as const);
         if (state !== "waiting") waiting.delete(ticket);
         return state;

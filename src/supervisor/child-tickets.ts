@@ -1,4 +1,4 @@
-import type { EntryState, FairQueue } from "../fair-queue.ts";
+import type { EntryState, FairQueue } from "../admission/fair-queue.ts";
 
 /** A request of a child that has or wants a place. */
 export interface Ticket {

@@ -1,5 +1,5 @@
 import type { Environment } from "../config.ts";
-import type { FairQueue } from "../fair-queue.ts";
+import type { FairQueue } from "../admission/fair-queue.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
 import { createChildTickets, type Ticket } from "./child-tickets.ts";
 import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";

@@ -16,7 +16,7 @@ export interface Heartbeat extends Disposable {
 }
 
 /**
- * Pings a process at an interval: a hung process keeps its share of the port, and connections that the kernel gives it
+ * Pings a process at an interval: an unresponsive process keeps its share of the port, and connections that the kernel gives it
  * are never served.
  */
 export function startHeartbeat(

@@ -1,4 +1,4 @@
-import type { EntryState } from "../fair-queue.ts";
+import type { EntryState } from "../admission/fair-queue.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
@@ -43,7 +43,7 @@ export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
   /** The child accepts no new connections. */
   draining(): void;
-  /** Asks for one of the places that all processes share. @param ticket unique within the child */
+  /** Requests one of the places that all processes share. @param ticket unique within the child */
   enterQueue(ticket: number, keyId: number): EntryState;
   leaveQueue(ticket: number): void;
   /** The child counts nothing after these. */

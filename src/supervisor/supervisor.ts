@@ -1,5 +1,5 @@
 import type { Config, Environment } from "../config.ts";
-import { createFairQueue } from "../fair-queue.ts";
+import { createFairQueue } from "../admission/fair-queue.ts";
 import type { Log } from "../log/log.ts";
 import { build } from "../version.ts";
 import { createAggregate } from "./aggregate.ts";

@@ -1,4 +1,4 @@
-/** What a backend says that it has processed since its start. */
+/** What a backend reports to have processed since its start. */
 export interface BackendCounters {
   source: "vllm" | "sglang";
   generatedTokens: number;

@@ -31,7 +31,7 @@ export interface MetricsOptions {
   refusedRequests: () => number;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
-  /** Rows of the request log that were lost because storage was away for long; read at each scrape. */
+  /** Rows of the request log that were lost in a long outage of the database; read at each scrape. */
   droppedRequests: () => number;
   /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
   tokenless: () => number;
@@ -91,7 +91,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const [stored, skipped] = [gpuSamples({ result: "stored" }), gpuSamples({ result: "skipped" })];
   const notLogged = createCounter(registry, {
     name: "tollgate_request_log_omitted_total",
-    help: "Requests that are not in the request log: refused ones above the limit, or those for which memory had no room",
+    help: "Requests missing from the request log: refused ones above its limit, and those for which memory had no room",
     labelNames: ["reason"],
   });
   const [omitted, dropped] = [notLogged({ reason: "refused" }), notLogged({ reason: "no_room" })];

@@ -1,7 +1,7 @@
 import type { RequestObserver, RequestRecord } from "../domain.ts";
 import type { WallClock } from "../time/clock.ts";
 
-/** Of requests that anybody can send, so many are logged in a minute for each error code and network. */
+/** How many requests that anyone can send are logged in a minute for each error code and network. */
 const maxRefused = 60;
 /** Bounds the memory of a flood from many networks; what comes from further ones is not logged in that minute. */
 const maxSources = 10_000;

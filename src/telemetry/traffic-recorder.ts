@@ -65,7 +65,7 @@ export interface TrafficRecorder extends RequestObserver {
 }
 
 const writeMs = 5000;
-/** What clients choose, or strangers cause, waits under common names above these numbers. */
+/** Bound the memory: above these numbers, what clients choose or strangers cause is summed under one name. */
 const maxModels = 500;
 const maxOutcomes = 10_000;
 const hourMs = 3_600_000;

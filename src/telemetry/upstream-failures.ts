@@ -1,7 +1,7 @@
 import type { RequestObserver } from "../domain.ts";
 import type { WallClock } from "../time/clock.ts";
 
-/** Since when requests get no response from the upstream, for the console. */
+/** Knows since when requests have got no response from the upstream, for the console. */
 export interface UpstreamFailures extends RequestObserver {
   /** Epoch milliseconds; undefined if the last request got one. */
   since(): number | undefined;

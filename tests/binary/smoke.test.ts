@@ -59,7 +59,11 @@ afterAll(async () => {
 });
 
 async function build(): Promise<string> {
-  const builder = Bun.spawn(["npm", "run", "build"], { cwd: repository, stdout: "ignore", stderr: "pipe" });
+  const builder = Bun.spawn(["npm", "run", "build", "--", "--keep-console"], {
+    cwd: repository,
+    stdout: "ignore",
+    stderr: "pipe",
+  });
   const complaints = await new Response(builder.stderr).text();
   if ((await builder.exited) !== 0) throw new Error(complaints);
   return join(repository, "dist/tollgate");

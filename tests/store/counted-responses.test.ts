@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../src/time/seoul.ts";
-import type { ResponseUsage } from "../../src/store/store.ts";
+import type { ResponseUsage } from "../../src/store/usage-store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, type TestEngine, usageIncrement } from "./test-store.ts";
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { AdmissionId, KeyLimits } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
-import type { AdmissionResult, Store } from "../../src/store/store.ts";
+import type { AdmissionResult } from "../../src/store/limit-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { usageIncrement } from "./test-store.ts";
 

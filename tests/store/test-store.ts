@@ -5,7 +5,8 @@ import { openStore } from "../../src/store/open.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
-import type { Store, UsageIncrement } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { UsageIncrement } from "../../src/store/usage-store.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 export interface LogEntry {

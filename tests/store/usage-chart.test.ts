@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Store, UsageIncrement } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { UsageIncrement } from "../../src/store/usage-store.ts";
 import type { ChartRange, UsageMetric } from "../../src/store/usage-ranges.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../src/time/seoul.ts";
 import { onEachEngine } from "./each-engine.ts";

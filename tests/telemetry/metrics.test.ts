@@ -228,10 +228,10 @@ test("reports the delay of a blocked event loop once", async () => {
   const metrics = open();
   const readDelay = async () => valueOf(await metrics.text(), "tollgate_event_loop_delay_max_seconds") ?? 0;
   await pollUntil(async () => (await readDelay()) > 0);
-  const blockedUntil = performance.now() + 300;
+  const blockedUntil = performance.now() + 1000;
   while (performance.now() < blockedUntil);
-  await pollUntil(async () => (await readDelay()) > 0.2);
-  expect(await readDelay()).toBeLessThan(0.2);
+  await pollUntil(async () => (await readDelay()) > 0.9);
+  expect(await readDelay()).toBeLessThan(0.9);
 });
 
 test("two servers in one process count separately", async () => {

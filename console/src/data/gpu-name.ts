@@ -1,6 +1,6 @@
 const maxTailLength = 12;
 
-/** Without the vendor, which tells no two GPUs of a host apart. */
+/** Without the vendor, which the GPUs of a host usually share. */
 const shortName = (name: string): string => name.replace(/^(?:NVIDIA|AMD) +(?=\S)/i, "");
 
 /**

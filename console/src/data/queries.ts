@@ -215,7 +215,7 @@ export const useFixedChartQuery = (
       enabled: found !== undefined,
       queryKey: ["usage", "before", found],
       queryFn: () => {
-        if (found === undefined) throw new Error("No span is wanted");
+        if (found === undefined) throw new Error("No span was requested");
         return getUsageChart(found.request, found.span, undefined);
       },
       placeholderData: keepPreviousData,

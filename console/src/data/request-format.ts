@@ -61,7 +61,7 @@ const changeLabels: Readonly<Record<string, string>> = {
   system_prompt_effort: "System prompt for the effort",
   system_prompt_language: "System prompt for the language",
   thinking: "Thinking mode",
-  stream_usage: "Usage requested of the backend",
+  stream_usage: "Usage requested from the backend",
 };
 
 export const changeLabel = (change: string): string => changeLabels[change] ?? change;

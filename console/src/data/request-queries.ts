@@ -53,7 +53,7 @@ export type RunningRequest = Awaited<ReturnType<typeof getRunning>>["requests"][
 export const useRunningQuery = (): QueryResult<typeof getRunning> =>
   useQuery(() => ({ queryKey: ["in-flight"], queryFn: getRunning, refetchInterval: 2000, reconcile: "id" }));
 
-/** Ends a running request. That it has ended meanwhile is what was wanted. */
+/** Ends a running request. One that has ended meanwhile counts as a success. */
 export function useEndRequest(): UseMutationResult<unknown, Error, RunningRequest> {
   const queries = useQueryClient();
   return useMutation(() => ({

@@ -17,7 +17,7 @@ import { SectionTabs } from "../parts/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../parts/skeleton.tsx";
 import "../styles/insight.css";
 
-/** The own password, and where it is logged in. */
+/** The password, and the sessions that it has opened. */
 export function AccountPage(): JSX.Element {
   const sessions = useSessionsQuery();
   const settings = useSettingsQuery();

@@ -163,7 +163,7 @@ function OpenRequest(props: { filters: RequestFilters; rows: readonly LoggedRequ
   );
   createEffect(() => {
     if (props.filters.openId() === undefined || inTable() !== undefined || found.data !== null) return;
-    showToast("This request is not in the log any more", "error");
+    showToast("This request is no longer in the log", "error");
     props.filters.open(undefined);
   });
   return (

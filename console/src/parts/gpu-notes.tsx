@@ -4,7 +4,7 @@ import type { Gpu } from "../data/queries.ts";
 import { now } from "../data/server-clock.ts";
 import { RelativeTime } from "./relative-time.tsx";
 
-/** What needs attention, in words: colour alone does not reach everybody. */
+/** What needs attention, in words, because not everyone can tell the colours apart. */
 export function GpuNotes(props: { gpu: Gpu }): JSX.Element {
   return (
     <Show when={!isStale(props.gpu, now())} fallback={<StaleNote gpu={props.gpu} />}>

@@ -9,7 +9,7 @@ const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "S
 
 const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input"];
 
-/** The backend's own token counters beside the counts. Not shown for a backend without such counters. */
+/** The backend's own token counters, compared with the counts. Not shown for a backend without such counters. */
 export function ReconciliationPanel(): JSX.Element {
   const reconciliation = useReconciliationQuery();
   const rows = (): Reconciliation["rows"] => reconciliation.data?.rows ?? [];

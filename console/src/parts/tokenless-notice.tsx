@@ -30,5 +30,5 @@ function mostOf({ rows }: Tokenless): string {
 
 const advice = (setting: string): string =>
   setting === "off"
-    ? "Set PROXY_FORCE_STREAM_USAGE to final, and Tollgate requests it of the backend."
+    ? "Set PROXY_FORCE_STREAM_USAGE to final, and Tollgate requests it from the backend."
     : `PROXY_FORCE_STREAM_USAGE is ${setting}, so this backend does not report usage in these streams, or they ended early.`;

@@ -1,4 +1,4 @@
-// Native searches over all of the bytes, of which `Buffer` itself has none.
+// Native checks of all bytes at once; `Buffer` itself has none.
 export { isAscii, isUtf8 } from "node:buffer";
 
 const colon = 0x3a;

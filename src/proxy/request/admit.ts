@@ -1,11 +1,35 @@
 import type { Admission, KeyId, KeyLimits, LimitName } from "../../domain.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
 import { ProxyError } from "../errors.ts";
 
 /** @param tokens reserved until the request ends */
 export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Promise<Admission>;
 
-export const hasLimits = (limits: KeyLimits): boolean =>
+/** What an admitted request carries on. */
+export interface Admitted {
+  admission: Admission;
+  headers: HeaderPairs;
+}
+
+/**
+ * @returns undefined for a key without limits
+ * @throws ProxyError if a limit refuses the request
+ */
+export async function requireAdmission(
+  keyId: KeyId,
+  limits: KeyLimits,
+  tokens: number,
+  { admit, wall }: { admit: Admit; wall: WallClock },
+): Promise<Admitted | undefined> {
+  if (!hasLimits(limits)) return undefined;
+  const admission = await admit(keyId, limits, tokens);
+  const now = wall();
+  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, now);
+  return { admission, headers: rateLimitHeaders(limits, admission.used, now) };
+}
+
+const hasLimits = (limits: KeyLimits): boolean =>
   reservesTokens(limits) || limits.max_concurrency !== null || limits.requests_per_minute !== null;
 
 /** Whether a request has to be read before it is admitted, since its tokens are reserved. */
@@ -33,10 +57,10 @@ export function tokensToReserve({ hasBody, input = 0, maxOutput = defaultOutputT
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
 /**
- * The headers of OpenAI that say how much is left, on every response of a key with limits. Of several limits of tokens, the
- * one that leaves least counts.
+ * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
+ * of tokens, the one that leaves the least counts.
  */
-export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
+function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
   const requests = leftOf(limits, used, "requests_per_minute");
   const [tokens] = tokenLimits
     .flatMap((name) => leftOf(limits, used, name) ?? [])
@@ -90,8 +114,8 @@ const units: Readonly<Record<LimitName, string>> = {
   tokens_per_month: "tokens per month",
 };
 
-/** The error that says which limit refused a request, and when it frees. */
-export function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
+/** The error that names the limit that refused a request, and when to try again. */
+function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
   const seconds = Math.ceil(waitMs / 1000);
   const isLong = (limit === "tokens_per_day" || limit === "tokens_per_month") && waitMs > 1000;
   const when = isLong

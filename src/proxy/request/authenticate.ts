@@ -9,7 +9,7 @@ export interface ActiveKey {
   rules: KeyRules | null;
 }
 
-/** Undefined for an unknown and for an inactive key alike. Throws if storage cannot tell. */
+/** Undefined for an unknown and for an inactive key alike. Throws if storage cannot be read. */
 export type FindKey = (key: string) => ActiveKey | undefined | Promise<ActiveKey | undefined>;
 
 /**

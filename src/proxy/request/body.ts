@@ -3,7 +3,7 @@ import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts"
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
-/** A held body that makes no progress for this long is given up. */
+/** A held body that makes no progress for this long is refused. */
 const noProgressMs = 60_000;
 
 /** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within the time above. */

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
-/** What Tollgate responds to itself and never forwards. */
+/** Paths that Tollgate serves itself and never forwards. */
 export const ownPaths = "/v1/tollgate/";
 
 export interface OwnKeyRequest {
@@ -17,7 +17,9 @@ export async function respondWithOwnKey({ method, path, find, log }: OwnKeyReque
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
   if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed");
   const found = await find().catch((error: unknown) => {
-    log.warn("Key could not be described", { error: error instanceof Error ? error.message : String(error) });
+    log.warn("Describing a key to its holder failed", {
+      error: error instanceof Error ? error.message : String(error),
+    });
     throw new ProxyError("storage_unavailable");
   });
   if (found === undefined) throw new ProxyError("invalid_api_key");

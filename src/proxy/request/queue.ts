@@ -2,7 +2,7 @@ import type { KeyId } from "../../domain.ts";
 import { ProxyError } from "../errors.ts";
 import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
 
-/** How many requests the backend gets at once, over all processes of this machine. */
+/** The places at the backend, which limit how many requests it gets at once from all processes of this machine. */
 export interface Places {
   /** @param onGranted called at most once, if the request has to wait */
   enter(ticket: number, keyId: KeyId, onGranted: () => void): Promise<"granted" | "waiting" | "full">;
@@ -13,7 +13,7 @@ export interface RequestQueue {
   /**
    * Waits for a place.
    * @returns gives the place back
-   * @throws ProxyError if too many wait, or it takes too long; AbortReason if the request ends otherwise
+   * @throws ProxyError if too many wait, or the wait takes too long; AbortReason if the request ends otherwise
    */
   enter(keyId: KeyId, client: AbortSignal): Promise<() => void>;
 }
@@ -27,13 +27,13 @@ export interface RequestQueueOptions {
   onKeyEnded: (listener: (keyId: KeyId) => void) => void;
 }
 
-interface Waiting {
+interface QueuedRequest {
   keyId: KeyId;
   end: (reason: AbortReason | ProxyError) => void;
 }
 
 export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: RequestQueueOptions): RequestQueue {
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, QueuedRequest>();
   let lastTicket = 0;
   stopping.addEventListener("abort", () => {
     for (const { end } of waiting.values()) end(stopped());

@@ -18,7 +18,7 @@ export interface CountDeps {
   wall: WallClock;
 }
 
-/** What the ledger stores beside the counts. */
+/** What the ledger stores in addition to the counts. */
 export interface DescribedRequest {
   requestId: string;
   model: string | undefined;

@@ -21,8 +21,8 @@ export interface ModelListRequest {
 }
 
 /**
- * For a key that may use only some models: what it gets of a model list.
- * @param others how the list is served to keys that may use all
+ * How a model list is served to a key that may use only some models.
+ * @param others how it is served to a key that may use all
  */
 export function restrictModelList(
   method: string,

@@ -1,6 +1,6 @@
 import { indexOfBytes, latin1 } from "../json/bytes.ts";
 
-/** Tells the event that a client takes for the end of a stream. */
+/** Recognises the event that a client takes for the end of a stream. */
 export interface TerminalEvents {
   /** Whether `bytes` may hold one: false for nearly all. */
   mayBeIn(bytes: Uint8Array): boolean;
@@ -18,13 +18,13 @@ const eventLine = new RegExp(`^event: ?${endName}[ \\t]*\\r?$`, "m");
 const typeMember = new RegExp(`^data: ?\\{\\s*"type"\\s*:\\s*"${endName}"`, "m");
 const wholeType = new RegExp(`^${endName}$`);
 
-/** Names stand near an event's start; only its JSON can hold the type further behind. */
+/** Names stand near the start of an event; only in its JSON can the type come later. */
 const headBytes = 512;
 
 /**
  * `data: [DONE]` ends a stream of the OpenAI dialects, `message_stop` one of the Messages API, `response.completed`,
  * `.incomplete` and `.failed` one of the Responses API.
- * @param path the request's; says which dialects are possible, and so what has to be looked for
+ * @param path the request's; determines which dialects are possible, and so what has to be looked for
  */
 export function terminalEventsOf(path: string): TerminalEvents {
   const markers = [

@@ -10,7 +10,7 @@ export interface WaitingStream {
 
 /**
  * An event stream that sends comments until the response to its request is known, and then that. The head has gone out by
- * then: a response that is no event stream becomes an error frame, and a broken connection.
+ * then: a response that is not an event stream becomes an error frame and a broken connection.
  */
 export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }: WaitingStream): Response {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -26,7 +26,7 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }
         if (ok && rest !== null && isEventStream(found)) return void (reader = rest.getReader());
         controller.enqueue(await frameOf(await response, path));
         await Bun.sleep(lastFrameMs);
-        throw new Error("The response is no event stream.");
+        throw new Error("The response is not an event stream.");
       },
       async pull(controller) {
         const { done = true, value } = (await reader?.read()) ?? {};

@@ -22,7 +22,7 @@ export interface ExplainedEdit {
   why: string;
 }
 
-/** Runs the rewriter of requests on a body, and forwards nothing. */
+/** Rewrites a body as the proxy would, and forwards nothing. */
 export async function explainRewrite(path: string, body: string, rules: RewriteRules): Promise<Explanation> {
   const rewritten = await rewriteRequest(path, new TextEncoder().encode(body), rules);
   if ("refused" in rewritten) {

@@ -8,11 +8,11 @@ export type ModelRules = Pick<
 export interface Model {
   /** The name that is sent to the backend. */
   name: string;
-  /** The name requests a response without a think block from the reasoning family. */
+  /** The name requests a response without a think block from the reasoning model. */
   nonThinking: boolean;
 }
 
-/** The reasoning family is live if the served model is its canonical model, in any case. */
+/** Whether the served model is the reasoning model; upper and lower case do not matter. */
 export function isReasoningModelServed({
   servedModel,
   reasoningModel,

@@ -177,7 +177,7 @@ function findModelName(bytes: Uint8Array, value: JsonValue): string | undefined 
 
 interface PrefixReasons {
   endpoint: Endpoint;
-  /** Undefined if the family is not live. */
+  /** Undefined if the reasoning model is not served. */
   mode: ReasoningMode | undefined;
   hanGuard: boolean;
 }

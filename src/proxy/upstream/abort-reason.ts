@@ -28,8 +28,8 @@ export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoke
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**
- * Classifies a failure by who aborted: the read timeout, the client, an administrator, or our stop. If none of them did, the upstream
- * failed, whichever of its many errors the runtime reports.
+ * Classifies a failure by who aborted: a timeout, the client, an administrator, the end of the key, or our stop. If none of
+ * them did, the upstream failed, whichever of its many errors the runtime reports.
  */
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
   if (signal.reason instanceof AbortReason) return signal.reason;

@@ -151,7 +151,7 @@ async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
 
 type WithTimeout = PostgresPool["withTimeout"];
 
-/** Refuses calls while too many run and wait. Else they would time out in the queue of a healthy server. */
+/** Refuses calls while too many run and wait. They would otherwise time out in the queue of a healthy server. */
 function limitCalls(withTimeout: WithTimeout, maxOpen: number): WithTimeout {
   let open = 0;
   return async (timeoutMs, work) => {

@@ -20,10 +20,10 @@ export function createCallQueue<Call extends { method: string }>(): CallQueue<Ca
   };
 }
 
-/** How many calls may wait for the storage thread: those that wait longest do so for less than half a second. */
+/** How many calls may wait for the storage thread: so few that the last of them waits less than half a second. */
 export const maxWaitingCalls = 500;
 
 const unlimitedMethods: ReadonlySet<string> = new Set([...urgentMethods, "checkWritable", "closeReport", "close"]);
 
-/** Whether a call is refused while too many others wait. Counts never are, nor what frees memory or is asked once a second. */
+/** Whether a call is refused while too many others wait. Counts never are, nor calls that free memory or run once a second. */
 export const isLimited = (method: string): boolean => !unlimitedMethods.has(method);

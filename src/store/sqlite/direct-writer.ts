@@ -1,7 +1,9 @@
+import { createBackoff } from "../../time/backoff.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
-import type { KeyStore, UsageStore } from "../store.ts";
+import type { KeyStore } from "../key-store.ts";
+import type { UsageStore } from "../usage-store.ts";
 import { prepareAddUsage } from "../usage.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
 import type { StorageWorker } from "./worker-client.ts";
@@ -38,7 +40,8 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   const engine = openDirectWriter(file);
   const addHere = prepareAddUsage(engine, clock);
   let pausedUntil = 0;
-  let pauseMs = firstPauseMs;
+  // Without jitter: nobody else pauses at the same time.
+  const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
   let isCheckpointing = false;
   let pages = 0;
   let threadMinute = 0;
@@ -53,7 +56,7 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
       const added = await addHere(increments, flush, responses, requests, settled);
       pages += pagesPerCommit + rows * pagesPerRow;
       if (performance.now() - startedAt > maxCommitMs) pause();
-      else pauseMs = firstPauseMs;
+      else backoff.reset();
       if (pages >= pagesPerCheckpoint) void checkpoint();
       return { added };
     } catch (error) {
@@ -64,8 +67,7 @@ export function createDirectWriter({ file, worker, clock, maxCommitMs = 5 }: Dir
   }
 
   function pause(): void {
-    pausedUntil = performance.now() + pauseMs;
-    pauseMs = Math.min(pauseMs * 2, maxPauseMs);
+    pausedUntil = performance.now() + backoff.next();
   }
 
   async function checkpoint(): Promise<void> {

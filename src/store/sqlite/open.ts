@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
+import { within } from "../../time/wait.ts";
 import type { Engine } from "../engine.ts";
 import { prepareListEndings } from "../limits.ts";
 import { prepareFindSession } from "../sessions.ts";
@@ -191,9 +192,5 @@ const withStorageErrors =
     }
   };
 
-function withTimeout(work: Promise<unknown>): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => reject(new StorageError("the database does not respond")), callTimeoutMs);
-  work.then(() => resolve(), reject).finally(() => clearTimeout(timer));
-  return promise;
-}
+const withTimeout = (work: Promise<unknown>): Promise<unknown> =>
+  within(callTimeoutMs, work, () => new StorageError("the database does not respond"));

@@ -107,7 +107,7 @@ function serve(): void {
       await handle(call);
       pages += pagesPerCall + call.args.length / bytesPerPage;
       if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
-      // Takes in the messages that arrived meanwhile: an urgent call among them goes first. Without other work that is not needed.
+      // Lets messages in that arrived meanwhile, so that an urgent call among them goes first. Not needed without other work.
       if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
     running = false;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { createFairQueue } from "../src/fair-queue.ts";
-import { createRandom } from "./support/random.ts";
+import { createFairQueue } from "../../src/admission/fair-queue.ts";
+import { createRandom } from "../support/random.ts";
 
 function queueOf(places: number, maxWaiting = 1000) {
   const granted: string[] = [];

@@ -1,10 +1,10 @@
-import type { KeyId } from "./domain.ts";
+import type { KeyId } from "../domain.ts";
 
 /** Shares a fixed number of places among requests, fairly by key. */
 export interface FairQueue<Ticket> {
   /** Whether the request has a place, waits for one, or is refused because too many wait. */
   enter(ticket: Ticket, keyId: KeyId): EntryState;
-  /** The request has ended, or waits no longer. */
+  /** To be called when the request has ended, or no longer waits. */
   leave(ticket: Ticket): void;
 }
 
@@ -13,7 +13,7 @@ export type EntryState = "granted" | "waiting" | "full";
 export interface FairQueueOptions<Ticket> {
   places: number;
   maxWaiting: number;
-  /** A request that waited has a place now. */
+  /** Called when a request that waited gets a place. */
   onGranted: (ticket: Ticket) => void;
 }
 
@@ -27,7 +27,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
   const inFlight = new Map<KeyId, number>();
   const waiting = new Map<Ticket, KeyId>();
   const queues = new Map<KeyId, Set<Ticket>>();
-  /** When each key in here was last given a place, as a count of places given. */
+  /** How many places had been given when each of these keys last got one. */
   const servedAt = new Map<KeyId, number>();
   let served = 0;
 

@@ -1,11 +1,11 @@
-import type { AdmissionId } from "./domain.ts";
-import type { Log } from "./log/log.ts";
-import type { Instance, LimitStore } from "./store/store.ts";
-import type { MonotonicClock } from "./time/clock.ts";
+import type { AdmissionId } from "../domain.ts";
+import type { Log } from "../log/log.ts";
+import type { Instance, LimitStore } from "../store/limit-store.ts";
+import type { MonotonicClock } from "../time/clock.ts";
 
-/** Says that this process lives, and gives back what dead ones held. */
+/** Reports that this process is alive, and releases what dead ones held. */
 export interface InstanceWatch {
-  /** Resolves when the database knows this process, or fails. */
+  /** Resolves when the database lists this process, or has failed to. Never rejects. */
   start(): Promise<void>;
   /** Beats every second until a beat succeeds. */
   hurry(): void;
@@ -21,7 +21,7 @@ export interface InstanceWatchOptions {
   deadAfterMs: number;
   /** What this process holds. */
   listHeld: () => (AdmissionId & { tokens: number })[];
-  /** A beat succeeded. */
+  /** Called after each beat that succeeded. */
   onBeat: () => void;
 }
 
@@ -51,19 +51,19 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
       if (dead.length > 0) {
         await store.remove(dead);
         for (const id of dead) seen.delete(id);
-        log.warn("Process gone without a stop; gave back what its requests held", { processes: dead.length });
+        log.warn("Process disappeared; released what its requests held", { processes: dead.length });
       }
       onBeat();
       schedule(beatMs);
     } catch {
-      // Requests report it.
+      // The next request that needs the database logs the failure.
       schedule(hurriedBeatMs);
     }
   }
 
   function listDead(instances: readonly Instance[]): string[] {
     const now = monotonic();
-    // After a pause of ours, or of the database, the others get their whole time again.
+    // After a pause of ours, or of the database, the time of the others begins anew.
     if (now - observedAt > deadAfterMs / 2) seen.clear();
     observedAt = now;
     const others = instances.filter(({ id }) => id !== instance);

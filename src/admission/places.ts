@@ -1,5 +1,5 @@
 import { createFairQueue } from "./fair-queue.ts";
-import type { Places } from "./proxy/request/queue.ts";
+import type { Places } from "../proxy/request/queue.ts";
 
 /** The places of a process that has the backend to itself. */
 export function createLocalPlaces({ places, maxWaiting }: { places: number; maxWaiting: number }): Places {

@@ -1,6 +1,6 @@
-import type { KeyId } from "./domain.ts";
-import type { LimitStore } from "./store/store.ts";
-import type { WallClock } from "./time/clock.ts";
+import type { KeyId } from "../domain.ts";
+import type { LimitStore } from "../store/limit-store.ts";
+import type { WallClock } from "../time/clock.ts";
 
 export interface KeyEndings {
   /** Registers what runs when the running responses of a key are to end. */
@@ -16,18 +16,18 @@ export interface KeyEndingsOptions {
   pollMs?: number;
 }
 
-/** Clocks of instances may differ by this. */
+/** By how much the clocks of instances may differ. */
 const skewMs = 5000;
 
 /**
  * Ends the running responses of keys on behalf of whichever process was asked to. Polls, since a key may be switched off by
- * any process or instance; without running requests it asks the database nothing.
+ * any process or instance; without running requests it does not query the database.
  */
 export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
   const { store, clock, isRunning, pollMs = 400 } = options;
   const listeners: ((keyId: KeyId) => void)[] = [];
   let seen: ReadonlySet<number> = new Set();
-  /** Endings before this found nothing to end here. */
+  /** Nothing ran here until then, so endings before it have nothing to end. */
   let idleUntil = clock();
   let polling = false;
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { createAdmissions } from "../src/admission.ts";
-import type { Admission, LimitName } from "../src/domain.ts";
-import { noLimits } from "../src/store/key-rules.ts";
-import type { LimitStore } from "../src/store/store.ts";
-import { onEachEngine } from "./store/each-engine.ts";
-import { memoryLog, usageIncrement } from "./store/test-store.ts";
-import { pollUntil } from "./support/poll-until.ts";
-import { createRandom } from "./support/random.ts";
+import { createAdmissions } from "../../src/admission/admission.ts";
+import type { Admission, LimitName } from "../../src/domain.ts";
+import { noLimits } from "../../src/store/key-rules.ts";
+import type { LimitStore } from "../../src/store/limit-store.ts";
+import { onEachEngine } from "../store/each-engine.ts";
+import { memoryLog, usageIncrement } from "../store/test-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createRandom } from "../support/random.ts";
 
 const monotonic = () => performance.now();
 
@@ -40,7 +40,7 @@ onEachEngine(({ openTestStore }) => {
     await pollUntil(async () => (await alive.admit(1, onePlace, 0)).refusedBy === undefined);
     expect(own).toBeDefined();
     expect(alive.entries.map(({ message }) => message)).toContain(
-      "Process gone without a stop; gave back what its requests held",
+      "Process disappeared; released what its requests held",
     );
     await alive.close();
     expect(await limits.listInstances()).toEqual([]);
@@ -213,7 +213,7 @@ describe("while the database fails", () => {
       results.map(() => [undefined, undefined]),
     );
     expect(admissions.entries).toMatchObject([
-      { level: "warn", message: "Database unavailable; requests run without the limits of their keys" },
+      { level: "warn", message: "Database unavailable; not enforcing the limits of keys" },
     ]);
     for (const one of results) one.end();
     await admissions.close();

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "./domain.ts";
-import type { Log } from "./log/log.ts";
+import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "../domain.ts";
+import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { holdsPlace, usedOf } from "./store/limit-windows.ts";
-import type { AdmissionRequest, AdmissionResult, LimitStore } from "./store/store.ts";
-import type { MonotonicClock } from "./time/clock.ts";
+import { holdsPlace, usedOf } from "../store/limit-windows.ts";
+import type { AdmissionRequest, AdmissionResult, LimitStore } from "../store/limit-store.ts";
+import type { MonotonicClock } from "../time/clock.ts";
+import { within } from "../time/wait.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
@@ -25,12 +26,12 @@ export interface AdmissionsOptions {
   deadAfterMs?: number;
 }
 
-interface Waiting {
+interface PendingAdmission {
   request: AdmissionRequest;
   settled: PromiseWithResolvers<Admission>;
 }
 
-/** Pause between two tries of a failed batch. */
+/** Pause before a failed batch is written again. */
 const retryMs = 50;
 
 /**
@@ -43,7 +44,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   /** What this process has been given and not given back, by number. */
   const held = new Map<number, AdmissionId & { tokens: number }>();
   let lastNumber = 0;
-  let waiting: Waiting[] = [];
+  let waiting: PendingAdmission[] = [];
   let ended: AdmissionId[] = [];
   let loop: Promise<void> | undefined;
   /** The database fails: requests run without limits until a beat succeeds. */
@@ -58,7 +59,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     deadAfterMs,
     listHeld: () => [...held.values()],
     onBeat() {
-      if (degraded) log.info("Database available again; limits of keys hold");
+      if (degraded) log.info("Database available again; enforcing the limits of keys");
       degraded = false;
       startLoop();
     },
@@ -86,24 +87,28 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
         settled.resolve(admissionOf(request, results?.[index]));
       }
     }
-    // The failed batch's requests run, and so do those that came meanwhile.
+    // The failed batch's requests run, and so do those that arrived meanwhile.
     if (degraded) for (const one of waiting.splice(0)) one.settled.resolve(unlimited);
     // Reset here, not when the promise resolves: a request that arrives in between must start the next loop.
     loop = undefined;
   }
 
   /** @returns undefined if the database does not take the batch in time */
-  async function tryToWrite(batch: readonly Waiting[], given: AdmissionId[]): Promise<AdmissionResult[] | undefined> {
+  async function tryToWrite(
+    batch: readonly PendingAdmission[],
+    given: AdmissionId[],
+  ): Promise<AdmissionResult[] | undefined> {
     const requests = batch.map(({ request }) => request);
     const deadline = monotonic() + waitLimitMs;
     for (;;) {
       try {
         // Repeating a batch that was committed counts its requests twice, and holds no place twice.
-        return await within(deadline - monotonic(), store.admit({ instance, requests, ended: given }));
+        const work = store.admit({ instance, requests, ended: given });
+        return await within(deadline - monotonic(), work, () => new Error("no response in time"));
       } catch (error) {
         if (monotonic() + retryMs >= deadline) {
           const reason = error instanceof Error ? error.message : String(error);
-          log.warn("Database unavailable; requests run without the limits of their keys", { reason });
+          log.warn("Database unavailable; not enforcing the limits of keys", { reason });
           degraded = true;
           watch.hurry();
           return undefined;
@@ -113,7 +118,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     }
   }
 
-  /** @param result undefined if the database was not asked, or whether it took the request is not known */
+  /** @param result undefined if it is not known whether the database admitted the request */
   function admissionOf({ keyId, limits, number, tokens }: AdmissionRequest, result: AdmissionResult | undefined) {
     const id: AdmissionId = { keyId, instance, number };
     const isHeld = holdsPlace(limits) && result?.refusedBy === undefined;
@@ -150,7 +155,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   };
 }
 
-/** Of a request that the database was not asked for. */
+/** For a request that was admitted without the database. */
 const unlimited: Admission = {
   refusedBy: undefined,
   waitMs: 0,
@@ -158,13 +163,3 @@ const unlimited: Admission = {
   handOver: () => undefined,
   end: () => {},
 };
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const timedOut = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timedOut.reject(new Error("no response in time")), ms);
-  try {
-    return await Promise.race([work, timedOut.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

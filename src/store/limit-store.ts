@@ -1,0 +1,75 @@
+import type { AdmissionId, KeyId, KeyLimits, LimitName } from "../domain.ts";
+import type { KeyLoad } from "./limit-windows.ts";
+import type { MaybePromise } from "./maybe-promise.ts";
+import type { UsageSum } from "./usage-store.ts";
+
+/** A request of a key with limits, to be admitted or refused. */
+export interface AdmissionRequest {
+  keyId: KeyId;
+  limits: KeyLimits;
+  /** Reserved until it ends. */
+  tokens: number;
+  /** Unique within its instance. */
+  number: number;
+}
+
+/** What is to be admitted and given back in one transaction. */
+export interface AdmissionBatch {
+  instance: string;
+  requests: readonly AdmissionRequest[];
+  /** Admissions to give back. */
+  ended: readonly AdmissionId[];
+}
+
+export interface AdmissionResult {
+  /** What counts against the limits, this request included if it is admitted. */
+  load: KeyLoad;
+  /** Undefined: the request is admitted. */
+  refusedBy: LimitName | undefined;
+  /** Until it may be admitted, in milliseconds; only for a refused one. */
+  waitMs: number;
+}
+
+/** A request to end the running responses of a key. */
+export interface KeyEnding {
+  id: number;
+  keyId: KeyId;
+  endedAt: number;
+}
+
+export interface CountedLoad extends KeyLoad {
+  keyId: KeyId;
+  /** Requests that the limits refused today in Seoul. */
+  refusedToday: number;
+}
+
+/** One process that holds admissions, and a number that grows while it lives. */
+export interface Instance {
+  id: string;
+  beat: number;
+}
+
+/** The limits of keys, which hold over all processes and instances on this database. */
+export interface LimitStore {
+  /** Admits what the limits allow, in order. @returns a result for each of the requests */
+  admit(batch: AdmissionBatch): Promise<AdmissionResult[]>;
+  /** What counts against the limits of keys. */
+  listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
+  /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
+  listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
+  /**
+   * Reports that an instance is alive.
+   * @param held stored again if the others took the instance for dead
+   * @returns all instances
+   */
+  beat(instance: string, held: readonly (AdmissionId & { tokens: number })[]): Promise<Instance[]>;
+  listInstances(): Promise<Instance[]>;
+  /** Gives back all that instances hold. */
+  remove(instances: readonly string[]): Promise<void>;
+  /** Requests that all processes end the running responses of a key. @param at epoch milliseconds */
+  endRunning(keyId: KeyId, at: number): Promise<void>;
+  /** Withdraws such requests whose time has not come. */
+  keepRunning(keyId: KeyId): Promise<void>;
+  /** Such requests, until at least a minute after their time. */
+  listEndings(): MaybePromise<KeyEnding[]>;
+}

@@ -1,0 +1,51 @@
+import { sql } from "drizzle-orm";
+import type { Columns } from "./columns.ts";
+
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
+export function defineRequestLogTables({ table, rowId, integer, text, index }: Columns) {
+  return {
+    /** One row for each request, by id in the order of their commits. Times end in Us: microseconds. */
+    requestLog: table(
+      "request_log",
+      {
+        id: rowId(),
+        endedAt: integer().notNull(),
+        requestId: text().notNull(),
+        keyId: integer(),
+        address: text().notNull(),
+        client: text(),
+        method: text().notNull(),
+        path: text().notNull(),
+        modelAsked: text(),
+        modelSent: text(),
+        backend: text(),
+        status: integer().notNull(),
+        outcome: text().notNull(),
+        code: text(),
+        cause: text(),
+        /** Bits; see `request-row.ts`. */
+        flags: integer().notNull(),
+        inputTokens: integer(),
+        outputTokens: integer(),
+        cachedInputTokens: integer(),
+        reasoningTokens: integer(),
+        queueUs: integer(),
+        upstreamUs: integer(),
+        firstByteUs: integer(),
+        durationUs: integer().notNull(),
+        responseBytes: integer(),
+        maxTokensFrom: integer(),
+        maxTokensTo: integer(),
+        /** 1 if the request did not complete with a status below 400. */
+        isFailed: integer().notNull(),
+      },
+      (t) => [
+        index("request_log_key").on(t.keyId, t.id),
+        index("request_log_request_id").on(t.requestId),
+        index("request_log_failed")
+          .on(t.id)
+          .where(sql`is_failed = 1`),
+      ],
+    ),
+  };
+}

@@ -1,0 +1,66 @@
+import type { Columns } from "./columns.ts";
+
+/** The sums of usage that a key, a minute, an hour or a day has. */
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the columns' types are this function's result
+export function defineCounters({ integer }: Columns) {
+  return {
+    requestCount: integer().notNull(),
+    inputTokens: integer().notNull(),
+    outputTokens: integer().notNull(),
+  };
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
+export function defineUsageTables(columns: Columns) {
+  const { table, integer, text, primaryKey, index } = columns;
+  const counters = () => defineCounters(columns);
+  const modelCounters = () => ({
+    keyId: integer().notNull(),
+    /** Empty if the requests named no model. */
+    model: text().notNull(),
+    ...counters(),
+    cachedInputTokens: integer().notNull(),
+    /** Of the cached input, what is not part of the input. */
+    cachedBesideInputTokens: integer().notNull(),
+    reasoningTokens: integer().notNull(),
+  });
+
+  return {
+    // Time comes first in the primary keys of the usage tables, so that a flush touches neighbouring rows at their ends.
+    usageMinute: table(
+      "usage_minute",
+      { minute: integer().notNull(), keyId: integer().notNull(), ...counters() },
+      (t) => [primaryKey({ columns: [t.minute, t.keyId] })],
+    ),
+    usageHour: table("usage_hour", { hour: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId] }),
+    ]),
+    /** `day`: days since 1970-01-01 in Seoul time (UTC+9). */
+    usageDay: table("usage_day", { day: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
+      primaryKey({ columns: [t.day, t.keyId] }),
+    ]),
+    usageModelHour: table("usage_model_hour", { hour: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId, t.model] }),
+    ]),
+    usageModelDay: table("usage_model_day", { day: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.day, t.keyId, t.model] }),
+    ]),
+    /** The last flush of each ledger, so that a flush that is sent again counts once. */
+    usageFlushes: table("usage_flushes", {
+      ledger: text().primaryKey(),
+      flush: integer().notNull(),
+      writtenAt: integer().notNull(),
+    }),
+    /** The tokens that were counted for each response id, so that a response that is retrieved again counts once. */
+    countedResponses: table(
+      "counted_responses",
+      {
+        idHash: text().primaryKey(),
+        inputTokens: integer().notNull(),
+        outputTokens: integer().notNull(),
+        countedAt: integer().notNull(),
+      },
+      (t) => [index("counted_responses_time").on(t.countedAt)],
+    ),
+  };
+}
