@@ -9,6 +9,7 @@ import { pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { pastSamples } from "./past-samples.ts";
 import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
+import { cachedInput, type Persona } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
 
 export interface History {
@@ -98,22 +99,31 @@ function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
 }
 
 function countsIn(keys: readonly KeyPersona[], now: number, minute: number, step: number): UsageIncrement[] {
-  return keys.flatMap(({ keyId, persona: { traffic, model } }, index) => {
+  return keys.flatMap(({ keyId, persona }, index) => {
+    const { traffic, model } = persona;
     if (!isActiveAt(traffic, now - minute)) return [];
     const requests = requestsIn(traffic, minute, step, index);
-    return requests.requestCount === 0
-      ? []
-      : [{ keyId, minute, lastClosedAt: minute * msPerMinute, model, ...requests }];
+    if (requests.requestCount === 0) return [];
+    const cached = cachedCounts(persona, requests.inputTokens);
+    return [{ keyId, minute, lastClosedAt: minute * msPerMinute, model, ...requests, ...cached }];
   });
+}
+
+function cachedCounts(persona: Persona, inputTokens: number) {
+  const cachedInputTokens = cachedInput(persona, inputTokens);
+  const isBeside = persona.path === "/v1/messages";
+  return { cachedInputTokens, cachedBesideInputTokens: isBeside ? cachedInputTokens : undefined };
 }
 
 /** The requests of the current minute that started before `nowMs`; the clients send the others. */
 function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncrement[] {
   const minute = minuteOf(nowMs);
-  return keys.flatMap(({ keyId, persona: { traffic, model } }, index) => {
+  return keys.flatMap(({ keyId, persona }, index) => {
+    const { traffic, model } = persona;
     if (!isActiveAt(traffic, 0)) return [];
     const started = plannedRequests(traffic, minute, index).filter(({ startsAt }) => startsAt < nowMs);
     if (started.length === 0) return [];
+    const inputTokens = started.reduce((sum, request) => sum + request.inputTokens, 0);
     return [
       {
         keyId,
@@ -121,8 +131,9 @@ function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncreme
         model,
         lastClosedAt: minute * msPerMinute,
         requestCount: started.length,
-        inputTokens: started.reduce((sum, request) => sum + request.inputTokens, 0),
+        inputTokens,
         outputTokens: started.reduce((sum, request) => sum + request.outputTokens, 0),
+        ...cachedCounts(persona, inputTokens),
       },
     ];
   });

@@ -1,7 +1,7 @@
 import type { Outcome, RequestRecord, Usage } from "../domain.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
-import type { Persona } from "./personas.ts";
+import { cachedInput, type Persona } from "./personas.ts";
 import { noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 
 export interface KeyPersona {
@@ -71,7 +71,7 @@ function servedRequest(
   const wholeMs = speed.firstByteMs + (outputTokens / speed.tokensPerSecond) * msPerSecond;
   const leaves = persona.isImpatient === true && chanceOf(planned, 20) < 1 / 8;
   const durationMs = leaves ? Math.min(wholeMs, 700 + 1800 * chanceOf(planned, 21)) : wholeMs;
-  const usage = { inputTokens, outputTokens };
+  const usage = { inputTokens, outputTokens, cachedInputTokens: cachedInput(persona, inputTokens) };
   const upstreamMs = persona.streamed ? speed.firstByteMs : wholeMs;
   return pastRequest(planned, { keyId, persona, backend }, durationMs, usage, {
     status: 200,

@@ -23,6 +23,8 @@ export interface Persona {
   model: string;
   streamed: boolean;
   changes: readonly RequestChange[];
+  /** Cached input, as a share of the input; the messages API reports it beside the input. */
+  cachedShare?: number;
   /** Leaves some of its streams before their end. */
   isImpatient?: boolean;
   /** Undefined if the key is disabled. */
@@ -40,6 +42,7 @@ export const personas: readonly Persona[] = [
     model: demoModel,
     streamed: true,
     changes: ["system_prompt_language", "thinking"],
+    cachedShare: 0.4,
     nextTurn: chatTurn,
   },
   {
@@ -51,6 +54,7 @@ export const personas: readonly Persona[] = [
     model: demoModel,
     streamed: true,
     changes: ["model", "system_prompt_language", "thinking"],
+    cachedShare: 2.2,
     nextTurn: codingTurn,
   },
   {
@@ -99,3 +103,7 @@ export const personas: readonly Persona[] = [
     nextTurn: undefined,
   },
 ];
+
+/** The cached input of a request, or of several. Undefined if the backend reports none for this persona. */
+export const cachedInput = ({ cachedShare }: Persona, inputTokens: number): number | undefined =>
+  cachedShare === undefined ? undefined : Math.round(inputTokens * cachedShare);

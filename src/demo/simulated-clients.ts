@@ -2,7 +2,7 @@ import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { speedOf } from "./backend-speed.ts";
 import type { ClientTurn } from "./client-behaviour.ts";
-import type { Persona } from "./personas.ts";
+import { cachedInput, type Persona } from "./personas.ts";
 import { type PlannedRequest, plannedRequests } from "./traffic.ts";
 
 export interface SimulatedClient {
@@ -52,7 +52,9 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
 async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
   const { startsAt, inputTokens, outputTokens } = planned;
   const { firstByteMs, tokensPerSecond } = speedOf(planned, client.load(minuteOf(startsAt)));
-  const script = `usage=${inputTokens},${outputTokens};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
+  const cached = cachedInput(client.persona, inputTokens);
+  const usage = [inputTokens, outputTokens, ...(cached === undefined ? [] : [cached])].join();
+  const script = `usage=${usage};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
   const fault = client.nextFault();
   if (fault !== undefined) await post(client, turn, `${script};${fault}`);
   await post(client, turn, script);
