@@ -12,7 +12,7 @@ export interface FailuresDeps {
 }
 
 const maxFailures = 200;
-/** Of as many as can differ in a part of the range, so that what is rare in one part and common in another is listed. */
+/** Of a part of the range. More than are listed: what is rare in one part may be common in another. */
 const maxFailuresPerRead = 2000;
 const maxTokenless = 100;
 

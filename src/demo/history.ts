@@ -59,11 +59,10 @@ export function generateHistory(keys: readonly KeyPersona[], nowMs: number, back
 }
 
 /** How busy the backend and its GPUs are in a minute of live traffic, 0 to 1. */
-export const loadInMinute = (keys: readonly KeyPersona[], minute: number): number =>
-  loadOf(countsIn(keys, minute, minute, 1), 1);
-
-const loadOf = (counts: readonly UsageIncrement[], minutes: number): number =>
-  Math.min(1, counts.reduce((sum, { outputTokens }) => sum + outputTokens, 0) / minutes / outputTokensPerMinute);
+export const loadInMinute = (keys: readonly KeyPersona[], minute: number): number => {
+  const tokens = countsIn(keys, minute, minute, 1).reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+  return Math.min(1, tokens / outputTokensPerMinute);
+};
 
 /** The load of each minute of the history; of older minutes that of the step that they are in. */
 function loadsOf(counts: readonly UsageIncrement[], keys: readonly KeyPersona[], now: number) {

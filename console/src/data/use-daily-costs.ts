@@ -11,8 +11,8 @@ export interface DailyCosts {
   currency: () => string | undefined;
   /** Of a day, or of a key on it; undefined while it is not known. */
   costOf: (line: Pick<DailyUsageLine, "date" | "key">) => Cost | undefined;
-  /** Of all days. */
-  sum: () => Cost | undefined;
+  /** Of several days. What is not known of them makes it partial. */
+  sumOf: (days: readonly DailyUsageLine[]) => Cost | undefined;
 }
 
 /** As far as the API goes back. */
@@ -38,9 +38,11 @@ export function useDailyCosts(days: () => number, selection: () => KeySelection,
   return {
     currency: () => (hasPrices() ? (prices.data?.currency ?? undefined) : undefined),
     costOf: ({ date, key }) => (key === undefined ? costs()?.days.get(date) : costs()?.keys.get(lineId(date, key.id))),
-    sum: () => {
+    sumOf: (lines) => {
       const shown = costs();
-      return shown && addCosts([...shown.days.values()]);
+      return shown && addCosts(lines.map((line) => shown.days.get(line.date) ?? unknownCost(line)));
     },
   };
 }
+
+const unknownCost = ({ input, output }: DailyUsageLine): Cost => ({ cost: null, cost_is_partial: input + output > 0 });

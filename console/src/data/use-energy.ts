@@ -34,6 +34,7 @@ export interface EnergyState extends TimeRangeState {
   /** Undefined while power or prices load; without a price, its cost is null. */
   costIn: (span: TimeSpan) => Cost | undefined;
   currency: () => string;
+  arePricesMissing: () => boolean;
   /** Watts; 0 without a reading. */
   peakPower: () => number;
   powerIn: (stepMs: number) => Float64Array;
@@ -88,6 +89,7 @@ export function useEnergy(): EnergyState {
     costIn: (within) =>
       prices.data && hasSameBuckets() ? energyCost(history(), within, prices.data.energy) : undefined,
     currency: () => prices.data?.currency ?? "",
+    arePricesMissing: () => prices.data === undefined && prices.isError,
     peakPower: () =>
       powerIn(power.bucketMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
     powerIn,

@@ -159,7 +159,11 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
                 <th scope="row" colspan={props.state.perKey() ? 2 : 1}>
                   {plural(props.state.lineCount(), "row")}
                 </th>
-                <UsageAndTotalCells sums={props.state.sums()} cost={props.state.costs.sum()} currency={currency()} />
+                <UsageAndTotalCells
+                  sums={props.state.sums()}
+                  cost={props.state.costs.sumOf(props.state.days() ?? [])}
+                  currency={currency()}
+                />
               </tr>
             </Show>
           </tfoot>

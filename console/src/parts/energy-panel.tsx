@@ -28,6 +28,7 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
         energy={props.state.total()}
         cost={props.state.costIn(props.state.usage.span())}
         currency={props.state.currency()}
+        hasNoPrices={props.state.arePricesMissing()}
         failed={props.state.usage.query.isError || props.state.power.query.isError}
       />
       <h3 class="chart-title">Power of all GPUs</h3>
@@ -46,6 +47,8 @@ interface EnergyFiguresProps {
   energy: EnergyPerTokens | undefined;
   cost: Cost | undefined;
   currency: string;
+  /** They could not be loaded. */
+  hasNoPrices: boolean;
   failed: boolean;
 }
 
@@ -72,7 +75,7 @@ function EnergyFigures(props: EnergyFiguresProps): JSX.Element {
             {(cost) => <CostNote cost={cost()} energy={props.energy} currency={props.currency} />}
           </Show>
         }
-        failed={props.failed}
+        failed={props.failed || props.hasNoPrices}
       />
       <Figure
         label="Output tokens"
@@ -86,7 +89,7 @@ function EnergyFigures(props: EnergyFiguresProps): JSX.Element {
 }
 
 /** Without a price, where to enter one. */
-const CostNote = (props: Omit<EnergyFiguresProps, "failed"> & { cost: Cost }): JSX.Element => (
+const CostNote = (props: Pick<EnergyFiguresProps, "energy" | "currency"> & { cost: Cost }): JSX.Element => (
   <Show when={props.cost.cost !== null} fallback={<A href="/settings/prices">Enter a price per kWh</A>}>
     <Show when={!props.cost.cost_is_partial} fallback="Not all of the time has a price">
       {perMillion(props.cost, props.energy, props.currency)}
