@@ -46,6 +46,21 @@ export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<N
   throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
 
+/**
+ * The JSON of a GET with an API key instead of the session.
+ * @throws ApiError
+ */
+export async function requestWithKey<T>(path: string, key: string): Promise<T> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(path, { headers, credentials: "omit" }).catch(() => undefined);
+  if (response === undefined) throw new ApiError(0, "The server does not respond");
+  if (response.status === 401) throw new ApiError(401, "This key is unknown, inactive or expired");
+  if (!isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
+  const body: unknown = await response.json();
+  if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status));
+  return body as T;
+}
+
 /** Why a request failed, without a full stop. */
 export const causeOf = (error: unknown): string =>
   error instanceof ApiError ? error.message.replace(/\.$/, "") : "the response could not be read";

@@ -18,6 +18,7 @@ import { UsagePage } from "./pages/usage.tsx";
 import { lazyPage } from "./parts/lazy.tsx";
 import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
+import { RunningQuestion } from "./parts/running-question.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import "./styles/index.css";
 
@@ -25,6 +26,7 @@ import "./styles/index.css";
 const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
 const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
 const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
+const OwnKeyPage = lazyPage("Your API key", async () => (await import("./pages/me.tsx")).OwnKeyPage);
 const SettingsPage = lazyPage("Settings", async () => (await import("./pages/settings.tsx")).SettingsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
 const AccountPage = lazyPage("Account", async () => (await import("./pages/account.tsx")).AccountPage);
@@ -41,6 +43,7 @@ function Console(): JSX.Element {
     <QueryClientProvider client={queryClient}>
       <Router>
         <Route path="/login" component={LoginPage} />
+        <Route path="/me" component={OwnKeyPage} />
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
@@ -60,6 +63,7 @@ function Console(): JSX.Element {
         </Route>
       </Router>
       <NewKeyDialogs />
+      <RunningQuestion />
       <Toasts />
     </QueryClientProvider>
   );

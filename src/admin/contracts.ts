@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox";
 import * as gpu from "./gpu-schemas.ts";
 import * as keys from "./key-schemas.ts";
+import { ownKeyBody } from "./own-key-schemas.ts";
 import { overviewBody } from "./overview-schemas.ts";
 import * as schemas from "./schemas.ts";
 import * as usage from "./usage-schemas.ts";
@@ -57,6 +58,11 @@ export const addGpuSamples = {
   body: gpu.gpuSamplesRequest,
   response: { 200: schemas.okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
   detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
+};
+
+export const getOwnKey = {
+  response: { 200: ownKeyBody, ...errors(401, 403) },
+  detail: { summary: "The limits and the usage of the API key itself", security: [{ bearer: [] }, { xApiKey: [] }] },
 };
 
 export const listKeys = {

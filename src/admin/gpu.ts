@@ -24,17 +24,24 @@ const maxNameCodePoints = 64;
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
 /**
- * Guard: requires an active API key that may post samples.
+ * Guard: requires an active API key.
+ * @param use what the key has to be for
  * @throws ApiError 401, 403
  */
 export const requireApiKey =
-  ({ store }: { store: Pick<Store, "keys"> }) =>
+  ({ store }: { store: Pick<Store, "keys"> }, use: "gpu" | "inference") =>
   async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
     const key = await store.keys.findActive(findCredential(request.headers) ?? "");
     if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
-    if (key.rules?.scope === "inference") throw new ApiError(403, "This API key may not post GPU samples");
+    const { scope = "all" } = key.rules ?? {};
+    if (scope !== "all" && scope !== use) throw new ApiError(403, refusals[use]);
     return { keyId: key.id };
   };
+
+const refusals = {
+  gpu: "This API key may not post GPU samples",
+  inference: "This API key may only post GPU samples",
+};
 
 export interface GpuSamplesDeps {
   store: Pick<Store, "gpu">;

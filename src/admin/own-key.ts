@@ -5,7 +5,9 @@ import type { UsageSum } from "../store/usage-store.ts";
 import { addSums, noSum } from "../store/usage-batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../time/seoul.ts";
+import { ApiError } from "./errors.ts";
 import { perLimit } from "./key-body.ts";
+import type { OwnKeyBody } from "./own-key-schemas.ts";
 import { usageTotalBody } from "./usage.ts";
 
 const shownDays = 30;
@@ -14,9 +16,6 @@ export interface OwnKeyDeps {
   store: Pick<Store, "keys" | "limits">;
   clock: WallClock;
 }
-
-/** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
-export type OwnKeyBody = ReturnType<typeof ownKeyBody>;
 
 export const describeOwnKey =
   ({ store, clock }: OwnKeyDeps) =>
@@ -33,6 +32,16 @@ export const describeOwnKey =
     return ownKeyBody({ key, load, days, now });
   };
 
+/** For the console's page `/me`, which cannot reach `/v1` on another port. */
+export function getOwnKey(deps: OwnKeyDeps) {
+  const describe = describeOwnKey(deps);
+  return async ({ keyId }: { keyId: KeyId }): Promise<OwnKeyBody> => {
+    const found = await describe(keyId);
+    if (found === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    return found;
+  };
+}
+
 interface OwnKey {
   key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
   load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
@@ -40,8 +49,7 @@ interface OwnKey {
   now: number;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- OwnKeyBody is the type of its result
-function ownKeyBody({ key, load, days, now }: OwnKey) {
+function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
   const { rules } = key;
   const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
   const sumSince = (first: number): UsageSum => days.filter(({ day }) => day >= first).reduce<UsageSum>(addSums, noSum);
@@ -51,7 +59,7 @@ function ownKeyBody({ key, load, days, now }: OwnKey) {
     now: timestampOf(now),
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope: rules.scope,
-    allowed_models: rules.allowed_models,
+    allowed_models: rules.allowed_models === null ? null : [...rules.allowed_models],
     ...perLimit((name) => rules[name]),
     used: perLimit((name) => (rules[name] === null ? null : usedOf(load, name))),
     resets: Object.fromEntries(
@@ -59,7 +67,7 @@ function ownKeyBody({ key, load, days, now }: OwnKey) {
         name,
         rules[name as LimitName] === null ? null : timestampOf(resetAt(now)),
       ]),
-    ),
+    ) as OwnKeyBody["resets"],
     refused_today: load.refusedToday,
     today: usageTotalBody(sumSince(today)),
     this_month: usageTotalBody(sumSince(firstDay)),

@@ -29,6 +29,7 @@ import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
 import { endInFlight, type InFlightDeps, listInFlight } from "./in-flight.ts";
 import * as insight from "./insight-contracts.ts";
 import { getOverview } from "./overview.ts";
+import { getOwnKey } from "./own-key.ts";
 import { getPrices, setPrices } from "./prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
 import { parseIntegers } from "./query.ts";
@@ -104,9 +105,13 @@ export function adminRoutes(deps: AdminDeps) {
     .onBeforeHandle(requireMetricsTokenOrSession(context))
     .get("/metrics", getMetrics(context), contracts.getMetrics);
 
-  const withApiKey = new Elysia()
-    .derive(requireApiKey(context))
+  const withGpuKey = new Elysia()
+    .derive(requireApiKey(context, "gpu"))
     .post("/api/gpu-stats", addGpuSamples(context), contracts.addGpuSamples);
+
+  const withInferenceKey = new Elysia()
+    .derive(requireApiKey(context, "inference"))
+    .get("/api/own-key", getOwnKey(context), contracts.getOwnKey);
 
   const withSession = new Elysia()
     .derive(requireSession(context))
@@ -164,7 +169,8 @@ export function adminRoutes(deps: AdminDeps) {
     })
     .use(open)
     .use(withMetricsTokenOrSession)
-    .use(withApiKey)
+    .use(withGpuKey)
+    .use(withInferenceKey)
     .use(withSession)
     .use(withSessionAndCsrfToken);
   return app.use(notFoundRoutes(app.routes));

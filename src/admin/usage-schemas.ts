@@ -71,7 +71,7 @@ export const chartQuery = t.Object({
       { default: "output", error: "metric must be requests, input, output or total" },
     ),
   ),
-  top: integerParameter("top", { minimum: 0, maximum: 50, default: 8 }),
+  top: integerParameter("top", { minimum: 0, maximum: 1000, default: 8 }),
   list: integerParameter("list", { minimum: 0, maximum: 1000, default: 100 }),
   ...keyFilter,
   since: timestampParameter("since"),
@@ -94,7 +94,7 @@ export const usageChart = t.Object({
   ...usageSum,
   keys: t.Object(
     { id: t.Array(t.Integer()), name: t.Array(t.String()), ...usageColumns },
-    { description: "The keys with the highest sums, highest first, hidden ones too, as columns" },
+    { description: "The keys with the highest sums, highest first, hidden ones too, as columns; none if list is 0" },
   ),
   series: t.Array(t.Object({ key_id: t.Integer(), values: bucketValues })),
   other: t.Object(

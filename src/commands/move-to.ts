@@ -28,7 +28,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }));
   try {
     const onProgress = createProgress(io.stdout);
-    const rows = await moveToPostgres({ file: database, url, signal: io.signal, onProgress });
+    const rows = await moveToPostgres({ file: database, url, clock: Date.now, signal: io.signal, onProgress });
     io.stdout.write(`Copied ${rows} rows and verified all sums. Start the server with DATABASE_URL and SECRET_KEY.\n`);
     return 0;
   } catch (error) {

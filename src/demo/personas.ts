@@ -1,4 +1,5 @@
 import type { RequestChange } from "../domain.ts";
+import type { KeyChange } from "../store/key-store.ts";
 import {
   chatTurn,
   codingTurn,
@@ -27,6 +28,8 @@ export interface Persona {
   cachedShare?: number;
   /** Leaves some of its streams before their end. */
   isImpatient?: boolean;
+  /** Its limits are above its traffic. */
+  details?: Pick<KeyChange, "owner" | "note" | "tags" | "rules">;
   /** Undefined if the key is disabled. */
   nextTurn: NextTurn | undefined;
 }
@@ -55,6 +58,12 @@ export const personas: readonly Persona[] = [
     streamed: true,
     changes: ["model", "system_prompt_language", "thinking"],
     cachedShare: 2.2,
+    details: {
+      owner: "Platform team",
+      note: "Shared by all coding agents.",
+      tags: ["internal"],
+      rules: { max_concurrency: 64, tokens_per_minute: 5_000_000, tokens_per_month: 2_000_000_000 },
+    },
     nextTurn: codingTurn,
   },
   {
@@ -89,6 +98,11 @@ export const personas: readonly Persona[] = [
     streamed: true,
     changes: ["thinking"],
     isImpatient: true,
+    details: {
+      owner: "Mobile team",
+      tags: ["beta"],
+      rules: { scope: "inference", requests_per_minute: 300, tokens_per_day: 2_000_000 },
+    },
     nextTurn: impatientTurn,
   },
   {

@@ -52,6 +52,7 @@ async function fill(store: Store, now: number, backend: string): Promise<SeededD
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, persona }));
   await writeHistory(store, generateHistory(keys, now, backend));
   for (const { persona, key } of clients) {
+    if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
     if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });
   }
   return {

@@ -102,7 +102,8 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
 
 function chartBody(range: ChartRange, { all, top, rest }: Ranking, columns: BucketColumns, names: Names) {
   const topIds = new Set(top.map(({ keyId }) => keyId));
-  const listed = all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
+  // A caller that lists no keys knows their names already.
+  const listed = range.listed === 0 ? [] : all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
   return {
     from: timestampOf(range.from * msPerMinute),
     to: timestampOf(range.to * msPerMinute),

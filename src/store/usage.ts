@@ -3,17 +3,14 @@ import type { WallClock } from "../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { noUsage } from "../domain.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
-import { lastUsedAtAfter } from "./keys.ts";
-import { prepareSettling } from "./limits.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
-import { createModelNames } from "./model-names.ts";
-import { prepareRequestLog, prepareRequestLogPruning } from "./request-log.ts";
+import { prepareRequestLogPruning } from "./request-log.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
-import type { UsageIncrement, UsageStore, UsageSum } from "./usage-store.ts";
+import type { UsageStore, UsageSum } from "./usage-store.ts";
 import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
-import { dayOf, hourOf, sumModelRows, sumRows } from "./usage-rows.ts";
+import { createUsageWriter } from "./usage-writer.ts";
 
 /** The longest window is 30 days; its first bucket may begin up to a day earlier. */
 const minuteRetentionMinutes = 32 * minutesPerDay;
@@ -23,9 +20,6 @@ const flushRetentionMs = minutesPerDay * msPerMinute;
 
 /** Hours of model sums; days are kept without limit. */
 const modelHourRetentionHours = 91 * 24;
-
-type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
-type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
 
 export function createUsageStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): UsageStore {
   const countedResponses = prepareCountedResponses(engine);
@@ -45,110 +39,20 @@ export function createUsageStore(engine: Engine, clock: WallClock, limits: Reque
 }
 
 /** @param prune what else a flush runs */
-export function prepareAddUsage(
-  engine: Engine,
-  clock: WallClock,
-  prune: (now: number) => Statement[] = () => [],
-): UsageStore["add"] {
-  const recordFlush = prepareRecordFlush(engine);
-  const addStatements = prepareAdding(engine);
+function prepareAddUsage(engine: Engine, clock: WallClock, prune: (now: number) => Statement[]): UsageStore["add"] {
   const countedResponses = prepareCountedResponses(engine);
-  const modelNames = createModelNames(engine);
-  const logStatements = prepareRequestLog(engine);
-  const settle = prepareSettling(engine);
-  return (increments, flush, responses = [], requests, settled = []) => {
-    const work = engine.transaction(async () => {
+  const { transaction, recordFlush, write } = createUsageWriter(engine);
+  return (increments, flush, responses = [], requests, settled = []) =>
+    transaction(async () => {
       const now = clock();
-      if (flush !== undefined && !(await recordFlush(flush.ledger, flush.number, now))) return undefined;
+      if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
       const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
       const newTokens = responses.map((response, index) =>
         incrementOf(response, addedUsage(response, added[index] ?? noUsage)),
       );
-      const all = await modelNames.limit([...increments, ...newTokens]);
-      await engine.pipeline([
-        ...(all.length === 0 ? [] : addStatements(all)),
-        ...logStatements(requests, newTokens, responses),
-        ...settle(settled, all),
-        ...prune(now),
-      ]);
+      await write({ increments: [...increments, ...newTokens], requests, responses, newTokens, settled }, prune(now));
       return added;
     });
-    work.catch(modelNames.forget);
-    return work;
-  };
-}
-
-/** Records the last flush of each ledger. Resolves with false if this flush or a later one is recorded. */
-function prepareRecordFlush({ db, tables: { usageFlushes } }: Engine) {
-  const upsert = db
-    .insert(usageFlushes)
-    .values({
-      ledger: sql.placeholder("ledger"),
-      flush: sql.placeholder("flush"),
-      writtenAt: sql.placeholder("now"),
-    })
-    .onConflictDoUpdate({
-      target: usageFlushes.ledger,
-      set: { flush: sql`excluded.flush`, writtenAt: sql`excluded.written_at` },
-      setWhere: sql`excluded.flush > ${usageFlushes.flush}`,
-    })
-    .returning({ ledger: usageFlushes.ledger })
-    .prepare();
-  return async (ledger: string, flush: number, now: number): Promise<boolean> => {
-    return (await upsert.execute({ ledger, flush, now })).length > 0;
-  };
-}
-
-const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
-const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
-
-/** Six constant statements, however many keys and minutes. */
-function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
-  const { keys, usageMinute, usageHour, usageDay, usageModelHour, usageModelDay } = tables;
-  const prepare = (table: CounterTable, period: string) =>
-    prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
-  const prepareModels = (table: ModelTable, period: string) =>
-    prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
-      key: [period, "keyId", "model"],
-      added: modelCounters,
-    });
-  const addMinutes = prepare(usageMinute, "minute");
-  const addHours = prepare(usageHour, "hour");
-  const addDays = prepare(usageDay, "day");
-  const addModelHours = prepareModels(usageModelHour, "hour");
-  const addModelDays = prepareModels(usageModelDay, "day");
-
-  const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const addToKeys = db
-    .update(keys)
-    .set({
-      requestCount: sql`${keys.requestCount} + added.requests`,
-      inputTokens: sql`${keys.inputTokens} + added.input`,
-      outputTokens: sql`${keys.outputTokens} + added.output`,
-      lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
-    })
-    .from(
-      sql`(select ${column(0)} as key_id, sum(${column(1)}) as requests, sum(${column(2)}) as input,
-        sum(${column(3)}) as output, max(${column(4)}) as used_at
-        from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
-    )
-    .where(eq(keys.id, sql`added.key_id`))
-    .prepare();
-
-  return (increments: readonly UsageIncrement[]): Statement[] => {
-    const rows = JSON.stringify(
-      increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
-    );
-    return [
-      addMinutes(sumRows(increments, ({ minute }) => minute)),
-      addHours(sumRows(increments, hourOf)),
-      addDays(sumRows(increments, dayOf)),
-      addModelHours(sumModelRows(increments, hourOf)),
-      addModelDays(sumModelRows(increments, dayOf)),
-      // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
-      () => addToKeys.execute({ rows }),
-    ];
-  };
 }
 
 function preparePruning({
@@ -181,7 +85,7 @@ function preparePruning({
 
 function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
-  const sumOf = (table: CounterTable | typeof keys) => ({
+  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) => ({
     requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
     inputTokens: sql`coalesce(${safeSum(table.inputTokens)}, 0)`.mapWith(Number),
     outputTokens: sql`coalesce(${safeSum(table.outputTokens)}, 0)`.mapWith(Number),

@@ -64,7 +64,8 @@ test("every route but the open ones requires a session or key, and the CSRF toke
   const open = new Set(["GET /healthz", "GET /readyz", "GET /push-gpu.sh", "POST /api/login", "GET /api/me"]);
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
   expect(guarded).toHaveLength(
-    sessionRoutes.length + ["GET /metrics", "POST /api/gpu-stats", "GET /api/requests/stream"].length,
+    sessionRoutes.length +
+      ["GET /metrics", "POST /api/gpu-stats", "GET /api/own-key", "GET /api/requests/stream"].length,
   );
   for (const { method, path } of guarded) {
     const url = path.replace(":id", "1");

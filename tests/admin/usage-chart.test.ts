@@ -61,6 +61,12 @@ describe("the usage chart", () => {
     expect(second.values).toHaveLength(289);
   });
 
+  test("names no keys if it is to list none, which have their series all the same", async () => {
+    const { keys, series } = await chart("top=1000&list=0&bucket_minutes=60");
+    expect(keys).toEqual({ id: [], name: [], request_count: [], input_tokens: [], output_tokens: [] });
+    expect(series.map(({ key_id }: { key_id: number }) => key_id)).toEqual([2, 1, 3]);
+  });
+
   test("has what the query selects, and one column for the other keys", async () => {
     const query =
       "from=2026-05-01T11:00:00%2B09:00&to=2026-05-01T03:00:00Z&bucket_minutes=30&metric=requests&top=1&list=1&hide=2";
@@ -148,7 +154,7 @@ describe("the usage chart", () => {
     ["have", ["x", "1,,2", "-1", "1,2,", "1 2"], idsError("have")],
     ["hide", ["1.5", `1${",1".repeat(1000)}`, "9".repeat(16)], idsError("hide")],
     ["bucket_minutes", ["0", "1441", "x"], "bucket_minutes must be an integer from 1 to 1440"],
-    ["top", ["-1", "51", ""], "top must be an integer from 0 to 50"],
+    ["top", ["-1", "1001", ""], "top must be an integer from 0 to 1000"],
     ["list", ["-1", "1001", "0x5"], "list must be an integer from 0 to 1000"],
     ["metric", ["", "tokens", "__proto__"], "metric must be requests, input, output or total"],
     ["key_id", ["x", "-1", "1.5", "99999999999999999999"], "key_id must be the id of a key"],

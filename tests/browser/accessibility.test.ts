@@ -26,7 +26,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
 
   describe.each(["light", "dark"] as const)("in %s mode", (scheme) => {
     test.each(pagePaths)("%s has no axe violations", async (path) => {
-      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" });
+      await using visit = await console.visit(path, { scheme, anonymous: path === "/login" || path === "/me" });
       await waitUntilLoaded(visit.page);
       expect(await violations(visit.page)).toEqual([]);
     });

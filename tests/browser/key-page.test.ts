@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import {
   startTrafficConsole,
   type TrafficConsole,
   trafficModel,
+  waitForRunning,
   waitForLog,
   waitForSums,
 } from "./support/traffic-console.ts";
@@ -51,6 +53,67 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     await page.waitForURL(`**/requests?result=failed&key=${traffic.key.id}`);
     await page.locator("tr[data-row]").first().waitFor();
     expect(await page.locator("tr[data-row]").count()).toBe(1);
+  });
+
+  test("shows limits with what is used and when it frees, and details, and edits both", async () => {
+    const fields = { name: "described", tokens_per_day: 5000, owner: "Kim", note: "first\nsecond", tags: ["prod"] };
+    const { id } = await traffic.console.admin.expectOk<{ id: number }>("POST", "/api/keys", fields);
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    const limits = page.getByRole("region", { name: "Limits" });
+    await limits.getByText("0 of 5,000").waitFor();
+    await limits.getByText(/^Starts anew on .+, 00:00:00 KST$/).waitFor();
+    expect(await violations(page)).toEqual([]);
+    const details = page.getByRole("region", { name: "Details" });
+    for (const text of ["Kim", "prod", "Everything", "Never"]) await details.getByText(text).first().waitFor();
+    await details.getByRole("button", { name: "Edit details" }).click();
+    const dialog = page.getByRole("dialog", { name: "Limits and details of “described”" });
+    await dialog.getByLabel("May be used for").selectOption("GPU samples only");
+    await dialog.getByLabel("Tags").fill("");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await details.getByText("GPU samples only").waitFor();
+    await details.getByText("prod").waitFor({ state: "detached" });
+  });
+
+  test("replaces the secret, shows the new one once, and accepts the old one for a while", async () => {
+    const { id, key } = await traffic.console.admin.createKey("rotated");
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    await page.getByRole("button", { name: "New secret" }).click();
+    const form = page.getByRole("dialog", { name: "New secret for “rotated”" });
+    await form.getByLabel("Accept the old secret for").fill("5");
+    expect(await violations(page)).toEqual([]);
+    await form.getByRole("button", { name: "Replace the secret" }).click();
+    const dialog = page.getByRole("dialog", { name: "Key for “rotated”" });
+    await dialog.getByText("The old one is accepted for 5 more minutes.").waitFor();
+    const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
+    expect(secret).not.toBe(key);
+    expect([
+      (await traffic.chat({}, "tokens=1", key)).status,
+      (await traffic.chat({}, "tokens=1", secret)).status,
+    ]).toEqual([200, 200]);
+    await page.keyboard.press("Escape");
+    await page.mouse.click(5, 5);
+    expect(await dialog.isVisible()).toBe(true);
+    await dialog.getByRole("button", { name: "Copy the key" }).click();
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.content()).not.toContain(secret);
+  });
+
+  test("asks about running responses after switching off, and ends them", async () => {
+    const { id, key } = await traffic.console.admin.createKey("still running");
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    const running = traffic.chat({ stream: true }, "tokens=9; gap=60s@2", key).catch(() => {});
+    await waitForRunning(traffic, id);
+    await page.getByRole("switch", { name: "still running is active" }).click();
+    const dialog = page.getByRole("dialog", { name: "End the running responses of “still running”?" });
+    await dialog.getByText("1 of its responses still runs.").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "End them now" }).click();
+    await running;
+    await dialog.waitFor({ state: "detached" });
   });
 
   test("switches, renames and deletes the key", async () => {

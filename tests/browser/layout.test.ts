@@ -21,7 +21,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     );
 
   test.each(pagePaths)("%s fits a phone without horizontal scrolling", async (path) => {
-    await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" });
+    await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" || path === "/me" });
     const { page } = visit;
     await waitUntilLoaded(page);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -31,7 +31,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each([...pagePaths, "/keys?new=1"])(
     "%s fits the narrowest phones without horizontal scrolling",
     async (path) => {
-      await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" });
+      await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" || path === "/me" });
       const { page } = visit;
       for (const width of [360, 320]) {
         await page.setViewportSize({ width, height: 640 });

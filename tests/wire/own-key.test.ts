@@ -78,3 +78,17 @@ test("GET /v1/tollgate/key is never forwarded, and needs a key", async () => {
   expect(backend.requests()).toEqual([]);
   expect((await gate.readKey()).total_request_count).toBe(1);
 });
+
+test("GET /api/own-key responds with the same on the admin port, and only to a key for inference", async () => {
+  const separate = { PROXY_UPSTREAM_URL: backend.url, ADMIN_PORT: "0" };
+  await using other = await startTollgate(separate, { clock: () => time.now });
+  const { key } = await other.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "mine", tokens_per_day: 9 });
+  const gpu = await other.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "agent", scope: "gpu" });
+  const read = (credential: string): Promise<Response> =>
+    fetch(`${other.adminUrl}/api/own-key`, { headers: { "x-api-key": credential } });
+  const atProxy = await fetch(`${other.url}/v1/tollgate/key`, { headers: { "x-api-key": key } });
+  expect(await (await read(key)).json()).toEqual(await atProxy.json());
+  expect((await read("unknown")).status).toBe(401);
+  const refused = await read(gpu.key);
+  expect([refused.status, await refused.json()]).toEqual([403, { error: "This API key may only post GPU samples" }]);
+});

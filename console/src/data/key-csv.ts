@@ -1,4 +1,5 @@
 import { csv } from "./csv.ts";
+import { limitNames } from "./key-limits.ts";
 import type { Key } from "./queries.ts";
 
 /** The API's list, with its field names. */
@@ -13,6 +14,14 @@ export function keyCsv(keys: readonly Key[]): string {
     "total_request_count",
     "total_input_tokens",
     "total_output_tokens",
+    "owner",
+    "note",
+    "tags",
+    "scope",
+    "expires_at",
+    "allowed_models",
+    ...limitNames,
+    "refused_today",
   ];
   const rows = keys.map((key) => [
     key.id,
@@ -24,6 +33,14 @@ export function keyCsv(keys: readonly Key[]): string {
     key.total_request_count,
     key.total_input_tokens,
     key.total_output_tokens,
+    key.owner ?? "",
+    key.note ?? "",
+    key.tags.join(", "),
+    key.scope,
+    key.expires_at ?? "",
+    key.allowed_models?.join(", ") ?? "",
+    ...limitNames.map((name) => key[name] ?? ""),
+    key.refused_today,
   ]);
   return csv(header, rows);
 }

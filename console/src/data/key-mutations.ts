@@ -1,11 +1,15 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
+import type { LimitName } from "./key-limits.ts";
 import type { Key } from "./queries.ts";
+import { askAboutRunning } from "./running-responses.ts";
 import { showToast } from "./toasts.ts";
 
 interface KeySwitch {
   key: Key;
   isActive: boolean;
+  /** Whether the responses that run are to end; undefined: the console asks. */
+  endRunning?: boolean;
 }
 
 /**
@@ -20,7 +24,10 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
     );
   };
   const mutation = useMutation(() => ({
-    mutationFn: ({ key, isActive }: KeySwitch) => responseBody(api.keys({ id: key.id }).patch({ is_active: isActive })),
+    mutationFn: ({ key, isActive, endRunning = false }: KeySwitch) =>
+      responseBody(
+        api.keys({ id: key.id }).patch({ is_active: isActive, ...(endRunning ? { end_running: true } : {}) }),
+      ),
     onMutate: async (change) => {
       // A list already requested was read before the change and would undo it on the screen.
       await queries.cancelQueries({ queryKey: ["keys"] });
@@ -30,8 +37,9 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       show({ key, isActive: !isActive });
       showToast(`“${key.name}” was not changed: ${error.message}`, "error");
     },
-    onSuccess: (_, { key, isActive }) => {
+    onSuccess: (_, { key, isActive, endRunning }) => {
       if (isActive) return;
+      if (endRunning === undefined) void askAboutRunning(key);
       const undo = (): void => mutation.mutate({ key, isActive: true });
       showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
     },
@@ -49,30 +57,67 @@ export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: 
   }));
 }
 
-export function useCreateKey(): UseMutationResult<Key, Error, { name: string; key?: string }> {
+/** What POST and PATCH take besides the name and the state; null clears a field. */
+export type KeyFields = Partial<Pick<Key, LimitName | "allowed_models" | "expires_at" | "scope" | "owner" | "note">> & {
+  tags?: string[] | null;
+};
+
+/** Changes a key's limits and notes. The table shows them once the server has accepted them. */
+export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (key: { name: string; key?: string }) => responseBody(api.keys.post(key)),
+    mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
+      responseBody(api.keys({ id: key.id }).patch(fields)),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
   }));
 }
 
-/** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
-export function useDeleteKey(): UseMutationResult<unknown, Error, Key, Key[] | undefined> {
+type NewKey = KeyFields & { name: string; key?: string };
+
+/** @returns the key with its secret */
+export const createKey = (key: NewKey): Promise<Key> => responseBody(api.keys.post(key));
+
+export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (key: Key) => responseBody(api.keys({ id: key.id }).delete()),
-    onMutate: async (key) => {
+    mutationFn: createKey,
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+/** Replaces a key's secret; the old one is accepted for some minutes more. */
+export function useRotateKey(): UseMutationResult<Key, Error, { key: Key; graceMinutes: number }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, graceMinutes }: { key: Key; graceMinutes: number }) =>
+      responseBody(api.keys({ id: key.id }).rotate.post({ grace_minutes: graceMinutes })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+interface KeyDeletion {
+  key: Key;
+  /** Also ends the responses that run. */
+  endRunning: boolean;
+}
+
+/** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
+export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, Key[] | undefined> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, endRunning }: KeyDeletion) =>
+      responseBody(api.keys({ id: key.id }).delete(undefined, { query: endRunning ? { end_running: "true" } : {} })),
+    onMutate: async ({ key }) => {
       await queries.cancelQueries({ queryKey: ["keys"] });
       const before = queries.getQueryData<Key[]>(["keys"]);
       queries.setQueryData<Key[]>(["keys"], (keys) => keys?.filter(({ id }) => id !== key.id));
       return before;
     },
-    onError: (error, key, before) => {
+    onError: (error, { key }, before) => {
       queries.setQueryData(["keys"], before);
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
-    onSuccess: (_, key) => showToast(`“${key.name}” was deleted`),
+    onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
     onSettled: () => queries.invalidateQueries(),
   }));
 }

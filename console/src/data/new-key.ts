@@ -1,15 +1,30 @@
 import { createEffect, createSignal, onCleanup } from "solid-js";
+import type { Key } from "./queries.ts";
 
 /**
- * The dialog for a new key. `secret`: it holds, or is about to, a secret that cannot be shown again; then only the user
- * closes it, not a change of page. `saved`: the secret was copied.
+ * The dialog that shows secrets. `secret`: it holds, or is about to, a secret that cannot be shown again; then only the user
+ * closes it, not a change of page. `saved`: the secret was copied or downloaded.
  */
 type NewKeyDialogState = "closed" | "form" | "secret" | "saved";
 
-const [newKeyDialog, setNewKeyDialog] = createSignal<NewKeyDialogState>("closed");
-export { newKeyDialog, setNewKeyDialog };
+/** Where its secrets come from. */
+type SecretSource = { kind: "new" } | { kind: "import" } | { kind: "rotation"; key: Key };
 
-export const openNewKeyForm = (): void => void setNewKeyDialog((state) => (state === "closed" ? "form" : state));
+const [newKeyDialog, setNewKeyDialog] = createSignal<NewKeyDialogState>("closed");
+const [secretSource, setSecretSource] = createSignal<SecretSource>({ kind: "new" });
+export { newKeyDialog, secretSource, setNewKeyDialog };
+
+function openForm(source: SecretSource): void {
+  if (newKeyDialog() !== "closed") return;
+  setSecretSource(source);
+  setNewKeyDialog("form");
+}
+
+export const openNewKeyForm = (): void => openForm({ kind: "new" });
+export const openImportForm = (): void => openForm({ kind: "import" });
+export const openRotationForm = (key: Key): void => openForm({ kind: "rotation", key });
+
+export const closeNewKeyDialog = (): void => void setNewKeyDialog("closed");
 
 export const closeNewKeyDialogUnlessSecret = (): void =>
   void setNewKeyDialog((state) => (state === "secret" ? state : "closed"));

@@ -25,6 +25,19 @@ export function offsetMs(at: number): number {
   return timeZone() === "kst" ? 9 * hourMs : 0;
 }
 
+/** `2026-11-21T13:00`, for a field of a form; empty without a time. @param text an ISO 8601 timestamp */
+export function fieldTime(text: string | null): string {
+  const at = Date.parse(text ?? "");
+  return Number.isNaN(at) ? "" : new Date(at + offsetMs(at)).toISOString().slice(0, 16);
+}
+
+/** The instant of a form's field, epoch milliseconds; undefined if it is empty or incomplete. */
+export function parseFieldTime(text: string): number | undefined {
+  const suffix = { kst: "+09:00", utc: "Z", local: "" }[timeZone()];
+  const at = Date.parse(`${text}${suffix}`);
+  return Number.isNaN(at) ? undefined : at;
+}
+
 const localFormat = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
 
 const localName = (at: number): string =>

@@ -1,11 +1,20 @@
 import { useSearchParams } from "@solidjs/router";
 import { createMemo } from "solid-js";
+import { isNearLimit } from "./key-limits.ts";
 import { matchesSearch } from "./key-search.ts";
 import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
 import type { Key } from "./queries.ts";
 
-const states = ["all", "active", "inactive"] as const;
+const states = ["all", "active", "inactive", "near-limit", "refused"] as const;
 export type KeyState = (typeof states)[number];
+
+const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
+  all: () => true,
+  active: (key) => key.is_active,
+  inactive: (key) => !key.is_active,
+  "near-limit": isNearLimit,
+  refused: (key) => key.refused_today > 0,
+};
 
 /** The filters and the sort of the keys page. All of them are part of the URL. */
 export interface KeyFilters {
@@ -30,9 +39,7 @@ export function useKeyFilters(): KeyFilters {
     search,
     state,
     keySort,
-    matches: (key) =>
-      matchesSearch(key, search().trim().toLowerCase()) &&
-      (state() === "all" || key.is_active === (state() === "active")),
+    matches: (key) => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
     isFiltered: () => search().trim() !== "" || state() !== "all",
     setSearch: (text) => replace({ q: text }),
     setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),

@@ -4,6 +4,7 @@ import { compact, count, plural } from "../data/format.ts";
 import { useKeyRequestsQuery } from "../data/insight-queries.ts";
 import { useSwitchKey } from "../data/key-mutations.ts";
 import { quantileOf } from "../data/latency-bands.ts";
+import { openRotationForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { milliseconds } from "../data/request-format.ts";
 import { dateTimeLabel, dayLabel } from "../data/time-labels.ts";
@@ -13,6 +14,7 @@ import { FailuresPanel } from "../parts/failures-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { KeyChart } from "../parts/key-chart.tsx";
+import { KeyDetails } from "../parts/key-details.tsx";
 import { ModelUsagePanel } from "../parts/model-usage-panel.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
@@ -51,7 +53,12 @@ export function KeyPage(): JSX.Element {
           <KeyFigures key={key()} />
           {/* For another key, these start anew. */}
           <Show when={key()?.id} keyed>
-            {(id) => <KeyPanels id={id} />}
+            {(id) => (
+              <>
+                <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
+                <KeyPanels id={id} />
+              </>
+            )}
           </Show>
         </Match>
       </Switch>
@@ -88,6 +95,9 @@ function KeyActions(props: { key: Key }): JSX.Element {
       />
       <button class="button" type="button" disabled={renaming()} onClick={() => setRenaming(true)}>
         Rename
+      </button>
+      <button class="button" type="button" onClick={() => openRotationForm(props.key)}>
+        New secret
       </button>
       <A class="button" href={`/requests?key=${props.key.id}`}>
         Requests

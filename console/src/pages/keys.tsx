@@ -4,12 +4,19 @@ import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
 import { keyCsv } from "../data/key-csv.ts";
 import { sortKeys } from "../data/key-sort.ts";
-import { closeNewKeyDialogUnlessSecret, openNewKeyForm } from "../data/new-key.ts";
+import { usedLimits } from "../data/key-limits.ts";
+import { useKeySparksQuery } from "../data/key-sparks.ts";
+import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
+import { useSelectedKeys } from "../data/selected-keys.ts";
+import type { UsageChartData } from "../data/usage-chart.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
+import { BulkBar, type BulkQuestion } from "../parts/bulk-bar.tsx";
+import { BulkDialog } from "../parts/bulk-dialog.tsx";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { KeyLimitsDialog } from "../parts/key-limits-dialog.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
@@ -19,6 +26,11 @@ const stateOptions = [
   { value: "active", label: "Active" },
   { value: "inactive", label: "Inactive" },
 ] as const;
+/** Offered once a key has limits. */
+const limitOptions = [
+  { value: "near-limit", label: "Near its limit" },
+  { value: "refused", label: "Refused today" },
+] as const;
 
 /**
  * `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. It leaves the URL at
@@ -27,7 +39,9 @@ const stateOptions = [
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useSearchParams<{ new?: string }>();
   const keys = useKeysQuery();
+  const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
   const [deleting, setDeleting] = createSignal<Key>();
+  const [limiting, setLimiting] = createSignal<Key>();
   createEffect(() => {
     if (parameters.new === undefined) return;
     openNewKeyForm();
@@ -38,15 +52,25 @@ export function KeysPage(): JSX.Element {
   return (
     <Page
       title="API keys"
-      sources={[{ name: "API keys", query: keys }]}
+      sources={[
+        { name: "API keys", query: keys },
+        { name: "Tokens of the last 24 hours", query: sparks, slow: true },
+      ]}
       actions={
-        <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
-          <Icon name="plus" />
-          New key
-        </button>
+        <>
+          <button class="button" type="button" onClick={openImportForm}>
+            Import
+          </button>
+          <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
+            <Icon name="plus" />
+            New key
+          </button>
+        </>
       }
     >
-      <Switch fallback={<FilteredKeys keys={keys.data} onDelete={setDeleting} />}>
+      <Switch
+        fallback={<FilteredKeys keys={keys.data} sparks={sparks.data} onLimits={setLimiting} onDelete={setDeleting} />}
+      >
         <Match when={keys.data?.length === 0}>
           <NoKeys onCreate={openNewKeyForm} />
         </Match>
@@ -57,6 +81,9 @@ export function KeysPage(): JSX.Element {
         </Match>
       </Switch>
 
+      <Show when={limiting()} keyed>
+        {(key) => <KeyLimitsDialog key={key} onClose={() => setLimiting(undefined)} />}
+      </Show>
       <Show when={deleting()} keyed>
         {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
       </Show>
@@ -64,19 +91,53 @@ export function KeysPage(): JSX.Element {
   );
 }
 
-/** @param props.keys undefined while they load */
-function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => void }): JSX.Element {
+/** @param props the keys and their tokens are undefined while they load */
+function FilteredKeys(props: {
+  keys: Key[] | undefined;
+  sparks: UsageChartData | undefined;
+  onLimits: (key: Key) => void;
+  onDelete: (key: Key) => void;
+}): JSX.Element {
   const filters = useKeyFilters();
   const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
+  const selected = useSelectedKeys(() => matching() ?? []);
+  const [asked, setAsked] = createSignal<{ question: BulkQuestion; keys: readonly Key[] }>();
   return (
-    <>
-      <Toolbar filters={filters} keyCount={props.keys?.length} matching={matching()} />
+    <div class="keys-with-selection">
+      <Toolbar
+        filters={filters}
+        keyCount={props.keys?.length}
+        hasLimits={props.keys?.some((key) => usedLimits(key).length > 0) ?? false}
+        matching={matching()}
+      />
       <section class="panel" aria-label="API keys">
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
-          <KeyTable keys={matching()} sort={filters.keySort()} onSort={filters.setKeySort} onDelete={props.onDelete} />
+          <KeyTable
+            keys={matching()}
+            sort={filters.keySort()}
+            onSort={filters.setKeySort}
+            selected={selected}
+            sparks={props.sparks}
+            onLimits={props.onLimits}
+            onDelete={props.onDelete}
+          />
         </Show>
       </section>
-    </>
+      <Show when={selected.list().length > 0}>
+        <BulkBar
+          selected={selected.list()}
+          matchingCount={matching()?.length ?? 0}
+          onAsk={(question) => setAsked({ question, keys: selected.list() })}
+          onSelectAll={() => selected.replace(matching() ?? [])}
+          onClear={() => selected.replace([])}
+        />
+      </Show>
+      <Show when={asked()} keyed>
+        {({ question, keys }) => (
+          <BulkDialog question={question} keys={keys} onDone={selected.replace} onClose={() => setAsked(undefined)} />
+        )}
+      </Show>
+    </div>
   );
 }
 
@@ -84,18 +145,23 @@ function FilteredKeys(props: { keys: Key[] | undefined; onDelete: (key: Key) => 
 function Toolbar(props: {
   filters: KeyFilters;
   keyCount: number | undefined;
+  hasLimits: boolean;
   matching: Key[] | undefined;
 }): JSX.Element {
   return (
     <div class="toolbar">
       <FilterField
-        label="Filter by name or key"
+        label="Filter by name, tag or key"
         value={props.filters.search()}
         onInput={(text) => props.filters.setSearch(text)}
       />
       <SegmentedControl
         label="State"
-        options={stateOptions}
+        options={
+          props.hasLimits || props.filters.state() === "near-limit" || props.filters.state() === "refused"
+            ? [...stateOptions, ...limitOptions]
+            : stateOptions
+        }
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}
       />

@@ -1,4 +1,4 @@
-import { useNavigate, useSearchParams } from "@solidjs/router";
+import { A, useNavigate, useSearchParams } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
 import { plural } from "../data/format.ts";
@@ -78,7 +78,9 @@ function LoginForm(): JSX.Element {
       <button class="button primary wide" type="submit" disabled={busy() || secondsLeft() > 0}>
         {busy() ? "Logging in…" : "Log in"}
       </button>
-      <p class="hint">The initial password is in the server’s log of its first start.</p>
+      <p class="hint">
+        The initial password is in the server’s log of its first start. <A href="/me">See the limits of an API key</A>
+      </p>
     </form>
   );
 }

@@ -10,6 +10,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
   const deleteKey = useDeleteKey();
   const row = document.activeElement?.closest("tr");
   const [deletes, setDeletes] = createSignal(false);
+  const [endRunning, setEndRunning] = createSignal(false);
   let cancel: HTMLButtonElement | undefined;
   onMount(() => cancel?.focus());
 
@@ -28,8 +29,16 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       <Show when={props.key.is_active}>
         <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
       </Show>
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={endRunning()}
+          onChange={(event) => setEndRunning(event.currentTarget.checked)}
+        />
+        Also end its running responses
+      </label>
       <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+        <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
           Cancel
         </button>
         <Show when={props.key.is_active}>
@@ -37,7 +46,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
             class="button"
             type="button"
             onClick={() => {
-              switchKey.mutate({ key: props.key, isActive: false });
+              switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
               props.onClose();
             }}
           >
@@ -49,7 +58,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
           type="button"
           onClick={() => {
             setDeletes(true);
-            deleteKey.mutate(props.key);
+            deleteKey.mutate({ key: props.key, endRunning: endRunning() });
             props.onClose();
             props.onDelete?.();
           }}

@@ -1,6 +1,7 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { compact, count } from "../data/format.ts";
+import { isNearLimit } from "../data/key-limits.ts";
 import { useSwitchKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { dateTimeLabel, dayLabel } from "../data/time-labels.ts";
@@ -8,9 +9,20 @@ import { ToggleSwitch } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { RelativeTimeOrNever } from "./relative-time.tsx";
 import { RenameField } from "./rename-field.tsx";
+import { Sparkline } from "./sparkline.tsx";
 
-/** A key that can be renamed, deactivated and deleted in place. Its name links to its page. */
-export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
+interface KeyRowProps {
+  key: Key;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  /** Its tokens by hour. */
+  spark: Float64Array | undefined;
+  onLimits: () => void;
+  onDelete: () => void;
+}
+
+/** A key that can be renamed, limited, deactivated and deleted in place. Its name links to its page. */
+export function KeyRow(props: KeyRowProps): JSX.Element {
   const switchKey = useSwitchKey();
   const [renaming, setRenaming] = createSignal(false);
   const createdAt = (): number => Date.parse(props.key.created_at);
@@ -22,7 +34,15 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
   };
 
   return (
-    <tr classList={{ inactive: !props.key.is_active }}>
+    <tr classList={{ inactive: !props.key.is_active, selected: props.isSelected }}>
+      <td class="key-select">
+        <input
+          type="checkbox"
+          aria-label={`Select ${props.key.name}`}
+          checked={props.isSelected}
+          onChange={(event) => props.onSelect(event.currentTarget.checked)}
+        />
+      </td>
       <th scope="row" class="key-name">
         <Show when={renaming()} fallback={<KeyName key={props.key} />}>
           <RenameField key={props.key} onDone={endRenaming} />
@@ -46,11 +66,15 @@ export function KeyRow(props: { key: Key; onDelete: () => void }): JSX.Element {
       <td class="key-used" data-label="Last used">
         <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
+      <td class="key-spark" data-label="Last 24 hours">
+        <Sparkline values={props.spark} label={props.key.name} />
+      </td>
       <TotalCells key={props.key} />
       <RowActions
         key={props.key}
         setRenameButton={(button) => (renameButton = button)}
         onRename={() => setRenaming(true)}
+        onLimits={props.onLimits}
         onDelete={props.onDelete}
       />
     </tr>
@@ -67,6 +91,7 @@ function RowActions(props: {
   key: Key;
   setRenameButton: (button: HTMLButtonElement) => void;
   onRename: () => void;
+  onLimits: () => void;
   onDelete: () => void;
 }): JSX.Element {
   return (
@@ -80,6 +105,16 @@ function RowActions(props: {
         onClick={() => props.onRename()}
       >
         <Icon name="pencil" />
+      </button>
+      <button
+        class="icon-button"
+        classList={{ near: isNearLimit(props.key) }}
+        type="button"
+        aria-label={`Limits of ${props.key.name}`}
+        title={isNearLimit(props.key) ? "Limits: nearly used up" : "Limits"}
+        onClick={() => props.onLimits()}
+      >
+        <Icon name="limits" />
       </button>
       <button
         class="icon-button danger"

@@ -1,6 +1,9 @@
-import { For, type JSX, Show } from "solid-js";
+import { createEffect, For, type JSX, Show } from "solid-js";
 import { type KeySort, type KeySortColumn, nextKeySort } from "../data/key-sort.ts";
+import { sparkOf } from "../data/key-sparks.ts";
 import type { Key } from "../data/queries.ts";
+import type { SelectedKeys } from "../data/selected-keys.ts";
+import type { UsageChartData } from "../data/usage-chart.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { KeyRow } from "./key-row.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
@@ -10,6 +13,10 @@ interface KeyTableProps {
   keys: Key[] | undefined;
   sort: KeySort;
   onSort: (next: KeySort) => void;
+  selected: SelectedKeys;
+  /** Undefined while they load. */
+  sparks: UsageChartData | undefined;
+  onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }
 
@@ -20,10 +27,21 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
       <div class="table-scroll">
         <table class="cards-on-phone keys">
           <caption class="visually-hidden">API keys</caption>
-          <KeyTableHead sort={props.sort} onSort={(next) => props.onSort(next)} />
+          <KeyTableHead {...props} />
           <tbody>
-            <Show when={props.keys} fallback={<SkeletonRows columns={9} />}>
-              <For each={scroll.shown()}>{(key) => <KeyRow key={key} onDelete={() => props.onDelete(key)} />}</For>
+            <Show when={props.keys} fallback={<SkeletonRows columns={11} />}>
+              <For each={scroll.shown()}>
+                {(key) => (
+                  <KeyRow
+                    key={key}
+                    isSelected={props.selected.has(key)}
+                    onSelect={(isSelected) => props.selected.set(key, isSelected)}
+                    spark={sparkOf(props.sparks, key)}
+                    onLimits={() => props.onLimits(key)}
+                    onDelete={() => props.onDelete(key)}
+                  />
+                )}
+              </For>
             </Show>
           </tbody>
         </table>
@@ -33,7 +51,7 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
   );
 }
 
-function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void }): JSX.Element {
+function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "selected">): JSX.Element {
   const SortableHead = (head: {
     column: KeySortColumn;
     label: string;
@@ -42,7 +60,7 @@ function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void })
   }): JSX.Element => (
     <th
       scope="col"
-      classList={{ number: head.number ?? false }}
+      classList={{ [`key-${head.column}`]: true, number: head.number ?? false }}
       aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
     >
       <button class="sort" type="button" onClick={() => props.onSort(nextKeySort(props.sort, head.column))}>
@@ -56,11 +74,17 @@ function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void })
   return (
     <thead>
       <tr>
+        <td class="key-select">
+          <SelectAll {...props} />
+        </td>
         <SortableHead column="name" label="Name" />
-        <th scope="col">Key</th>
+        <th scope="col" class="key-text">
+          Key
+        </th>
         <th scope="col">Active</th>
         <SortableHead column="created" label="Created" />
         <SortableHead column="used" label="Last used" />
+        <th scope="col">24 h</th>
         <SortableHead column="requests" label="Requests" number />
         <SortableHead column="input" label="Input" unit="tokens" number />
         <SortableHead column="output" label="Output" unit="tokens" number />
@@ -69,5 +93,25 @@ function KeyTableHead(props: { sort: KeySort; onSort: (next: KeySort) => void })
         </th>
       </tr>
     </thead>
+  );
+}
+
+/** All keys that the filter shows, also those that the table adds on scrolling. */
+function SelectAll(props: Pick<KeyTableProps, "keys" | "selected">): JSX.Element {
+  const keys = (): readonly Key[] => props.keys ?? [];
+  const count = (): number => props.selected.list().length;
+  let input: HTMLInputElement | undefined;
+  createEffect(() => {
+    if (input !== undefined) input.indeterminate = count() > 0 && count() < keys().length;
+  });
+  return (
+    <input
+      ref={input}
+      type="checkbox"
+      aria-label="Select all keys"
+      disabled={keys().length === 0}
+      checked={count() > 0 && count() === keys().length}
+      onChange={(event) => props.selected.replace(event.currentTarget.checked ? keys() : [])}
+    />
   );
 }

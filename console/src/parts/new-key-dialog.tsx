@@ -1,37 +1,71 @@
-import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { useCreateKey } from "../data/key-mutations.ts";
-import { guardSecretFromUnload, newKeyDialog, setNewKeyDialog } from "../data/new-key.ts";
+import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { type KeyFields, useCreateKey } from "../data/key-mutations.ts";
+import {
+  closeNewKeyDialog,
+  guardSecretFromUnload,
+  newKeyDialog,
+  secretSource,
+  setNewKeyDialog,
+} from "../data/new-key.ts";
 import type { Key } from "../data/queries.ts";
 import { TextField } from "./controls.tsx";
-import { CopyLine } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
-import { lazyPart, LoadFailed } from "./lazy.tsx";
+import { KeyFieldInputs } from "./key-fields.tsx";
+import { KeySecret } from "./key-secret.tsx";
+import { LoadFailed, lazyPart } from "./lazy.tsx";
 
-const QuickStart = lazyPart(
-  async () => (await import("./quick-start.tsx")).QuickStart,
-  (state) => (state.hasFailed ? <LoadFailed /> : <p class="hint">Loading…</p>),
+// Less often opened, so not part of the first view's script.
+const ImportKeysDialog = lazyPart(
+  async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
+  (state) => <Failed {...state} />,
+);
+const RotateKeyDialog = lazyPart(
+  async () => (await import("./rotate-key-dialog.tsx")).RotateKeyDialog,
+  (state) => <Failed {...state} />,
 );
 
-/** Stands above the pages: neither Back nor a logout in another tab may take the secret away. */
-export const NewKeyDialogs = (): JSX.Element => (
-  <Show when={newKeyDialog() !== "closed"}>
-    <NewKeyDialog />
+const Failed = (props: { hasFailed: boolean }): JSX.Element => (
+  <Show when={props.hasFailed}>
+    <Dialog title="API keys" onClose={closeNewKeyDialog}>
+      <LoadFailed />
+    </Dialog>
   </Show>
 );
 
-/** A form for the new key, then its secret, which is shown only once. */
+/** Stands above the pages: neither Back nor a logout in another tab may take a secret away. */
+export const NewKeyDialogs = (): JSX.Element => (
+  <Show when={newKeyDialog() !== "closed"}>
+    <SecretDialog />
+  </Show>
+);
+
+function SecretDialog(): JSX.Element {
+  const rotated = (): Key | undefined => {
+    const source = secretSource();
+    return source.kind === "rotation" ? source.key : undefined;
+  };
+  guardSecretFromUnload();
+  return (
+    <Switch fallback={<NewKeyDialog />}>
+      <Match when={secretSource().kind === "import"}>
+        <ImportKeysDialog />
+      </Match>
+      <Match when={rotated()}>{(key) => <RotateKeyDialog key={key()} />}</Match>
+    </Switch>
+  );
+}
+
+/** A form for the new key, then its secret. */
 function NewKeyDialog(): JSX.Element {
   const [created, setCreated] = createSignal<Key>();
-  const close = (): void => void setNewKeyDialog("closed");
-  guardSecretFromUnload();
   return (
     <Dialog
       title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
       persistent={newKeyDialog() !== "form"}
-      onClose={close}
+      onClose={closeNewKeyDialog}
     >
-      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={close} />}>
-        {(key) => <Secret key={key()} onDone={close} />}
+      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={closeNewKeyDialog} />}>
+        {(key) => <KeySecret secret={key().key} onDone={closeNewKeyDialog} />}
       </Show>
     </Dialog>
   );
@@ -39,6 +73,7 @@ function NewKeyDialog(): JSX.Element {
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
   const createKey = useCreateKey();
+  const [fields, setFields] = createSignal<KeyFields>({});
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
   onMount(() => name?.focus());
@@ -48,7 +83,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
     const ownKey = key?.value.trim() ?? "";
     setNewKeyDialog("secret");
     createKey.mutate(
-      { name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
+      { ...fields(), name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
       {
         onSuccess: (created) => props.onCreated(created),
         onError: () => {
@@ -72,6 +107,10 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
           {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
         </TextField>
       </details>
+      <details class="more-fields">
+        <summary>Limits and details</summary>
+        <KeyFieldInputs onChange={(changed) => setFields((before) => ({ ...before, ...changed }))} />
+      </details>
       {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
       <Show when={newKeyDialog() === "form" && createKey.error}>
         {(error) => (
@@ -89,29 +128,5 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
         </button>
       </div>
     </form>
-  );
-}
-
-function Secret(props: { key: Key; onDone: () => void }): JSX.Element {
-  const copied = (): boolean => newKeyDialog() === "saved";
-  const setSaved = (): void => void setNewKeyDialog("saved");
-  let lead: HTMLParagraphElement | undefined;
-  onMount(() => lead?.focus());
-  return (
-    <>
-      <p ref={lead} tabindex="-1" class="lead">
-        Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
-      </p>
-      <CopyLine text={props.key.key} what="the key" primary onCopied={setSaved} />
-      <details>
-        <summary>Use it</summary>
-        <QuickStart apiKey={props.key.key} onCopied={setSaved} />
-      </details>
-      <div class="dialog-actions">
-        <button class="button" classList={{ primary: copied() }} type="button" onClick={() => props.onDone()}>
-          {copied() ? "Done" : "I have saved it"}
-        </button>
-      </div>
-    </>
   );
 }

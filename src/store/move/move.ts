@@ -4,7 +4,9 @@ import { isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
 import { type MovedTable, findDifference, listTables } from "./tables.ts";
 import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { openWriter } from "../sqlite/engine.ts";
+import { createJournalFold } from "../sqlite/journal.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 
@@ -15,6 +17,7 @@ export interface Move {
   file: string;
   /** The PostgreSQL database, which must be empty. */
   url: string;
+  clock: WallClock;
   /** Called after each batch, and once for an empty table. Counts are rows. */
   onProgress: (table: string, copied: number, total: number) => void;
   signal: AbortSignal;
@@ -26,11 +29,10 @@ export interface Move {
  * @returns the number of rows copied
  * @throws StorageError
  */
-export async function moveToPostgres({ file, url, onProgress, signal }: Move): Promise<number> {
+export async function moveToPostgres({ file, url, clock, onProgress, signal }: Move): Promise<number> {
   const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
   try {
-    // Applies pending migrations to the source.
-    openWriter(file).close();
+    await prepareSource(file, clock);
     using source = new Database(file, { readonly: true, strict: true });
     await migratePostgres(pool, readMigrations("postgres-migrations"));
     const tables = await listTables(source, pool.client);
@@ -40,6 +42,18 @@ export async function moveToPostgres({ file, url, onProgress, signal }: Move): P
     throw toStorageError(error);
   } finally {
     await pool.close();
+  }
+}
+
+/** Applies pending migrations, and adds what a killed server left in the journal. @throws StorageError */
+async function prepareSource(file: string, clock: WallClock): Promise<void> {
+  const engine = openWriter(file);
+  try {
+    const journal = createJournalFold(engine, clock);
+    await journal.fold();
+    if (journal.takeRefused().length > 0) throw new StorageError("the data folder has counts that its tables refuse");
+  } finally {
+    engine.close();
   }
 }
 

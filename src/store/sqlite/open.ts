@@ -50,7 +50,7 @@ export async function openSqliteStore({
     const findProblem = () => findFileProblem(file, ino);
     return createSqliteStore({
       worker,
-      direct: createDirectWriter({ file, worker, clock }),
+      direct: createDirectWriter({ file, worker, clock, log }),
       reader: openReader(file),
       findProblem,
       watch: watchFile(findProblem, log),

@@ -6,6 +6,7 @@ import { StorageError } from "../store.ts";
 import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
+import { createJournalFold, type JournalFold } from "./journal.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -13,7 +14,7 @@ import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
  */
 export interface WorkerCall {
   id: number;
-  /** `open`, `close`, `backup`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
+  /** `open`, `close`, `fold`, `checkpoint`, `backup`, `openReport`, `readSlice`, `closeReport`, or `<noun>.<method>` of the store. */
   method: string;
   /** A JSON array. */
   args: string;
@@ -32,8 +33,26 @@ export interface WorkerReply {
   isRefusal?: boolean;
 }
 
+/** What reads or writes counts; a noun stands for all its methods. The tables are complete for these. */
+const concernedWithCounts: ReadonlySet<string> = new Set([
+  "usage",
+  "keys",
+  "requests",
+  "traffic",
+  "reconciliation",
+  "database",
+  "limits",
+  "openReport",
+  "fold",
+  "close",
+]);
+
+const needsFold = (method: string): boolean =>
+  concernedWithCounts.has(method) || concernedWithCounts.has(method.slice(0, method.indexOf(".")));
+
 /** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
 const pagesPerCall = 8;
+const pagesPerRow = 3;
 const bytesPerPage = 64;
 
 type Method = (...args: unknown[]) => unknown;
@@ -44,6 +63,7 @@ declare const self: Worker;
 function serve(): void {
   let now = 0;
   let engine: WriterEngine | undefined;
+  let journal: JournalFold | undefined;
   /** An estimate of the pages in the log that came from this thread. */
   let pages = 0;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
@@ -52,13 +72,22 @@ function serve(): void {
   async function checkpoint(): Promise<void> {
     pages = 0;
     await engine?.checkpoint(() => methods["checkWritable"]?.());
-    // A flush of nothing: the other connection writes, but prunes nothing.
-    await methods["usage.add"]?.([]);
+  }
+
+  async function foldBefore(method: string): Promise<void> {
+    try {
+      await journal?.fold();
+    } catch (error) {
+      // A flush that is recorded before those in the journal would hide them. Everything else goes on with older counts.
+      if (method === "usage.add") throw error;
+    }
+    pages += (journal?.takeWritten() ?? 0) * pagesPerRow;
   }
 
   const methods: Record<string, Method> = {
     open: (file, limits) => {
       engine = openWriter(String(file));
+      journal = createJournalFold(engine, () => now);
       const store = createSqlStore(engine, () => now, limits as RequestLogLimits);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
@@ -67,6 +96,11 @@ function serve(): void {
     },
     close: () => engine?.close(),
     checkpoint,
+    fold: async () => {
+      // A flush of nothing: the other connection writes, but prunes nothing.
+      await methods["usage.add"]?.([]);
+      return journal?.takeRefused();
+    },
     backup: (file, target) => copyDatabase(String(file), String(target)),
     openReport: (method, ...args) => {
       const slices = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
@@ -88,6 +122,7 @@ function serve(): void {
   const handle = async ({ id, method, args, now: callerNow }: WorkerCall): Promise<void> => {
     now = callerNow;
     try {
+      if (needsFold(method)) await foldBefore(method);
       const result = await methods[method]?.(...(JSON.parse(args) as unknown[]).map((arg) => arg ?? undefined));
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });

@@ -37,7 +37,7 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
   });
 }
 
-/** Opens a page with a chart of usage, and refreshes it once. */
+/** Opens a page with a chart of usage for each key or for all, and refreshes it once. */
 export async function measurePage(console: ConsoleUnderTest, path: string): Promise<PageCost> {
   await using visit = await console.visit("/nowhere");
   const { page } = visit;
@@ -48,7 +48,7 @@ export async function measurePage(console: ConsoleUnderTest, path: string): Prom
   const startedAt = performance.now();
   const firstMainThreadMs = await mainThreadDuring(session, async () => {
     await page.goto(console.program.adminUrl + path);
-    await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
+    await page.locator(".chart path.fill, .sparkline path").first().waitFor({ state: "attached" });
   });
   const drawnMs = performance.now() - startedAt;
   await page.waitForLoadState("networkidle");

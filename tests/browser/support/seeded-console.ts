@@ -25,6 +25,7 @@ export function startSeededConsole(): Promise<ConsoleUnderTest> {
 /** Of each page. */
 export const pagePaths = [
   "/login",
+  "/me",
   "/",
   "/keys",
   "/usage",

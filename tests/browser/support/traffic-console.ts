@@ -57,3 +57,12 @@ export async function waitForLog({ console }: TrafficConsole, count: number, fil
     await Bun.sleep(50);
   }
 }
+
+/** Waits until a request of the key runs. */
+export async function waitForRunning({ console }: TrafficConsole, keyId: number): Promise<void> {
+  for (;;) {
+    const { requests } = await console.admin.expectOk<{ requests: { key_id: number }[] }>("GET", "/api/in-flight");
+    if (requests.some(({ key_id }) => key_id === keyId)) return;
+    await Bun.sleep(50);
+  }
+}

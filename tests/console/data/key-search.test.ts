@@ -12,6 +12,11 @@ test.each(["other", "ab13", "ab12-all-that-is-hidden-yz88", "12yz", "ab12yz89x"]
   expect(matchesSearch(key, text)).toBe(false),
 );
 
+test.each(["kim", "for the demo", "team"])("%p finds the key by its owner, note or tag", (text) => {
+  const noted = { ...key, owner: "Kim", note: "For the demo", tags: ["Team-A"] };
+  expect([matchesSearch(noted, text), matchesSearch(key, text)]).toEqual([true, false]);
+});
+
 test("a short key has no visible end", () => {
   expect(matchesSearch({ name: "n", key: "…" }, "abcdefgh")).toBe(false);
 });

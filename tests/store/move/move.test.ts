@@ -25,6 +25,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     await moveToPostgres({
       file: source.file,
       url: await (await sharedPostgres()).createDatabase(),
+      clock: Date.now,
       onProgress: (...report) => void progress.push(report),
       signal: new AbortController().signal,
     });
@@ -42,12 +43,19 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     const stopped = moveToPostgres({
       file: source.file,
       url,
+      clock: Date.now,
       onProgress: (table) => table === "keys" && stopping.abort(),
       signal: stopping.signal,
     });
     await expect(stopped).rejects.toThrow("stopped before everything was copied");
     await expect(openPostgresStore({ url, clock: Date.now })).rejects.toThrow("was not finished");
-    await moveToPostgres({ file: source.file, url, onProgress: () => {}, signal: new AbortController().signal });
+    await moveToPostgres({
+      file: source.file,
+      url,
+      clock: Date.now,
+      onProgress: () => {},
+      signal: new AbortController().signal,
+    });
     const store = await openPostgresStore({ url, clock: Date.now });
     expect(await store.keys.countActive()).toBe(rowCount);
     await store.close();
@@ -60,6 +68,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
       file: source.file,
       url: await (await sharedPostgres()).createDatabase(),
       // After the table was copied, and without a change to any checksum.
+      clock: Date.now,
       onProgress: (table) => table === "usage_minute" && server.run("update keys set name = 'KEY 0' where id = 1"),
       signal: new AbortController().signal,
     });

@@ -2,7 +2,8 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createDirectWriter, type DirectWriter, firstPauseMs } from "../../../src/store/sqlite/direct-writer.ts";
 import { startWorker, type StorageWorker } from "../../../src/store/sqlite/worker-client.ts";
-import { createKeys, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
+import { pollUntil } from "../../support/poll-until.ts";
+import { createKeys, memoryLog, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
 
 let opened: SqliteTestStore;
 let worker: StorageWorker;
@@ -11,6 +12,7 @@ let now: number;
 /** The calls that the storage thread got. */
 let calls: string[];
 let flushes: number;
+let logged: ReturnType<typeof memoryLog>;
 
 beforeEach(async () => {
   opened = await openTestStore();
@@ -18,6 +20,7 @@ beforeEach(async () => {
   now = 60_000 * 1000;
   calls = [];
   flushes = 0;
+  logged = memoryLog();
   const thread = startWorker(() => now);
   await thread.call("open", opened.file);
   worker = {
@@ -31,7 +34,7 @@ beforeEach(async () => {
 });
 
 function open(maxCommitMs: number): void {
-  direct = createDirectWriter({ file: opened.file, worker, clock: () => now, maxCommitMs });
+  direct = createDirectWriter({ file: opened.file, worker, clock: () => now, log: logged.log, maxCommitMs });
 }
 
 afterEach(async () => {
@@ -48,74 +51,135 @@ const add = (...keyIds: number[]): Promise<unknown> =>
     [],
   );
 
+function journaled(): number {
+  using client = new Database(opened.file, { readonly: true });
+  return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
+}
+
+/** What the thread did besides folding the journal. */
+const writes = (): string[] => calls.filter((call) => call !== "fold" && call !== "checkWritable");
+
+/** The first flush of a minute, until the thread has folded the journal after it: a fold locks the database. */
+async function addFirst(): Promise<void> {
+  await add(1);
+  await worker.call("checkWritable");
+}
+
 const requestCount = async (): Promise<number> => (await opened.store.usage.sumOfKeys()).requestCount;
 
 test("the thread writes the first flush of each minute, which prunes, and those of many keys", async () => {
-  await add(1);
-  expect(calls).toEqual(["usage.add"]);
+  await addFirst();
+  expect(writes()).toEqual(["usage.add"]);
   await add(1);
   await add(2);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   await add(1, 2);
-  expect(calls).toHaveLength(1);
-  await add(...Array.from({ length: 65 }, (_, n) => 1 + (n % 2)));
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(1);
+  await add(...Array.from({ length: 257 }, (_, n) => 1 + (n % 2)));
+  expect(writes()).toHaveLength(2);
   now += 60_000;
+  await addFirst();
   await add(1);
-  await add(1);
-  expect(calls).toHaveLength(3);
-  expect(await requestCount()).toBe(72);
+  expect(writes()).toHaveLength(3);
+  expect(await requestCount()).toBe(264);
 });
 
 test("a flush that was written before counts once, whoever repeats it", async () => {
-  await add(1);
+  await addFirst();
   await add(1);
   flushes -= 1;
   await add(1);
-  expect(calls).toHaveLength(1);
+  expect(writes()).toHaveLength(1);
   flushes -= 1;
   now += 60_000;
   await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   expect(await requestCount()).toBe(2);
 });
 
 test("while another program locks the database, the thread waits for it", async () => {
-  await add(1);
+  await addFirst();
   using other = new Database(opened.file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(1);
   expect(await direct.findActive("secret of a")).toMatchObject({ id: 1 });
   other.run("ROLLBACK");
   await adding;
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   expect(await requestCount()).toBe(2);
 });
 
+test("the thread folds the journal after every 256 rows", async () => {
+  await addFirst();
+  await add(...Array.from({ length: 200 }, () => 1));
+  expect(journaled()).toBe(1);
+  expect(calls.splice(0)).toEqual(["usage.add", "fold", "checkWritable"]);
+  await add(...Array.from({ length: 56 }, () => 2));
+  expect(calls).toEqual(["fold"]);
+  await worker.call("checkWritable");
+  expect(journaled()).toBe(0);
+  expect(await requestCount()).toBe(257);
+});
+
 test("the thread runs a checkpoint after every 1000 pages, and writes what comes meanwhile", async () => {
+  await addFirst();
+  let added = 1;
+  for (; !writes().includes("checkpoint"); added++) await add(1);
+  // A flush that finds the database locked by a fold wrote no pages here.
+  expect(added).toBeWithin(470, 500);
+  const before = writes().length;
   await add(1);
-  for (let n = 0; n < 125; n++) await add(1);
-  expect(calls).toEqual(["usage.add", "checkpoint"]);
+  expect(writes().slice(before)).toEqual(["usage.add"]);
   await add(1);
-  expect(calls).toEqual(["usage.add", "checkpoint", "usage.add"]);
+  expect(writes()).toHaveLength(before + 1);
+  expect(await requestCount()).toBe(added + 2);
+});
+
+test("what the journal holds is part of every count, and a killed program's too", async () => {
+  await addFirst();
+  await add(1, 2);
+  expect(journaled()).toBe(1);
+  expect((await opened.store.keys.list()).map((key) => key.requestCount)).toEqual([2, 1]);
+  expect(journaled()).toBe(0);
+  await add(2);
+  // The same program does not know of what is left.
+  const next = startWorker(() => now);
+  await next.call("open", opened.file);
+  expect(await next.call("usage.sumOfKeys")).toMatchObject({ requestCount: 4 });
+  await next.call("close");
+  next.stop();
+});
+
+test("what the database refuses stays in the journal, is logged, and keeps nothing else out", async () => {
+  await addFirst();
+  using other = new Database(opened.file);
+  other.run("CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT RAISE(ABORT, 'no'); END");
   await add(1);
-  expect(calls).toHaveLength(3);
-  expect(await requestCount()).toBe(128);
+  await add(2);
+  await add(1);
+  expect(await worker.call("usage.sumOfKeys")).toMatchObject({ requestCount: 3 });
+  expect(journaled()).toBe(1);
+  await add(...Array.from({ length: 256 }, () => 1));
+  await pollUntil(() =>
+    logged.entries.some(({ message }) => message === "Database refuses usage; keeping it in the journal"),
+  );
+  other.run("DROP TRIGGER refuse");
+  expect(await requestCount()).toBe(260);
 });
 
 test("after a slow commit, the thread writes for a while", async () => {
   direct.close();
   open(0);
+  await addFirst();
   await add(1);
+  expect(writes()).toHaveLength(1);
   await add(1);
-  expect(calls).toHaveLength(1);
-  await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   await Bun.sleep(firstPauseMs);
   await add(1);
-  expect(calls).toHaveLength(2);
+  expect(writes()).toHaveLength(2);
   await Bun.sleep(firstPauseMs);
   await add(1);
-  expect(calls).toHaveLength(3);
+  expect(writes()).toHaveLength(3);
   expect(await requestCount()).toBe(5);
 });

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { findFreePort } from "../support/free-port.ts";
+import { violations } from "./support/axe.ts";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+
+describe.skipIf(!hasBrowser)("the limits of a key", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const create = (fields: object) => console.admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", fields);
+
+  async function use(key: string): Promise<number> {
+    const response = await fetch(`${console.program.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
+      body: JSON.stringify({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] }),
+    });
+    await response.text();
+    return response.status;
+  }
+
+  test("are set and cleared in its dialog, and a refused one stays in the field", async () => {
+    const { id } = await create({ name: "editable", owner: "Kim" });
+    await using visit = await console.visit("/keys", { expectedErrors: /400/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Limits of editable" }).click();
+    const dialog = page.getByRole("dialog", { name: "Limits and details of “editable”" });
+    expect(await dialog.getByLabel("Owner").inputValue()).toBe("Kim");
+    await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("5000");
+    await dialog.getByLabel("Allowed models").fill("a*b");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("must have * only at its end").waitFor();
+    await dialog.getByLabel("Allowed models").fill("qwen*, gpt");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const read = () => console.admin.expectOk<{ id: number }[]>("GET", "/api/keys");
+    const saved = (await read()).find((key) => key.id === id);
+    expect(saved).toMatchObject({ tokens_per_day: 5000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
+    await page.getByRole("button", { name: "Limits of editable" }).click();
+    await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("");
+    for (const label of ["Allowed models", "Owner"]) await dialog.getByLabel(label).fill("");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const cleared = { tokens_per_day: null, allowed_models: null, owner: null };
+    expect((await read()).find((key) => key.id === id)).toMatchObject(cleared);
+  });
+
+  test("are set at creation, folded away, with the details of the key", async () => {
+    await using visit = await console.visit("/keys?new=1");
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("created with limits");
+    expect(await dialog.getByLabel("Tokens per day").isVisible()).toBe(false);
+    await dialog.getByText("Limits and details").click();
+    await dialog.getByLabel("Requests per minute").fill("60");
+    await dialog.getByLabel("May be used for").selectOption("Inference only");
+    await dialog.getByLabel("Expires").fill("2099-12-31T23:59");
+    await dialog.getByLabel("Note").fill("two\nlines");
+    await dialog.getByLabel("Tags").fill("prod, batch");
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog", { name: "Key for “created with limits”" }).waitFor();
+    const keys = await console.admin.expectOk<{ name: string }[]>("GET", "/api/keys");
+    expect(keys.find(({ name }) => name === "created with limits")).toMatchObject({
+      requests_per_minute: 60,
+      tokens_per_day: null,
+      scope: "inference",
+      expires_at: "2099-12-31T23:59:00.000+09:00",
+      note: "two\nlines",
+      tags: ["prod", "batch"],
+    });
+  });
+
+  test("filter the keys that are near one, or were refused today", async () => {
+    const { key } = await create({ name: "busy", requests_per_minute: 1 });
+    await create({ name: "calm", requests_per_minute: 100 });
+    expect([await use(key), await use(key)]).toEqual([200, 429]);
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    for (const label of ["Near its limit", "Refused today"]) {
+      await page.getByRole("radio", { name: label }).check();
+      await page.getByRole("link", { name: "busy" }).waitFor();
+      expect(await page.getByRole("link", { name: "calm" }).count()).toBe(0);
+    }
+    await page.getByRole("button", { name: "Limits of busy" }).click();
+    await page.getByRole("dialog").getByText("1 of 1", { exact: true }).waitFor();
+    await page.getByRole("dialog").getByText("1 request refused").waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  test("are shown to the holder of the key at /me, which keeps the key in memory only", async () => {
+    const { key } = await create({ name: "mine", tokens_per_day: 1000, note: "confidential" });
+    expect(await use(key)).toBe(200);
+    await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /401/ });
+    const { page } = visit;
+    await page.getByLabel("API key", { exact: true }).fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("This key is unknown, inactive or expired.").waitFor();
+    await page.getByLabel("API key", { exact: true }).fill(key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "mine", level: 1 }).waitFor();
+    await page.getByText("12 of 1,000").waitFor();
+    await page.getByText("Starts anew on").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("group", { name: "Tokens by day" }).locator("path.fill").first().waitFor();
+    expect(await page.content()).not.toContain("confidential");
+    const stored = await page.evaluate(() =>
+      [localStorage, sessionStorage].flatMap((storage) => Object.values(storage) as string[]).join(" "),
+    );
+    expect(page.url()).not.toContain(key);
+    expect(stored).not.toContain(key);
+    await page.reload();
+    await page.getByLabel("API key", { exact: true }).waitFor();
+  });
+});
+
+test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has its own port", async () => {
+  await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
+  const mine = { name: "mine", requests_per_minute: 5 };
+  const { key } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", mine);
+  const { key: gpuKey } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", {
+    name: "agent",
+    scope: "gpu",
+  });
+  await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /403/ });
+  const { page } = visit;
+  await page.getByLabel("API key", { exact: true }).fill(gpuKey);
+  await page.keyboard.press("Enter");
+  await page.getByText("This API key may only post GPU samples.").waitFor();
+  await page.getByLabel("API key", { exact: true }).fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByText("0 of 5", { exact: true }).waitFor();
+  await page.getByText("This key has no tokens in 30 days").waitFor();
+});

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Download, Locator, Page } from "playwright-core";
+import { violations } from "./support/axe.ts";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+
+interface ListedKey {
+  id: number;
+  name: string;
+  is_active: boolean;
+  tags: string[];
+}
+
+describe.skipIf(!hasBrowser)("many keys at once", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const listKeys = (): Promise<ListedKey[]> => console.admin.expectOk("GET", "/api/keys");
+  const createKeys = (names: readonly string[]) => Promise.all(names.map((name) => console.admin.createKey(name)));
+  const barOf = (page: Page): Locator => page.getByRole("region", { name: "Selected keys" });
+  async function select(page: Page, names: readonly string[]): Promise<void> {
+    for (const name of names) await page.getByRole("checkbox", { name: `Select ${name}`, exact: true }).check();
+  }
+  async function textOf(download: Promise<Download>): Promise<string> {
+    return Bun.file(await (await download).path()).text();
+  }
+
+  test("are switched and tagged with one question for all", async () => {
+    await createKeys(["switch 1", "switch 2", "switch 3"]);
+    await using visit = await console.visit("/keys?q=switch", { scheme: "dark" });
+    const { page } = visit;
+    await select(page, ["switch 1", "switch 3"]);
+    await barOf(page).getByText("2 keys selected").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await barOf(page).getByRole("button", { name: "Switch off" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("“switch 1”, “switch 3”").waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await page.evaluate(() => document.activeElement?.textContent?.trim())).toBe("Cancel");
+    await dialog.getByRole("button", { name: "Switch off" }).click();
+    await page.getByText("2 keys were switched off").waitFor();
+    await barOf(page).waitFor({ state: "detached" });
+    const states = async () =>
+      Object.fromEntries((await listKeys()).map(({ name, is_active: isActive }) => [name, isActive]));
+    expect(await states()).toMatchObject({ "switch 1": false, "switch 2": true, "switch 3": false });
+
+    await page.getByRole("checkbox", { name: "Select all keys" }).check();
+    await barOf(page).getByRole("button", { name: "Switch on" }).click();
+    await dialog.getByRole("button", { name: "Switch on" }).click();
+    await page.getByText("3 keys were switched on").waitFor();
+    expect(await states()).toMatchObject({ "switch 1": true, "switch 2": true, "switch 3": true });
+
+    for (const [way, tags, left] of [
+      ["Add", "blue, red", "blue red"],
+      ["Remove", "blue", "red"],
+    ] as const) {
+      await page.getByRole("checkbox", { name: "Select all keys" }).check();
+      await barOf(page).getByRole("button", { name: "Tag" }).click();
+      await dialog.getByRole("radio", { name: way }).check();
+      await dialog.getByLabel("Tags", { exact: true }).fill(tags);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+      const tagged = (await listKeys()).filter(({ name }) => name.startsWith("switch "));
+      expect(tagged.map((key) => key.tags.join(" "))).toEqual([left, left, left]);
+    }
+    await page.getByRole("searchbox").fill("red");
+    await page.getByText(/^3 of \d+ keys$/).waitFor();
+  });
+
+  test("are deleted, and those that were not stay selected and are named with the reason", async () => {
+    const [, second] = await createKeys(["delete 1", "delete 2", "delete 3"]);
+    await using visit = await console.visit("/keys?q=delete", { expectedErrors: /status of 503/ });
+    const { page } = visit;
+    await page.route(`**/api/keys/${second?.id}*`, (route) =>
+      route.fulfill({ status: 503, json: { error: "The disk is full" } }),
+    );
+    await page.getByRole("checkbox", { name: "Select all keys" }).check();
+    await barOf(page).getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog", { name: "Delete 3 keys?" });
+    await dialog.getByText("cannot be restored").waitFor();
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await dialog.getByText("2 of 3 keys were deleted.").waitFor();
+    expect(await dialog.getByRole("listitem").allTextContents()).toEqual(["delete 2: The disk is full"]);
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await barOf(page).getByText("1 key selected").waitFor();
+    expect((await listKeys()).filter(({ name }) => name.startsWith("delete ")).map(({ name }) => name)).toEqual([
+      "delete 2",
+    ]);
+  });
+
+  test("a selected key that the filter hides is left out", async () => {
+    await createKeys(["hidden 1", "hidden 2"]);
+    await using visit = await console.visit("/keys?q=hidden");
+    const { page } = visit;
+    await select(page, ["hidden 1", "hidden 2"]);
+    await page.getByRole("searchbox").fill("hidden 2");
+    await barOf(page).getByText("1 key selected").waitFor();
+    const download = page.waitForEvent("download");
+    await barOf(page).getByRole("button", { name: "Export" }).click();
+    const rows = (await textOf(download)).trimEnd().split("\r\n");
+    expect(rows.map((row) => row.split(",")[1])).toEqual(["name", "hidden 2"]);
+  });
+
+  test("are imported from a file, and their secrets are guarded until they are saved", async () => {
+    await console.admin.createKey("here already");
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    await page.getByRole("button", { name: "Import" }).click();
+    const dialog = page.getByRole("dialog", { name: "Import API keys" });
+    expect(await dialog.getByRole("button", { name: "Create keys" }).isDisabled()).toBe(true);
+    const csv = 'name,team\r\n"Kim, Lee",red\r\nhere already,blue\r\n';
+    const file = { name: "names.csv", mimeType: "text/csv", buffer: Buffer.from(csv) };
+    await dialog.getByLabel("Or a file").setInputFiles(file);
+    await dialog.getByText("2 keys will be created: “Kim, Lee”, “here already”.").waitFor();
+    await dialog.getByText("A key of this name exists already").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Create 2 keys" }).click();
+    await dialog.getByText("2 of 2 keys created.").waitFor();
+    expect(await violations(page)).toEqual([]);
+    const secret = (await dialog.getByRole("row").filter({ hasText: "Kim, Lee" }).locator("code").textContent()) ?? "";
+    const headers = { authorization: `Bearer ${secret}` };
+    expect((await fetch(`${console.program.url}/v1/models`, { headers })).status).toBe(200);
+
+    await page.keyboard.press("Escape");
+    await page.mouse.click(5, 5);
+    const asked = page.waitForEvent("dialog").then((question) => question.dismiss());
+    await page.evaluate(() => void setTimeout(() => location.reload()));
+    await asked;
+    expect(await dialog.isVisible()).toBe(true);
+    const download = page.waitForEvent("download");
+    await dialog.getByRole("button", { name: "Download CSV" }).click();
+    expect(await textOf(download)).toContain(`"Kim, Lee",${secret}\r\n`);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.content()).not.toContain(secret);
+  });
+
+  test("of an import that fail are named, and the others are created", async () => {
+    await using visit = await console.visit("/keys", { expectedErrors: /status of 400/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Import" }).click();
+    const dialog = page.getByRole("dialog", { name: "Import API keys" });
+    await dialog.getByLabel("Names").fill("good one\nbad one");
+    await page.route("**/api/keys", (route) =>
+      route.request().postData()?.includes("bad one") === true
+        ? route.fulfill({ status: 400, json: { error: "name is bad" } })
+        : route.continue(),
+    );
+    await dialog.getByRole("button", { name: "Create 2 keys" }).click();
+    await dialog.getByText("1 of 2 keys created.").waitFor();
+    expect(await dialog.getByRole("listitem").allTextContents()).toEqual(["bad one: name is bad"]);
+    expect(await dialog.getByRole("button", { name: "I have saved them" }).isVisible()).toBe(true);
+  });
+});
