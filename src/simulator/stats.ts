@@ -49,7 +49,7 @@ export function createStats(): StatsKeeper {
       open--;
       endings[how]++;
       if (response === undefined || response.status < 200 || response.status > 299) return;
-      const { model, user } = namesIn(request);
+      const { model, user } = response.usage === undefined ? noNames : namesIn(request);
       if (model !== undefined) addTo(sumFor(processed, model), processedUsage(request, how, response));
       if (how !== "finished") return;
       addTo(counted, response.usage);
@@ -92,6 +92,8 @@ function sumFor(sums: Map<string, Sum>, name: string): Sum {
   sums.set(name, sum);
   return sum;
 }
+
+const noNames = { model: undefined, user: undefined };
 
 function namesIn(request: SimulatedRequest): { model: string | undefined; user: string | undefined } {
   const body = request.json();
