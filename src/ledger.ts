@@ -150,8 +150,10 @@ export function createLedger(options: LedgerOptions): Ledger {
   /** Finds what the database refuses, and sets it aside. */
   async function writeHalves(part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
     const halves = halvesOf(part);
-    if (halves === undefined) refused.add(part, reason.message);
-    else for (const half of halves) await write(half, batch);
+    for (const half of halves ?? []) await write(half, batch);
+    if (halves !== undefined) return;
+    refused.add(part, reason.message);
+    dropped += part.requests?.rows.length ?? 0;
   }
 
   function pause(ms: number): Promise<void> {

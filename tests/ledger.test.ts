@@ -3,6 +3,7 @@ import type { Usage, UsageEvent } from "../src/domain.ts";
 import { createLedger, type LedgerOptions } from "../src/ledger.ts";
 import type { FlushId, ResponseUsage, UsageIncrement } from "../src/store/usage-store.ts";
 import { StorageError } from "../src/store/store.ts";
+import { requestRecord } from "./store/logged-requests.ts";
 import { memoryLog } from "./store/test-store.ts";
 
 interface Flush {
@@ -404,6 +405,18 @@ test("a flush that the database refuses is split until only what it refuses is l
       outputTokens: 2,
     }),
   ]);
+});
+
+test("requests whose usage the database refuses are counted as dropped from the request log", async () => {
+  const { ledger, flushAt } = startLedger({ logsRequests: true });
+  const admission = { keyId: 11, instance: "a", number: 1 };
+  void ledger.record({ ...usageEvent(11), admission, request: requestRecord({ keyId: 11 }) });
+  (await flushAt(0)).reject();
+  (await flushAt(1)).reject();
+  (await flushAt(2)).commit();
+  await runTicks();
+  expect([ledger.refusedRequests(), ledger.droppedRequests()]).toEqual([1, 1]);
+  await ledger.close();
 });
 
 test("a key whose usage was refused has a flush of its own from then on, is logged once a minute, and gets everything when it can be written", async () => {

@@ -1,5 +1,6 @@
 import type { KeyRules, KeyScope, LimitName } from "../domain.ts";
 import type { KeyChange } from "../store/key-store.ts";
+import { isDay } from "../time/seoul.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
 
@@ -94,12 +95,6 @@ function parseTimestamp(value: unknown): number | null {
   }
   return instantMs;
 }
-
-/** `Date.parse` takes 30 February for 2 March. */
-const isDay = (day: string): boolean => {
-  const instantMs = Date.parse(day);
-  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().startsWith(day);
-};
 
 /** An empty text clears the field. */
 function parseText(field: string, value: unknown, maxCodePoints: number): string | null {

@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Log } from "../log/log.ts";
 import type { Store } from "../store/store.ts";
-import { dayNumberFrom } from "../time/seoul.ts";
+import { isDay } from "../time/seoul.ts";
 import type { Actor } from "./auth.ts";
 import { acceptedBody, type JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";
@@ -45,7 +45,7 @@ function parsePrices({ currency = null, models = [], energy = [], _csrf = "" }: 
   if (problem !== undefined) throw new ApiError(400, `${problem.path.slice(1).replaceAll("/", ".")} is invalid`);
   const parsed = cleaned as PricesBody;
   for (const [name, list] of Object.entries({ models: parsed.models, energy: parsed.energy })) {
-    const wrong = list.findIndex(({ valid_from: from }) => !Number.isInteger(dayNumberFrom(from)));
+    const wrong = list.findIndex(({ valid_from: from }) => !isDay(from));
     if (wrong !== -1) throw new ApiError(400, `${name}.${wrong}.valid_from is invalid`);
   }
   if (parsed.currency === null && parsed.models.length + parsed.energy.length > 0) {

@@ -1,10 +1,10 @@
 import type { KeyId } from "../domain.ts";
 import type { BucketRange } from "../store/usage-ranges.ts";
 import type { KeyFilter } from "../store/usage-ranges.ts";
-import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { isDay, minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { HistoryQuery } from "./usage-schemas.ts";
-import { type ByDayQuery, timestampMessage } from "./usage-schemas.ts";
+import { type ByDayQuery, dayMessage, timestampMessage } from "./usage-schemas.ts";
 
 const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];
 
@@ -21,10 +21,18 @@ export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "b
   bucketMinutes: query.bucket_minutes,
 });
 
+const dayLength = "2026-05-01".length;
+
+/** @throws ApiError if there is no such day */
+export function parseDay(name: string, text: string | undefined): string | undefined {
+  if (text !== undefined && !isDay(text)) throw new ApiError(400, dayMessage(name));
+  return text;
+}
+
 /** @throws ApiError if there is no such time */
 export function parseTimestamp(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const ms = Date.parse(text);
+  const ms = isDay(text.slice(0, dayLength)) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) throw new ApiError(400, timestampMessage(name));
   return ms;
 }

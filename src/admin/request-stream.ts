@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import type { LoggedRequest, RequestFilter } from "../store/request-log-store.ts";
+import type { LoggedRequest, RequestFilter, RequestTail } from "../store/request-log-store.ts";
 import { ApiError } from "./errors.ts";
 import type { RequestFilterQuery } from "./request-schemas.ts";
 import { filterOf, requestBodyOf, type RequestsDeps } from "./requests.ts";
@@ -8,6 +8,8 @@ import type { Sessions } from "./session.ts";
 const pollMs = 1000;
 /** More in one poll are counted and skipped. */
 const maxPerPoll = 200;
+/** Those that are read again among them. */
+const maxRead = 10 * maxPerPoll;
 /** Rows become visible when their transaction commits, which may be after rows with higher ids. */
 const overlapPolls = 3;
 /** Often enough that no proxy takes the connection for idle. */
@@ -51,9 +53,10 @@ async function* tail(deps: RequestStreamDeps, filter: RequestFilter, request: Re
       await Bun.sleep(pollMs);
       const isPing = poll % pollsPerPing === 0;
       if (draining.aborted || (isPing && (await sessions.find(request.headers)) === undefined)) return;
-      const rows = news.of(await store.requests.listAfter(news.readFrom(), filter, 10 * maxPerPoll));
+      const { rows, missed } = news.of(await store.requests.listAfter(news.readFrom(), filter, maxRead));
       if (rows.length > 0) yield eventOf("requests", rows.slice(-maxPerPoll).map(requestBodyOf));
-      if (rows.length > maxPerPoll) yield eventOf("skipped", { count: rows.length - maxPerPoll });
+      const skipped = missed + Math.max(0, rows.length - maxPerPoll);
+      if (skipped > 0) yield eventOf("skipped", { count: skipped });
       if (rows.length === 0 && isPing) yield ":\n\n";
     }
   } catch (error) {
@@ -70,13 +73,20 @@ function createNews(lastId: number) {
   let seen = new Set<number>();
   return {
     readFrom: (): number => highest[0] ?? lastId,
-    of(rows: readonly LoggedRequest[]): LoggedRequest[] {
-      const fresh = rows.filter(({ id }) => !seen.has(id));
-      highest.push(Math.max(highest.at(-1) ?? lastId, rows.at(-1)?.id ?? 0));
+    of({ requests, leftOut }: RequestTail): { rows: LoggedRequest[]; missed: number } {
+      const fresh = requests.filter(({ id }) => !seen.has(id));
+      const firstId = requests[0]?.id ?? 0;
+      const seenBefore = leftOut === 0 ? 0 : [...seen].filter((id) => id < firstId).length;
+      // What was seen may be deleted meanwhile.
+      const missed = Math.max(0, leftOut - seenBefore);
+      const last = Math.max(highest.at(-1) ?? lastId, requests.at(-1)?.id ?? 0);
+      // Which ones were missed is not known, so the next poll must not count them again.
+      if (missed > 0) highest.length = 0;
+      highest.push(last);
       if (highest.length > overlapPolls) highest.shift();
       const from = highest[0] ?? lastId;
       seen = new Set([...seen, ...fresh.map(({ id }) => id)].filter((id) => id > from));
-      return fresh;
+      return { rows: fresh, missed };
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { LoggedRequest, RequestFilter, RequestLogLimits, RequestPosition } from "../store/request-log-store.ts";
 import type { Store } from "../store/store.ts";
-import { timestampOf } from "../time/seoul.ts";
+import { isDay, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { RequestBody, RequestFilterQuery, RequestsBody, RequestsQuery } from "./request-schemas.ts";
 
@@ -65,7 +65,7 @@ function statusRange(text: string): { from: number; to: number } {
 function timeOf(query: RequestsQuery, name: "since" | "until"): number | undefined {
   const text = query[name];
   if (text === undefined) return undefined;
-  const time = Date.parse(text);
+  const time = isDay(text.slice(0, "2026-05-01".length)) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) throw new ApiError(400, `${name} must be a time such as 2026-05-01T12:00:00Z`);
   return time;
 }

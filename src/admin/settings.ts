@@ -46,11 +46,11 @@ export const getSettings =
   };
 
 const retentionOf = ({ days, rows }: RequestLogLimits): SettingsBody["retention"] => [
-  { data: "Totals, days", keeps: "without limit" },
+  { data: "Totals by hour and day", keeps: "without limit" },
   { data: "Usage by minute", keeps: "32 days" },
   { data: "Usage by model and hour", keeps: "91 days" },
   { data: "Latencies and failures", keeps: "31 days" },
   { data: "Request log", keeps: days === 0 ? "off" : `${days} days, at most ${rows.toLocaleString("en-US")} requests` },
   { data: "GPU samples", keeps: "7 days" },
-  { data: "GPU power by minute", keeps: "30 days" },
+  { data: "GPUs by minute and hour", keeps: "32 days" },
 ];

@@ -1,5 +1,5 @@
 import { dayBefore, dayOf } from "../time/seoul.ts";
-import { keyFilterOf } from "./query.ts";
+import { keyFilterOf, parseDay } from "./query.ts";
 import { readReport } from "./report.ts";
 import type { ByDayAndKeyQuery, ByDayQuery, UsageByDay, UsageByDayAndKey } from "./usage-schemas.ts";
 import type { UsageDeps } from "./usage.ts";
@@ -18,5 +18,6 @@ export const listUsageByDayAndKey =
   ({ store, clock }: Deps) =>
   async ({ query }: { query: ByDayAndKeyQuery }): Promise<UsageByDayAndKey> => {
     const firstDay = dayBefore(dayOf(clock()), query.days);
-    return readReport(store.usage.byDayAndKey({ firstDay, beforeDay: query.before, ...keyFilterOf(query) }));
+    const beforeDay = parseDay("before", query.before);
+    return readReport(store.usage.byDayAndKey({ firstDay, beforeDay, ...keyFilterOf(query) }));
   };

@@ -113,12 +113,13 @@ export const usageByDay = t.Object({
   days: t.Object({ date: t.Array(t.String({ format: "date" })), ...usageColumns }),
 });
 export type UsageByDay = Static<typeof usageByDay>;
+export const dayMessage = (name: string): string => `${name} must be a day, such as 2026-05-01`;
 export const byDayAndKeyQuery = t.Object({
   ...byDayQuery.properties,
   before: t.Optional(
     t.String({
       pattern: "^\\d{4}-\\d\\d-\\d\\d$",
-      error: "before must be a day, such as 2026-05-01",
+      error: dayMessage("before"),
       description: "The page continues with the day before this one",
     }),
   ),

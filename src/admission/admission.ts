@@ -71,14 +71,16 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     startLoop();
   }
 
+  const hasWork = (): boolean => waiting.length + ended.length > 0 && !degraded;
+
   function startLoop(): void {
-    if (waiting.length + ended.length > 0 && !degraded && !closed) loop ??= writeAll();
+    if (hasWork() && !closed) loop ??= writeAll();
   }
 
   async function writeAll(): Promise<void> {
     // Requests of one tick share a transaction.
     await new Promise(setImmediate);
-    while (waiting.length + ended.length > 0 && !degraded) {
+    while (hasWork()) {
       const [batch, given] = [waiting, ended];
       [waiting, ended] = [[], []];
       const results = await tryToWrite(batch, given);
@@ -104,18 +106,22 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       try {
         // Repeating a batch that was committed counts its requests twice, and holds no place twice.
         const work = store.admit({ instance, requests, ended: given });
-        return await within(deadline - monotonic(), work, () => new Error("no response in time"));
+        return await within(deadline - monotonic(), work, tooLate);
       } catch (error) {
         if (monotonic() + retryMs >= deadline) {
-          const reason = error instanceof Error ? error.message : String(error);
-          log.warn("Database unavailable; not enforcing the limits of keys", { reason });
-          degraded = true;
-          watch.hurry();
+          enterDegraded(error);
           return undefined;
         }
         await Bun.sleep(retryMs);
       }
     }
+  }
+
+  function enterDegraded(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!degraded) log.warn("Database unavailable; not enforcing the limits of keys", { reason });
+    degraded = true;
+    watch.hurry();
   }
 
   /** @param result undefined if it is not known whether the database admitted the request */
@@ -140,7 +146,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       lastNumber += 1;
       const request: AdmissionRequest = { keyId, limits, tokens, number: lastNumber };
       if (degraded || closed) return unlimited;
-      await watch.start();
+      await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
       if (degraded) return unlimited;
       const settled = Promise.withResolvers<Admission>();
       waiting.push({ request, settled });
@@ -150,10 +156,13 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     async close() {
       await loop;
       closed = true;
-      await watch.close();
+      // What it cannot give back, other processes release.
+      await within(waitLimitMs, watch.close(), tooLate).catch(() => {});
     },
   };
 }
+
+const tooLate = (): Error => new Error("no response in time");
 
 /** For a request that was admitted without the database. */
 const unlimited: Admission = {

@@ -1,5 +1,5 @@
 import type { KeyId } from "../domain.ts";
-import type { LimitStore } from "../store/limit-store.ts";
+import type { KeyEnding, LimitStore } from "../store/limit-store.ts";
 import type { WallClock } from "../time/clock.ts";
 
 export interface KeyEndings {
@@ -38,8 +38,11 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
       return;
     }
     const due = (await store.listEndings()).filter(({ endedAt }) => endedAt <= now);
-    for (const { id, keyId, endedAt } of due) {
+    for (const ending of due) {
+      const { id, keyId, endedAt } = ending;
       if (seen.has(id) || endedAt <= idleUntil - skewMs) continue;
+      // What runs began after the key was accepted again.
+      if (endedAt <= idleUntil && isAccepted(ending, now)) continue;
       for (const listener of listeners) listener(keyId);
     }
     seen = new Set(due.map(({ id }) => id));
@@ -60,3 +63,6 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
     close: () => clearInterval(timer),
   };
 }
+
+const isAccepted = ({ isActive, expiresAt }: KeyEnding, now: number): boolean =>
+  isActive === true && (expiresAt === null || expiresAt > now);

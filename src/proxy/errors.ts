@@ -23,6 +23,7 @@ export type ErrorCode =
   | "too_many_bytes_held"
   | "upstream_unreachable"
   | "upstream_timeout"
+  | "model_list_unreadable"
   | "shutting_down"
   | "ended_by_admin"
   | "storage_unavailable"
@@ -137,6 +138,12 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "timeout_error",
     message: "The backend did not respond in time.",
     // The common SDKs retry a 504 unless told not to, and a retry starts the same long work again.
+    headers: { "x-should-retry": "false" },
+  },
+  model_list_unreadable: {
+    status: 502,
+    type: "api_error",
+    message: "The backend's model list could not be limited to the models that this API key may use.",
     headers: { "x-should-retry": "false" },
   },
   shutting_down: {

@@ -14,7 +14,7 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
 import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import type { RequestQueue } from "./request/queue.ts";
-import { ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { requestIdOf } from "./request/request-id.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
@@ -35,7 +35,7 @@ export interface ProxyDeps {
   backend?: string;
   admit: Admit;
   /** What the holder of a key may know of it; undefined if it is gone. */
-  findOwnKey: (keyId: KeyId) => Promise<object | undefined>;
+  findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   /** Undefined: the backend gets any number of requests at once. */
   queue: RequestQueue | undefined;
   forward: Forward;
@@ -100,8 +100,8 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   tracker.onFinished(deps.disableIdleTimeout(request));
   const { rules } = key;
   if (path.startsWith(ownPaths)) {
-    const find = (): Promise<object | undefined> => deps.findOwnKey(key.id);
-    return complete(tracker, await respondWithOwnKey({ method: request.method, path, find, log: deps.log }));
+    const own = { method: request.method, path, limits: rules, wall, log: deps.log };
+    return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   if (rules !== null && !reservesTokens(rules)) await admit(incoming, key.id, rules, 0, deps);
@@ -121,7 +121,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
   const allowed = rules?.allowed_models ?? null;
   if (allowed !== null) {
     requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
-    modelList = restrictModelList(request.method, pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
+    modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
   if (rules !== null && reservesTokens(rules)) {
     await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
@@ -158,7 +158,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
       path,
       admission: incoming.admission,
       usageAdded,
-      edit: modelList?.edit,
+      modelList,
     },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
@@ -188,14 +188,15 @@ async function admit(
 
 /** @throws ProxyError if no place becomes free in time */
 async function waitInQueue(
-  incoming: Incoming,
+  { tracker, request, onStreamWaits }: Incoming,
   keyId: KeyId,
   stream: boolean,
   { queue, sseKeepaliveMs }: Pick<ProxyDeps, "sseKeepaliveMs"> & { queue: RequestQueue },
 ): Promise<void> {
-  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(incoming.onStreamWaits, sseKeepaliveMs) : undefined;
+  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(onStreamWaits, sseKeepaliveMs) : undefined;
   try {
-    incoming.tracker.onFinished(await queue.enter(keyId, incoming.request.signal));
+    const leave = await queue.enter(keyId, request.signal, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
+    tracker.onFinished(leave);
   } finally {
     clearTimeout(keepalive);
   }

@@ -27,6 +27,8 @@ export interface FoundKey {
   id: KeyId;
   /** Null: the key may do everything. */
   rules: KeyRules | null;
+  /** When the key, or the former secret that found it, is no longer accepted, in epoch milliseconds; null: never. */
+  expiresAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */

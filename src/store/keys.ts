@@ -11,7 +11,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
   const { keys, formerSecrets } = tables;
   const now = sql.placeholder("now");
   const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, now)));
-  const found = { id: keys.id, rules: keys.rules };
+  const found = { id: keys.id, rules: keys.rules, expiresAt: keys.expiresAt };
   const bySecret = db
     .select(found)
     .from(keys)
@@ -19,7 +19,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
     .limit(1)
     .prepare();
   const byFormerSecret = db
-    .select(found)
+    .select({ ...found, validUntil: formerSecrets.validUntil })
     .from(formerSecrets)
     .innerJoin(keys, eq(keys.id, formerSecrets.keyId))
     .where(and(eq(formerSecrets.key, sql.placeholder("key")), gt(formerSecrets.validUntil, now), isUsable))
@@ -28,7 +28,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
 
   function findFormer(key: string): MaybePromise<FoundKey | undefined> {
     const row = find(byFormerSecret, { key, now: clock() });
-    return row instanceof Promise ? row.then(foundKey) : foundKey(row);
+    return row instanceof Promise ? row.then(formerKey) : formerKey(row);
   }
 
   return (key) => {
@@ -38,11 +38,17 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
   };
 }
 
-type FoundRow = { id: number; rules: string | null };
+type FoundRow = { id: number; rules: string | null; expiresAt: number | null };
 
 function foundKey(row: FoundRow | undefined): FoundKey | undefined {
   if (row === undefined || row.rules === null) return row as FoundKey | undefined;
-  return { id: row.id, rules: parseRules(row.rules) };
+  return { ...row, rules: parseRules(row.rules) };
+}
+
+function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundKey | undefined {
+  if (row === undefined) return undefined;
+  const { validUntil, ...found } = row;
+  return foundKey({ ...found, expiresAt: Math.min(validUntil, found.expiresAt ?? validUntil) });
 }
 
 export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {

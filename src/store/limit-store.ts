@@ -35,6 +35,9 @@ export interface KeyEnding {
   id: number;
   keyId: KeyId;
   endedAt: number;
+  /** The key's, as it is now; null if the key is deleted. */
+  isActive: boolean | null;
+  expiresAt: number | null;
 }
 
 export interface CountedLoad extends KeyLoad {

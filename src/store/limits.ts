@@ -67,11 +67,11 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   }
 
   async function admit({ instance, requests, ended }: AdmissionBatch): Promise<AdmissionResult[]> {
-    const now = clock();
     if (ended.length > 0) await writes.giveBack(ended)();
     if (requests.length === 0) return [];
     // Read after the lock, so that no two instances give away the same place.
     await lock("admissions");
+    const now = clock();
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
     const admitted = requests.filter(isAdmitted);
@@ -225,8 +225,13 @@ export function prepareSettling(
 /** Long enough for every process to see it. */
 const endingRetentionMs = 60_000;
 
-export function prepareListEndings({ db, tables: { keyEndings } }: Engine): LimitStore["listEndings"] {
-  const query = db.select().from(keyEndings).prepare();
+export function prepareListEndings({ db, tables: { keyEndings, keys } }: Engine): LimitStore["listEndings"] {
+  const { id, keyId, endedAt } = keyEndings;
+  const query = db
+    .select({ id, keyId, endedAt, isActive: keys.isActive, expiresAt: keys.expiresAt })
+    .from(keyEndings)
+    .leftJoin(keys, eq(keys.id, keyId))
+    .prepare();
   return () => query.execute();
 }
 

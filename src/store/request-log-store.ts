@@ -92,14 +92,22 @@ export interface RequestPage {
   next: RequestPosition | undefined;
 }
 
+/** The end of the log. */
+export interface RequestTail {
+  /** By id. */
+  requests: LoggedRequest[];
+  /** How many more match, before these. */
+  leftOut: number;
+}
+
 export interface RequestLogStore {
   /**
    * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
    * still have a `next`.
    */
   list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
-  /** The requests with an id above `id`, by id, at most `limit`; for a live tail. */
-  listAfter(id: number, filter: RequestFilter, limit: number): Promise<LoggedRequest[]>;
+  /** The latest `limit` requests with an id above `id`; for a live tail. */
+  listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
   /** The names of keys, the last ones of deleted keys. */

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Engine } from "./engine.ts";
 import { changesOf, isStreamed } from "./request-row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./request-log-store.ts";
@@ -37,7 +37,13 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { requests, next };
     },
     async listAfter(id, filter, limit) {
-      return await selectFrom(and(gt(log.id, id), ...conditions(log, filter)), limit, true);
+      const matches = and(gt(log.id, id), ...conditions(log, filter));
+      const requests = (await selectFrom(matches, limit)).toReversed();
+      const [first] = requests;
+      if (first === undefined || requests.length < limit) return { requests, leftOut: 0 };
+      const before = and(matches, lt(log.id, first.id));
+      const [row] = await db.select({ leftOut: count() }).from(log).where(before);
+      return { requests, leftOut: row?.leftOut ?? 0 };
     },
     lastId: () => findLastId(engine),
     async keyNames(ids) {
@@ -144,15 +150,14 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
 }
 
 function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys } }: Engine) {
-  return async (where: SQL | undefined, limit: number, isAscending = false): Promise<LoggedRequest[]> => {
-    const order = isAscending ? [asc(log.id)] : [desc(log.id)];
+  return async (where: SQL | undefined, limit: number): Promise<LoggedRequest[]> => {
     const rows = await db
       .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})` })
       .from(log)
       .leftJoin(keys, eq(keys.id, log.keyId))
       .leftJoin(deletedKeys, eq(deletedKeys.id, log.keyId))
       .where(where)
-      .orderBy(...order)
+      .orderBy(desc(log.id))
       .limit(limit);
     return rows.map(({ row, keyName }) => requestOf(row, keyName));
   };

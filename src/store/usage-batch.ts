@@ -182,11 +182,11 @@ const rowCount = ({ increments, responses }: FlushedUsage): number => increments
 
 /** @returns two parts of about the same size; undefined if there is only one count. The log's rows go with their keys. */
 export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
-  const { increments, responses, settled } = usage;
+  const { increments, responses, requests, settled } = usage;
   // What the database refuses is the usage. The places must be given back all the same.
   if (rowCount(usage) === 1 && settled.length > 0) {
     return [
-      { increments, responses, settled: [] },
+      { increments, responses, settled: [], ...(requests && { requests }) },
       { increments: [], responses: [], settled },
     ];
   }

@@ -17,7 +17,8 @@ export interface InFlight extends RequestObserver {
   idle(): Promise<void>;
 }
 
-export const maxListed = 1000;
+/** One more than the API lists, so that it knows that there are more. */
+const maxListed = 1001;
 
 export function createInFlight(): InFlight {
   let count = 0;

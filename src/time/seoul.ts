@@ -33,6 +33,12 @@ export function dayNumberFrom(day: string): number {
   return dayjs.utc(day).valueOf() / msPerDay;
 }
 
+/** Whether `YYYY-MM-DD` exists. Parsers take 30 February for 2 March. */
+export function isDay(day: string): boolean {
+  const instantMs = Date.parse(day);
+  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().startsWith(day);
+}
+
 export function dayBefore(day: string, days: number): string {
   return dayFromNumber(dayNumberFrom(day) - days);
 }

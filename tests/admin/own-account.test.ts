@@ -101,5 +101,10 @@ test("settings are shown with their origin, secrets only as set, beside versions
     json.database.tables.map((one: { name: string; rows: number }) => [one.name, one.rows]),
   );
   expect(tables).toMatchObject({ sessions: 1, keys: 0, request_log: 0 });
-  expect(json.retention).toContainEqual({ data: "Request log", keeps: "7 days, at most 5,000,000 requests" });
+  const retention = json.retention.map(({ data, keeps }: { data: string; keeps: string }) => [data, keeps]);
+  expect(Object.fromEntries(retention)).toMatchObject({
+    "Totals by hour and day": "without limit",
+    "Request log": "7 days, at most 5,000,000 requests",
+    "GPUs by minute and hour": "32 days",
+  });
 });

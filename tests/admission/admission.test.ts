@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
 import type { Admission, LimitName } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
-import type { LimitStore } from "../../src/store/limit-store.ts";
+import type { Instance, LimitStore } from "../../src/store/limit-store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -12,7 +12,7 @@ const monotonic = () => performance.now();
 
 function admissionsOver(store: LimitStore, more: { waitLimitMs?: number } = {}) {
   const { log, entries } = memoryLog();
-  return { ...createAdmissions({ store, monotonic, log, beatMs: 20, deadAfterMs: 200, ...more }), entries };
+  return { ...createAdmissions({ store, monotonic, log, beatMs: 20, deadAfterMs: 1000, ...more }), entries };
 }
 
 const onePlace = { ...noLimits, max_concurrency: 1 };
@@ -23,8 +23,8 @@ onEachEngine(({ openTestStore }) => {
     const [dead, alive] = [admissionsOver(opened.store.limits), admissionsOver(opened.store.limits)];
     expect((await dead.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
     expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
-    await Bun.sleep(500);
-    // Both beat, however long a request takes.
+    // A request that takes longer than a process without a beat counts as alive: both beat.
+    await Bun.sleep(1500);
     expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
     const { limits } = opened.store;
     const [own] = await limits.listInstances();
@@ -234,6 +234,36 @@ describe("while the database fails", () => {
     await admissions.admit(1, onePlace, 0);
     fails = false;
     await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await admissions.close();
+  });
+
+  test("that hangs before the first beat lets requests run without limits in time, until it responds", async () => {
+    const disk = Promise.withResolvers<Instance[]>();
+    const hanging: LimitStore = {
+      ...failing,
+      listInstances: () => disk.promise,
+      beat: () => disk.promise,
+      remove: () => disk.promise.then(() => {}),
+      admit: async ({ requests }) => {
+        await disk.promise;
+        const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1 }));
+      },
+    };
+    const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
+    const admitted = await Promise.all([admissions.admit(1, onePlace, 0), admissions.admit(2, onePlace, 0)]);
+    expect(admitted.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined]);
+    expect(admissions.entries.map(({ level }) => level)).toEqual(["warn"]);
+    disk.resolve([]);
+    await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await admissions.close();
+  });
+
+  test("that hangs does not keep the program from stopping", async () => {
+    const hang = (): Promise<never> => new Promise(() => {});
+    const hanging: LimitStore = { ...failing, listInstances: hang, beat: hang, remove: hang, admit: hang };
+    const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
+    await admissions.admit(1, onePlace, 0);
     await admissions.close();
   });
 });

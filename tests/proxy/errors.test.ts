@@ -19,6 +19,7 @@ describe("an error response", () => {
     ["upstream_unreachable", 502, "api_error", {}],
     ["shutting_down", 503, "api_error", { "retry-after": "1" }],
     ["storage_unavailable", 503, "api_error", { "retry-after": "1" }],
+    ["model_list_unreadable", 502, "api_error", { "x-should-retry": "false" }],
     ["upstream_timeout", 504, "timeout_error", { "x-should-retry": "false" }],
   ];
   test.each(rows)("of %s is a %i that both families of SDKs read", async (code, status, type, headers) => {

@@ -62,7 +62,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
       return event;
     },
     queue: undefined,
-    findOwnKey: async () => ({}),
+    findOwnKey: async () => undefined,
     observer: { started: () => {}, finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",

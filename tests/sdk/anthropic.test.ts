@@ -90,10 +90,10 @@ describe("a key with limits", () => {
   test("is tried again after the time that Retry-After names", async () => {
     backend.clear();
     const { key } = await create({ max_concurrency: 1 });
-    const first = clientWith({ "x-simulate": "slow-head=500ms" }, key).messages.create(request).asResponse();
+    const first = clientWith({ "x-simulate": "slow-head=3s" }, key).messages.create(request).asResponse();
     await backend.nextRequest();
     const sentAt = performance.now();
-    const second = await clientWith({}, key).messages.create(request, { maxRetries: 1 });
+    const second = await clientWith({}, key).messages.create(request, { maxRetries: 20 });
     expect(performance.now() - sentAt).toBeGreaterThan(950);
     expect(second.id).toBeString();
     await first;

@@ -8,7 +8,7 @@ let gate: Tollgate;
 let client: OpenAI;
 beforeAll(async () => {
   backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "1" });
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "8" });
   client = clientWith({});
 });
 afterAll(async () => {
@@ -121,10 +121,10 @@ describe("a key with limits", () => {
   test("is tried again after the time that Retry-After names", async () => {
     backend.clear();
     const { key } = await create({ max_concurrency: 1 });
-    const first = clientWith({ "x-simulate": "slow-head=500ms" }, key).chat.completions.create(request).asResponse();
+    const first = clientWith({ "x-simulate": "slow-head=3s" }, key).chat.completions.create(request).asResponse();
     await backend.nextRequest();
     const sentAt = performance.now();
-    const second = await clientWith({}, key).chat.completions.create(request, { maxRetries: 1 });
+    const second = await clientWith({}, key).chat.completions.create(request, { maxRetries: 20 });
     expect(performance.now() - sentAt).toBeGreaterThan(950);
     expect(second.id).toBeString();
     await first;

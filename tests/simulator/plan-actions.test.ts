@@ -61,11 +61,11 @@ describe("a stream", () => {
 
   test("with two gaps pauses twice", async () => {
     const startedAt = performance.now();
-    const client = await post("gap=500ms@1; gap=130ms@4");
+    const client = await post("gap=2000ms@1; gap=130ms@4");
     await client.nextEvent();
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    expect(performance.now() - startedAt).toBeLessThan(2000);
     await client.ended();
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(629);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2129);
   });
 
   test("with never-end sends everything except its end", async () => {

@@ -24,12 +24,25 @@ onEachEngine(({ openTestStore }) => {
       note: null,
       tags: [],
     });
-    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null });
+    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null, expiresAt: null });
     expect(await keys.findActive("Secret")).toBeUndefined();
     expect(await keys.update(1, { isActive: false })).toMatchObject({ id: 1, name: "ci", isActive: false });
     expect(await keys.findActive("secret")).toBeUndefined();
     await keys.update(1, { isActive: true });
-    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null });
+    expect(await keys.findActive("secret")).toEqual({ id: 1, rules: null, expiresAt: null });
+  });
+
+  test("a key is found with the time from which it is refused, and a former secret with its own", async () => {
+    await using opened = await openTestStore(() => 1000);
+    const { keys } = opened.store;
+    const id = 1;
+    await createKeys(opened.store, ["a"]);
+    await keys.update(id, { expiresAt: 9000 });
+    await keys.rotate(id, { key: "new", now: 1000, validUntil: 5000 });
+    expect(await keys.findActive("new")).toMatchObject({ id, expiresAt: 9000 });
+    expect(await keys.findActive("secret of a")).toMatchObject({ id, expiresAt: 5000 });
+    await keys.update(id, { expiresAt: 3000 });
+    expect(await keys.findActive("secret of a")).toEqual({ id, rules: null, expiresAt: 3000 });
   });
 
   test("keys are listed by id, either all of them or a page after one of them", async () => {

@@ -1,8 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import type { AdmissionId, KeyLimits } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
 import type { AdmissionResult } from "../../src/store/limit-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { whyNoPostgres } from "../support/postgres.ts";
+import { openPostgresTestEngine } from "./postgres/postgres-test-store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { usageIncrement } from "./test-store.ts";
 
@@ -182,5 +186,33 @@ onEachEngine(({ openTestStore }) => {
       const results = await Promise.all(stores.map((store, index) => batch(store, String(index))));
       expect(refusals(results.flat(2)).filter((one) => one === "admitted")).toHaveLength(50);
     });
+  });
+});
+
+describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
+  test("a request counts when it is admitted, however long it waits for other instances", async () => {
+    const time = { now: start };
+    await using opened = await openPostgresTestEngine(() => time.now);
+    const { engine, store } = opened;
+    const waiting = sql`select count(*) as n from pg_locks where locktype = 'advisory' and not granted`;
+    const [locked, waited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = engine.transaction(async () => {
+      await engine.lock("admissions");
+      locked.resolve();
+      await waited.promise;
+    });
+    await locked.promise;
+    const limits = { ...noLimits, requests_per_minute: 1 };
+    const admitted = store.limits.admit({
+      instance: "a",
+      requests: [{ keyId: 1, limits, tokens: 0, number: 1 }],
+      ended: [],
+    });
+    await pollUntil(async () => (await engine.rows<{ n: number }>(waiting))[0]?.n === 1);
+    time.now += 61_000;
+    waited.resolve();
+    await other;
+    expect((await admitted)[0]?.refusedBy).toBeUndefined();
+    expect((await store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 1 });
   });
 });

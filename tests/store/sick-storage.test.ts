@@ -21,7 +21,7 @@ test("while another program locks the database, keys are found and usage is buff
 
   await record(ledger);
   for (let n = 0; n < 100; n++) await record(ledger);
-  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
+  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
   expect(ledger.waiting()).toMatchObject({ requests: 101, keys: 1 });
   const created = store.keys.create({ name: "b", key: "b", createdAt: 0 });
   await expect(created).rejects.toThrow("another program has locked the database (SQLITE_BUSY)");
@@ -53,7 +53,7 @@ test("while the disk is full, reads succeed and usage is buffered, then written"
   await engine.rows(sql`pragma max_page_count = 1`);
   await Promise.all(Array.from({ length: 5000 }, (_, n) => record(ledger, n * 60_000)));
   expect(entries).toMatchObject([{ level: "warn", reason: "the disk is full (SQLITE_FULL)" }]);
-  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
+  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
   expect(ledger.waiting()).toMatchObject({ requests: 5000 });
   expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
 
@@ -106,7 +106,7 @@ test("a storage thread that stops is restarted: pending calls fail, keys are fou
     workers.started.at(-1)?.terminate();
     await expect(listed).rejects.toBeInstanceOf(StorageError);
     await expect(store.keys.list()).rejects.toThrow("the storage thread is not running");
-    expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
+    expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
     await Promise.all(recording);
     await pollUntil(() => ledger.waiting().requests === 0);
     await pollUntil(() =>

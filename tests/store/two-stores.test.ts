@@ -74,7 +74,7 @@ onEachEngine(({ openTestStore }) => {
     await using one = await openTestStore();
     await using two = await one.openAnother();
     await createKeys(one.store, ["a"]);
-    expect(await two.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
+    expect(await two.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
     await one.store.keys.update(1, { isActive: false });
     expect(await two.store.keys.findActive("secret of a")).toBeUndefined();
   });

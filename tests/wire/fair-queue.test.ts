@@ -31,6 +31,23 @@ async function postRaw(gate: Tollgate, script: string, path = "/v1/chat/completi
 const start = (environment: Record<string, string>) =>
   startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
 
+interface Running {
+  id: string;
+  key_id: number;
+  model: string | null;
+  state: string;
+}
+
+/** The requests that wait in the queue: their bodies were read, and nothing sent. */
+async function listQueued(gate: Tollgate): Promise<Running[]> {
+  const { requests } = await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
+  return requests.filter(({ model, state }) => model !== null && state === "receiving");
+}
+
+/** Resolves with the first request of a key that waits. */
+const queued = (gate: Tollgate, keyId = gate.keyId): Promise<Running> =>
+  pollUntil(async () => (await listQueued(gate)).find((one) => one.key_id === keyId));
+
 /** The most requests that the backend had at once. */
 async function mostAtOnce(): Promise<number> {
   const requests = await Promise.all(
@@ -42,38 +59,48 @@ async function mostAtOnce(): Promise<number> {
 describe("PROXY_MAX_CONCURRENCY", () => {
   test("lets a key with one request at a time pass one that sends 200 at once", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "8" });
-    const { key: other } = await gate.admin.createKey("other");
-    const flood = Array.from({ length: 200 }, () => post(gate.url, gate.key, "slow-head=100ms"));
-    await pollUntil(() => backend.requests().length >= 8);
-    const passedBy: number[] = [];
-    for (let n = 0; n < 7; n++) {
-      const before = backend.requests().length;
-      await (await post(gate.url, other, "slow-head=101ms")).text();
-      const position = backend.requests().findLastIndex((one) => one.header("x-simulate") === "slow-head=101ms");
-      passedBy.push(position - before);
+    const { id: otherId, key: other } = await gate.admin.createKey("other");
+    const clients = Array.from({ length: 200 }, () => new AbortController());
+    const send = ({ signal }: AbortController): Promise<unknown> =>
+      post(gate.url, gate.key, "slow-head=forever", { signal }).catch(() => undefined);
+    const running = clients.slice(0, 8).map(send);
+    await pollUntil(() => backend.requests().length === 8);
+    const waiting = clients.slice(8).map(send);
+    await pollUntil(async () => (await listQueued(gate)).length === 192);
+    for (let n = 0; n < 4; n++) {
+      const response = post(gate.url, other, "");
+      await queued(gate, otherId);
+      expect(backend.requests()).toHaveLength(8 + 2 * n);
+      // One of the others leaves, and its place becomes free.
+      clients[n]?.abort();
+      expect((await response).status).toBe(200);
+      // Then the place goes back to the others.
+      await pollUntil(() => backend.requests().length === 10 + 2 * n);
     }
-    const [, , , median = Infinity] = passedBy.toSorted((a, b) => a - b);
-    // Within one service time, each of the eight places takes one request.
-    expect(median).toBeLessThanOrEqual(8);
-    expect((await Promise.all(flood)).map(({ status }) => status)).toEqual(flood.map(() => 200));
+    for (const client of clients) client.abort();
+    await Promise.all([...running, ...waiting]);
     expect(await mostAtOnce()).toBe(8);
   });
 
-  test("refuses more waiting requests than PROXY_QUEUE_SIZE, and those that wait too long", async () => {
-    await using gate = await start({
-      PROXY_MAX_CONCURRENCY: "1",
-      PROXY_QUEUE_SIZE: "1",
-      PROXY_QUEUE_TIMEOUT: "0.3",
-    });
+  test("refuses more waiting requests than PROXY_QUEUE_SIZE", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
     const waiting = post(gate.url, gate.key, "");
-    await pollUntil(async () => (await (await fetch(`${gate.adminUrl}/healthz`)).text()) !== "");
-    await Bun.sleep(50);
+    await queued(gate);
     const full = await post(gate.url, gate.key, "");
     expect([full.status, full.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await full.json()).toMatchObject({ error: { type: "api_error", code: "queue_full" } });
-    const late = await waiting;
+    first.close();
+    expect((await waiting).status).toBe(200);
+    expect(backend.requests()).toHaveLength(2);
+  });
+
+  test("refuses requests that wait longer than PROXY_QUEUE_TIMEOUT", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_TIMEOUT: "0.3" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const late = await post(gate.url, gate.key, "");
     expect([late.status, late.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await late.json()).toMatchObject({ error: { code: "queue_timeout" } });
     expect(backend.requests()).toHaveLength(1);
@@ -86,11 +113,11 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
     const second = await postRaw(gate, "");
-    await Bun.sleep(50);
+    await queued(gate);
     second.reset();
     await gate.waitForLog(({ outcome }) => outcome === "client_left");
     const third = post(gate.url, gate.key, "");
-    await Bun.sleep(50);
+    await queued(gate);
     first.reset();
     expect((await third).status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
@@ -102,24 +129,54 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
     const waiting = post(gate.url, key, "");
-    await Bun.sleep(50);
+    await queued(gate, id);
     await gate.admin.updateKey(id, { is_active: false, end_running: true });
     expect((await waiting).status).toBe(401);
     first.reset();
   });
 
+  test("takes a waiting request that an administrator ends out of the queue at once", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const waiting = post(gate.url, gate.key, "");
+    const { id } = await queued(gate);
+    await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+    const ended = await waiting;
+    expect([ended.status, await ended.json()]).toMatchObject([503, { error: { code: "ended_by_admin" } }]);
+    expect(await gate.waitForLog(({ outcome }) => outcome === "ended_by_admin")).toMatchObject({ status: 503 });
+    const next = post(gate.url, gate.key, "");
+    await queued(gate);
+    first.reset();
+    expect((await next).status).toBe(200);
+    expect(backend.requests()).toHaveLength(2);
+  });
+
   test("keeps a waiting stream alive with comments, and then sends it whole", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
-    const first = await postRaw(gate, "gap=500ms@1");
+    const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
     const second = await postRaw(gate, "");
     expect((await second.head()).header("content-type")).toBe("text/event-stream");
     expect(await second.nextEvent()).toBe(": keepalive\n\n");
+    first.reset();
     const text = await second.text();
     expect(text).toEndWith("data: [DONE]\n\n");
     expect(await second.ended()).toBe("complete");
     const usage = await pollUntil(async () => (await gate.readKey()).total_request_count === 2);
     expect(usage).toBe(true);
+  });
+
+  test("sends a stream plain that a backend compressed after its client got comments", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "gzip", "/v1/messages");
+    expect((await second.head()).header("content-encoding")).toBeUndefined();
+    first.reset();
+    expect(await second.text()).toContain("event: message_stop\n");
+    expect(await second.ended()).toBe("complete");
+    await pollUntil(async () => (await gate.readKey()).total_output_tokens > 0);
   });
 
   test.each([
@@ -129,7 +186,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     await using gate = await start({
       PROXY_MAX_CONCURRENCY: "1",
       PROXY_SSE_KEEPALIVE: "0.1",
-      PROXY_QUEUE_TIMEOUT: "0.35",
+      PROXY_QUEUE_TIMEOUT: "1",
     });
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
@@ -150,7 +207,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
       PROXY_MAX_CONCURRENCY: "3",
     });
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=60ms"));
+    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
     expect(await mostAtOnce()).toBe(3);
     await program.stop();

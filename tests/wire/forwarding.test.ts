@@ -211,7 +211,7 @@ describe("the backend's response", () => {
       max_tokens: 3,
       messages: [{ role: "user", content: "Hi" }],
     });
-    const client = await send("POST", "/v1/chat/completions", { "x-simulate": "gap=200ms@2" }, body);
+    const client = await send("POST", "/v1/chat/completions", { "x-simulate": "gap=2s@2" }, body);
     const first = await client.nextEvent();
     expect(first).toStartWith("data: {");
     expect(backend.stats().open).toBe(1);

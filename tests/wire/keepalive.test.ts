@@ -34,7 +34,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
   });
 
   test("comments appear only between events and leave the events unchanged", async () => {
-    const client = await stream("gap=350ms@2");
+    const client = await stream("gap=1500ms@2");
     expect(await client.ended()).toBe("complete");
     const text = await client.text();
     expect(text.split(comment).length).toBeGreaterThan(2);

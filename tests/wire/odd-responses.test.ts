@@ -9,7 +9,7 @@ let backend: Simulator;
 let gate: Tollgate;
 beforeAll(async () => {
   backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "1" });
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "3" });
 });
 afterAll(async () => {
   await gate[Symbol.asyncDispose]();

@@ -37,7 +37,7 @@ test.skipIf(prlimit === null)(
       max_tokens: 3,
       messages: [{ role: "user", content: "Hi" }],
     });
-    const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "usage=3,4; gap=300ms@2" };
+    const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "usage=3,4; gap=2s@2" };
     /** The status of a complete response, else 0. */
     const post = async (): Promise<number> => {
       const client = await connectRaw(program.url);

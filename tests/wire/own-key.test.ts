@@ -38,6 +38,14 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
   await complete(gate.key);
   const response = await describe(key);
   expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
+  expect([...response.headers].filter(([name]) => name.startsWith("x-ratelimit-"))).toEqual([
+    ["x-ratelimit-limit-requests", "10"],
+    ["x-ratelimit-limit-tokens", "1000"],
+    ["x-ratelimit-remaining-requests", "9"],
+    ["x-ratelimit-remaining-tokens", "988"],
+    ["x-ratelimit-reset-requests", "1m1s"],
+    ["x-ratelimit-reset-tokens", "12h0m0s"],
+  ]);
   const text = await response.text();
   const limits = { max_concurrency: null, tokens_per_minute: null, tokens_per_month: null };
   expect(JSON.parse(text)).toEqual({

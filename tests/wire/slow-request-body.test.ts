@@ -7,7 +7,7 @@ let backend: Simulator;
 let gate: Tollgate;
 beforeAll(async () => {
   backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "0.4" });
+  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "2" });
 });
 beforeEach(() => backend.clear());
 afterAll(async () => {
@@ -25,7 +25,7 @@ async function begin(framing: string, begun: string, type = "application/json"):
 }
 
 /** How long the slow client pauses: longer than the read timeout, which applies to the backend and not to the client. */
-const pauseMs = 900;
+const pauseMs = 3000;
 
 describe("a body that the client sends slowly", () => {
   test.each([

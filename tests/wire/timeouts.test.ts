@@ -11,7 +11,7 @@ beforeAll(async () => {
   backend = startSimulator();
   gate = await startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
-    PROXY_STREAM_READ_TIMEOUT: "1.5",
+    PROXY_STREAM_READ_TIMEOUT: "3",
     PROXY_NONSTREAM_READ_TIMEOUT: "0.5",
   });
 });
@@ -52,7 +52,7 @@ describe("the read timeout", () => {
   });
 
   test("of a stream is the stream timeout, also for the first byte", async () => {
-    const patient = await post("slow-head=800ms", true);
+    const patient = await post("slow-head=1s", true);
     expect((await patient.head()).status).toBe(200);
     expect(await patient.ended()).toBe("complete");
     const late = await post("slow-head=forever", true);
@@ -75,7 +75,7 @@ describe("the read timeout", () => {
   });
 
   test("restarts with every byte, so that a whole response may take far longer", async () => {
-    const client = await post("gap=700ms@1; gap=700ms@2; gap=700ms@3; gap=700ms@4", true);
+    const client = await post("gap=900ms@1; gap=900ms@2; gap=900ms@3; gap=900ms@4", true);
     expect(await client.ended()).toBe("complete");
     client.close();
   });
@@ -91,7 +91,7 @@ describe("the read timeout", () => {
     await client.nextEvent();
     client.pause();
     // Plays a client that stalls for longer than the timeout.
-    await Bun.sleep(2500);
+    await Bun.sleep(4500);
     client.resume();
     expect(await client.ended()).toBe("complete");
     expect(await client.text()).toEndWith("data: [DONE]\n\n");
@@ -107,7 +107,7 @@ describe("the connect timeout", () => {
     const response = await fetch(`${lost.url}/v1/models`, { headers: { "x-api-key": lost.key } });
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: "upstream_timeout" } });
-    expect(performance.now() - begun).toBeWithin(9_500, 15_000);
+    expect(performance.now() - begun).toBeWithin(9_500, 30_000);
     expect(await lost.waitForLog(({ status }) => status === 504)).toMatchObject({ cause: "connect_timeout" });
   }, 40_000);
 

@@ -60,7 +60,7 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
  * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
  * of tokens, the one that leaves the least counts.
  */
-function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
+export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
   const requests = leftOf(limits, used, "requests_per_minute");
   const [tokens] = tokenLimits
     .flatMap((name) => leftOf(limits, used, name) ?? [])

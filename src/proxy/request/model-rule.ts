@@ -1,4 +1,5 @@
 import { ProxyError } from "../errors.ts";
+import { canonical } from "../rewrite/endpoint.ts";
 
 /** Names in lower case; one that ends in `*` is a prefix. */
 export type AllowedModels = readonly string[];
@@ -27,18 +28,11 @@ export interface RequestedModel {
  */
 export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
   const { path, hasBody, model, isAmbiguous } = requested;
-  const [, named] = /^\/v1\/models\/+(.+)$/.exec(path) ?? [];
   const isAllowed = (name: string): boolean => isModelAllowed(allowed, name);
-  if (named !== undefined && !isAllowed(decoded(named))) throw new ProxyError("model_not_allowed");
+  const read = canonical(path);
+  const named = read.startsWith("/v1/models/") ? read.slice("/v1/models/".length) : undefined;
+  if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;
   if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed");
   if (!isAllowed(model.asked) && !isAllowed(model.sent)) throw new ProxyError("model_not_allowed");
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

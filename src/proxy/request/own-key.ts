@@ -1,19 +1,30 @@
 import type { Log } from "../../log/log.ts";
+import type { KeyLimits, LimitName } from "../../domain.ts";
+import type { WallClock } from "../../time/clock.ts";
 import { ProxyError } from "../errors.ts";
+import { rateLimitHeaders } from "./admit.ts";
 
 /** Paths that Tollgate serves itself and never forwards. */
 export const ownPaths = "/v1/tollgate/";
 
+export interface OwnKey {
+  /** What counts against each limit now; null for a limit that the key does not have. */
+  used: Readonly<Record<LimitName, number | null>>;
+}
+
 export interface OwnKeyRequest {
   method: string;
   path: string;
+  /** Null for a key without limits. */
+  limits: KeyLimits | null;
   /** What the holder of the key may know of it; undefined if it is gone. */
-  find: () => Promise<object | undefined>;
+  find: () => Promise<OwnKey | undefined>;
+  wall: WallClock;
   log: Log;
 }
 
 /** Describes a key to its holder. @throws ProxyError for all but a GET of `/v1/tollgate/key` */
-export async function respondWithOwnKey({ method, path, find, log }: OwnKeyRequest): Promise<Response> {
+export async function respondWithOwnKey({ method, path, limits, find, wall, log }: OwnKeyRequest): Promise<Response> {
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
   if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed");
   const found = await find().catch((error: unknown) => {
@@ -23,5 +34,10 @@ export async function respondWithOwnKey({ method, path, find, log }: OwnKeyReque
     throw new ProxyError("storage_unavailable");
   });
   if (found === undefined) throw new ProxyError("invalid_api_key");
-  return Response.json(found, { headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" } });
+  const response = Response.json(found, {
+    headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" },
+  });
+  const left = limits === null ? [] : rateLimitHeaders(limits, (name) => found.used[name] ?? undefined, wall());
+  for (const [name, value] of left) response.headers.set(name, value);
+  return response;
 }

@@ -12,11 +12,15 @@ export interface Places {
 export interface RequestQueue {
   /**
    * Waits for a place.
+   * @param onWaiting called with what ends the wait
    * @returns gives the place back
    * @throws ProxyError if too many wait, or the wait takes too long; AbortReason if the request ends otherwise
    */
-  enter(keyId: KeyId, client: AbortSignal): Promise<() => void>;
+  enter(keyId: KeyId, client: AbortSignal, onWaiting: (end: EndWait) => void): Promise<() => void>;
 }
+
+/** Does nothing once there is a place. */
+export type EndWait = (reason: AbortReason | ProxyError) => void;
 
 export interface RequestQueueOptions {
   places: Places;
@@ -29,7 +33,7 @@ export interface RequestQueueOptions {
 
 interface QueuedRequest {
   keyId: KeyId;
-  end: (reason: AbortReason | ProxyError) => void;
+  end: EndWait;
 }
 
 export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: RequestQueueOptions): RequestQueue {
@@ -42,14 +46,20 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
     for (const { keyId, end } of waiting.values()) if (keyId === ended) end(revoked());
   });
 
-  async function waitFor(ticket: number, keyId: KeyId, client: AbortSignal): Promise<void> {
+  async function waitFor(
+    ticket: number,
+    keyId: KeyId,
+    client: AbortSignal,
+    onWaiting: (end: EndWait) => void,
+  ): Promise<void> {
     const place = Promise.withResolvers<void>();
-    const end = (reason: AbortReason | ProxyError): void => place.reject(reason);
+    const end: EndWait = place.reject;
     const leave = (): void => end(clientLeft());
     waiting.set(ticket, { keyId, end });
     client.addEventListener("abort", leave, { once: true });
     const timer = setTimeout(() => end(new ProxyError("queue_timeout")), timeoutMs);
     try {
+      onWaiting(end);
       if (client.aborted) throw clientLeft();
       const state = await Promise.race([places.enter(ticket, keyId, place.resolve), place.promise]);
       if (state === "full") throw new ProxyError("queue_full");
@@ -63,12 +73,12 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
   }
 
   return {
-    async enter(keyId, client) {
+    async enter(keyId, client, onWaiting) {
       lastTicket += 1;
       const ticket = lastTicket;
       const leave = (): void => places.leave(ticket);
       try {
-        await waitFor(ticket, keyId, client);
+        await waitFor(ticket, keyId, client, onWaiting);
       } catch (error) {
         leave();
         throw error;

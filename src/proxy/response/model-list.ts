@@ -18,6 +18,8 @@ export interface ModelListRequest {
   pathAndQuery: string;
   /** Turns the body of the upstream's 200 into the client's; undefined to leave it as it is. */
   edit: (list: Bytes) => Bytes | undefined;
+  /** A list that cannot be edited must not be shown. */
+  mustEdit: boolean;
 }
 
 /**
@@ -25,19 +27,17 @@ export interface ModelListRequest {
  * @param others how it is served to a key that may use all
  */
 export function restrictModelList(
-  method: string,
   pathAndQuery: string,
   others: ModelListRequest | undefined,
   isAllowed: (name: string) => boolean,
 ): ModelListRequest | undefined {
   const [path = ""] = pathAndQuery.split("?", 1);
-  if (method !== "GET" || canonical(path) !== "/v1/models") return others;
+  // The synthetic model's entry comes out of the list.
+  if (canonical(path) !== "/v1/models") return others && { ...others, mustEdit: true };
   return {
     pathAndQuery,
-    edit(list) {
-      const edited = others?.edit(list);
-      return withAllowedModels(edited ?? list, isAllowed) ?? edited;
-    },
+    edit: (list) => withAllowedModels(others?.edit(list) ?? list, isAllowed),
+    mustEdit: true,
   };
 }
 
@@ -55,9 +55,10 @@ export function resolveModelList(
   const [path = ""] = pathAndQuery.split("?", 1);
   const createdSeconds = Math.floor(wall() / 1000);
   if (path === "/v1/models")
-    return { pathAndQuery, edit: (list) => withNonThinkingModel(list, models, createdSeconds) };
+    return { pathAndQuery, edit: (list) => withNonThinkingModel(list, models, createdSeconds), mustEdit: false };
   if (!isNonThinkingModelPath(path, models)) return undefined;
-  return { pathAndQuery: "/v1/models", edit: (list) => findNonThinkingModel(list, models, createdSeconds) };
+  const edit = (list: Bytes): Bytes | undefined => findNonThinkingModel(list, models, createdSeconds);
+  return { pathAndQuery: "/v1/models", edit, mustEdit: false };
 }
 
 /**

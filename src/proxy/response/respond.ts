@@ -4,17 +4,18 @@ import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { type AbortReason, abortReasonOf } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
+import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import { terminalEventsOf } from "./terminal-event.ts";
 
-/** A longer response is passed on without its edit. */
+/** A longer response is passed on without its edit, or refused if it must be edited. */
 const maxEditedBytes = 4 * 1024 * 1024;
 
 export interface RespondDeps extends CountDeps {
@@ -33,8 +34,8 @@ export interface Responding {
   admission: Admission | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
-  /** Changes the text of a 200; undefined for responses that pass as they are. */
-  edit: ((body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> | undefined) | undefined;
+  /** Edits the text of a 200; undefined for responses that pass as they are. */
+  modelList: ModelListRequest | undefined;
 }
 
 /** The client's response in the making. */
@@ -47,14 +48,17 @@ interface Head {
 
 /**
  * Turns the upstream's response into the client's, metered.
- * @throws AbortReason if a response that is read whole breaks off: nothing of it has been sent yet
+ * @throws AbortReason if a response that is read whole breaks off, or must be edited and cannot be: nothing of it has been
+ * sent yet
  */
 export async function respond(responding: Responding, deps: RespondDeps): Promise<Response> {
-  const { upstream, tracker, method } = responding;
+  const { upstream, tracker, method, modelList } = responding;
   const { response } = upstream;
   tracker.status = response.status;
   const head = clientHead(response);
-  const edit = response.status === 200 ? responding.edit : undefined;
+  // No other success may show what the client must not see.
+  const isEdited = response.status === 200 || (modelList?.mustEdit === true && response.ok);
+  const edit = isEdited ? modelList?.edit : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
   const plain = decompressForFilter(responding, head);
@@ -103,15 +107,18 @@ async function respondWhole(
   responding: Responding,
   deps: RespondDeps,
   { init, headers, kind }: Head,
-  edit: Responding["edit"],
+  edit: ModelListRequest["edit"] | undefined,
 ): Promise<Response> {
   const { upstream, tracker } = responding;
+  const mustEdit = edit !== undefined && responding.modelList?.mustEdit === true;
   const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
     async (error: unknown) => {
       await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
       throw abortReasonOf(error, upstream.signal);
     },
   );
+  const edited = read instanceof ReadableStream ? undefined : edit?.(read);
+  if (mustEdit && edited === undefined) throw await refuseUnedited(responding, deps);
   if (read instanceof ReadableStream) {
     const rest = { ...upstream, response: new Response(read, upstream.response) };
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
@@ -120,8 +127,16 @@ async function respondWhole(
   const count = countOf(responding, deps);
   await settle(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
-  const body = edit?.(read) ?? read;
+  const body = edited ?? read;
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
+}
+
+async function refuseUnedited(responding: Responding, deps: RespondDeps): Promise<AbortReason> {
+  const { upstream } = responding;
+  upstream.abort(unreadableModelList());
+  const reason = abortReasonOf(undefined, upstream.signal);
+  await settle(responding, countOf(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
+  return reason;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { errorFrame } from "../errors.ts";
+import { decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { lastFrameMs } from "./pump.ts";
 
 const comment = new TextEncoder().encode(": keepalive\n\n");
@@ -21,10 +22,11 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }
       async start(controller) {
         controller.enqueue(comment);
         timer = setInterval(() => controller.enqueue(comment), keepaliveMs);
-        const { body: rest, ok, headers: found } = await response.finally(() => clearInterval(timer));
-        if (cancelled) return void rest?.cancel().catch(() => {});
-        if (ok && rest !== null && isEventStream(found)) return void (reader = rest.getReader());
-        controller.enqueue(await frameOf(await response, path));
+        const found = await response.finally(() => clearInterval(timer));
+        if (cancelled) return void found.body?.cancel().catch(() => {});
+        const events = eventsOf(found);
+        if (events !== undefined) return void (reader = events.getReader());
+        controller.enqueue(await frameOf(found, path));
         await Bun.sleep(lastFrameMs);
         throw new Error("The response is not an event stream.");
       },
@@ -52,5 +54,9 @@ async function frameOf(response: Response, path: string): Promise<Uint8Array> {
   return new TextEncoder().encode(`${name}data: ${JSON.stringify(json)}\n\n`);
 }
 
-const isEventStream = (headers: Headers): boolean =>
-  /^\s*text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+/** Plain, as the head said that went out: undefined if they are none, or cannot be decompressed. */
+function eventsOf({ ok, body, headers }: Response): ReadableStream<Uint8Array> | undefined {
+  if (!ok || body === null) return undefined;
+  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+  return isPlainEventStream(kind) ? body : decompressEventStream(body, kind);
+}

@@ -30,10 +30,13 @@ export function getEndpoint(path: string): Endpoint {
 
 export const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
 
-function decoded(path: string): string {
+/** What is malformed stays as it is, as backends leave it. */
+const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+/gi, (part) => decodedPart(part));
+
+function decodedPart(part: string): string {
   try {
-    return decodeURIComponent(path);
+    return decodeURIComponent(part);
   } catch {
-    return path;
+    return part;
   }
 }

@@ -23,6 +23,8 @@ export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_b
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
+export const unreadableModelList = (): AbortReason =>
+  new AbortReason("upstream_failed", "model_list_unreadable", "model_list_unreadable");
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
 export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");

@@ -41,7 +41,8 @@ export function createVerifiedKeys(options: VerifiedKeysOptions): KeyStore["find
       unavailable = true;
       const cached = verified.get(key);
       if (cached === undefined || clock() - cached.at > maxAgeMs) throw error;
-      return cached.found;
+      const { expiresAt } = cached.found;
+      return expiresAt !== null && expiresAt <= clock() ? undefined : cached.found;
     }
   };
 }

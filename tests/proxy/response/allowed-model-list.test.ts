@@ -7,18 +7,26 @@ const filtered = (list: string): string | undefined => {
 };
 
 test.each([
-  ['{"data":[{"id":"a"},{"id":"b"}],"n":1.0}', '{"data":[{"id":"a"}],"n":1.0}'],
+  [
+    '{"data":[{"id":"a"},{"id":"b"}],"object":"list","has_more":false}',
+    '{"object":"list","has_more":false,"data":[{"id":"a"}]}',
+  ],
+  ['{"object":{"b":1},"has_more":["b"],"data":[{"id":"a"}],"first_id":"b"}', '{"data":[{"id":"a"}]}'],
   [
     '{ "data" : [ {"id":"b"}, { "id":"\\u0061x","c":12345678901234567890 } ] }\n',
-    '{ "data" : [{ "id":"\\u0061x","c":12345678901234567890 }] }\n',
+    '{"data":[{ "id":"\\u0061x","c":12345678901234567890 }]}',
   ],
   ['{"data":[{"id":"b"}]}', '{"data":[]}'],
   ['{"data":[7,null,{"name":"a"},"a"]}', '{"data":[]}'],
-  ['{"data":[{"id":"a"}],"data":[{"id":"b"},{"id":"ab"}]}', '{"data":[{"id":"a"}],"data":[{"id":"ab"}]}'],
+  ['{"data":[{"id":"b"}],"data":[{"id":"b"},{"id":"ab"}]}', '{"data":[{"id":"ab"}]}'],
+  [
+    '{"models":[{"name":"a","model":"a"},{"name":"a","model":"b"},{"type":"a"}]}',
+    '{"models":[{"name":"a","model":"a"}]}',
+  ],
 ])("of %s a key sees %s", (list, expected) => {
   expect(filtered(list)).toBe(expected);
 });
 
-test.each(["", "[]", '{"data":{}}', '{"models":[]}', "{"])("%p is not a list", (list) => {
+test.each(["", "[]", '{"data":{}}', '{"models":{}}', "{"])("%p is not a list", (list) => {
   expect(filtered(list)).toBeUndefined();
 });

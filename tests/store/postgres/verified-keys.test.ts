@@ -2,14 +2,20 @@ import { expect, test } from "bun:test";
 import { createVerifiedKeys } from "../../../src/store/postgres/verified-keys.ts";
 
 function setUp() {
-  const state = { now: 0, unavailable: false, active: new Map([["good", 1]]), timeouts: [] as number[] };
+  const state = {
+    now: 0,
+    unavailable: false,
+    active: new Map([["good", 1]]),
+    expiresAt: null as number | null,
+    timeouts: [] as number[],
+  };
   const findActive = createVerifiedKeys({
     clock: () => state.now,
     find: async (key, timeoutMs) => {
       state.timeouts.push(timeoutMs);
       if (state.unavailable) throw new Error("unavailable");
       const id = state.active.get(key);
-      return id === undefined ? undefined : { id, rules: null };
+      return id === undefined ? undefined : { id, rules: null, expiresAt: state.expiresAt };
     },
   });
   return { state, findActive };
@@ -17,12 +23,23 @@ function setUp() {
 
 test("a verified key is accepted for five minutes while the database is unavailable, and not longer", async () => {
   const { state, findActive } = setUp();
-  expect(await findActive("good")).toEqual({ id: 1, rules: null });
+  expect(await findActive("good")).toMatchObject({ id: 1, rules: null });
   state.unavailable = true;
   state.now = 300_000;
-  expect(await findActive("good")).toEqual({ id: 1, rules: null });
+  expect(await findActive("good")).toMatchObject({ id: 1, rules: null });
   state.now = 300_001;
   await expect(findActive("good")).rejects.toThrow("unavailable");
+});
+
+test("a key whose expiry passes while the database is unavailable is refused", async () => {
+  const { state, findActive } = setUp();
+  state.expiresAt = 1000;
+  expect(await findActive("good")).toBeDefined();
+  state.unavailable = true;
+  state.now = 999;
+  expect(await findActive("good")).toBeDefined();
+  state.now = 1000;
+  expect(await findActive("good")).toBeUndefined();
 });
 
 test("a key that was never verified is refused while the database is unavailable", async () => {
@@ -63,6 +80,6 @@ test("ten thousand keys are kept; the one verified longest ago is dropped first"
   }
   state.unavailable = true;
   await expect(findActive("key 1")).rejects.toThrow("unavailable");
-  expect(await findActive("key 0")).toEqual({ id: 0, rules: null });
-  expect(await findActive("key 2")).toEqual({ id: 2, rules: null });
+  expect(await findActive("key 0")).toMatchObject({ id: 0, rules: null });
+  expect(await findActive("key 2")).toMatchObject({ id: 2, rules: null });
 });

@@ -27,7 +27,7 @@ test("a backup made under load is a consistent database", async () => {
   renameSync(copy.file("backup.db"), copy.file("tollgate.db"));
   await using restored = await openTestStore(Date.now, copy);
   const [key] = await restored.store.keys.list();
-  expect(await restored.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null });
+  expect(await restored.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
   const minutes = await restored.store.usage.sumOfMinutes(29_000_000, 29_000_500);
   expect(minutes.requestCount).toBe(key?.requestCount ?? -1);
   expect(minutes.requestCount).toBeLessThanOrEqual(written);
