@@ -1,10 +1,10 @@
 import type { Outcome } from "../domain.ts";
 import type { Store } from "../store/store.ts";
-import type { StoredOutcome } from "../store/traffic-store.ts";
+import type { OutcomePoint, StoredOutcome } from "../store/traffic-store.ts";
 import type { WallClock } from "../time/clock.ts";
-import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../time/seoul.ts";
+import { minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../time/seoul.ts";
 import type { FailuresBody, FailuresQuery, TokenlessBody } from "./insight-schemas.ts";
-import { trafficRange } from "./latency.ts";
+import { readsOf, trafficRange } from "./latency.ts";
 
 export interface FailuresDeps {
   store: Pick<Store, "traffic" | "requests">;
@@ -12,19 +12,27 @@ export interface FailuresDeps {
 }
 
 const maxFailures = 200;
+/** Of a part of the range. More than are listed: what is rare in one part may be common in another. */
+const maxFailuresPerRead = 2000;
 const maxTokenless = 100;
 
 export const listFailures =
   ({ store, clock }: FailuresDeps) =>
   async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
     const { hours, bucket_minutes, key_id } = query;
-    const found = await store.traffic.outcomes(trafficRange(clock(), hours, bucket_minutes), key_id);
-    const failures = mostFirst(sumFailures(found)).slice(0, maxFailures);
+    const points: OutcomePoint[] = [];
+    const sums = new Map<string, StoredOutcome>();
+    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+      const found = await store.traffic.outcomes(range, maxFailuresPerRead, key_id);
+      points.push(...found.points);
+      for (const failure of found.failures) addFailure(sums, failure);
+    }
+    const failures = mostFirst([...sums.values()]).slice(0, maxFailures);
     const names = new Map(await store.requests.keyNames([...new Set(failures.map(({ keyId }) => keyId))]));
     return {
       hours,
       bucket_minutes,
-      points: pointsOf(found, bucket_minutes),
+      points: pointsOf(points),
       rows: failures.map(({ outcome, code, keyId, count, lastAt }) => ({
         outcome,
         code,
@@ -36,36 +44,28 @@ export const listFailures =
     };
   };
 
-const isFailure = ({ code }: StoredOutcome): boolean => code !== "";
-
 const mostFirst = (outcomes: readonly StoredOutcome[]): StoredOutcome[] =>
   outcomes.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt);
 
-function sumFailures(found: readonly StoredOutcome[]): StoredOutcome[] {
-  const sums = new Map<string, StoredOutcome>();
-  for (const one of found.filter(isFailure)) {
-    const id = `${one.keyId} ${one.outcome} ${one.code}`;
-    const sum = sums.get(id);
-    if (sum === undefined) sums.set(id, { ...one });
-    else {
-      sum.count += one.count;
-      sum.lastAt = Math.max(sum.lastAt, one.lastAt);
-    }
+function addFailure(sums: Map<string, StoredOutcome>, failure: StoredOutcome): void {
+  const id = `${failure.keyId} ${failure.outcome} ${failure.code}`;
+  const sum = sums.get(id);
+  if (sum === undefined) sums.set(id, failure);
+  else {
+    sum.count += failure.count;
+    sum.lastAt = Math.max(sum.lastAt, failure.lastAt);
   }
-  return [...sums.values()];
 }
 
-function pointsOf(found: readonly StoredOutcome[], bucketMinutes: number): FailuresBody["points"] {
+function pointsOf(found: readonly OutcomePoint[]): FailuresBody["points"] {
   const points = new Map<number, FailuresBody["points"][number]>();
   for (const one of found) {
-    const bucket = bucketFloor(one.minute, bucketMinutes);
-    const start = timestampOf(bucket * msPerMinute);
-    const point = points.get(bucket) ?? { bucket_start: start, request_count: 0, failed_count: 0, outcomes: {} };
-    points.set(bucket, point);
+    const start = timestampOf(one.minute * msPerMinute);
+    const point = points.get(one.minute) ?? { bucket_start: start, request_count: 0, failed_count: 0, outcomes: {} };
+    points.set(one.minute, point);
     point.request_count += one.count;
-    if (isFailure(one)) point.failed_count += one.count;
-    const outcome = one.outcome as Outcome;
-    point.outcomes[outcome] = (point.outcomes[outcome] ?? 0) + one.count;
+    point.failed_count += one.failedCount;
+    point.outcomes[one.outcome as Outcome] = one.count;
   }
   return [...points.values()];
 }

@@ -42,7 +42,8 @@ export const listInFlight =
         started_at: timestampOf(now - one.ageMs),
         age_ms: one.ageMs,
         received_bytes: one.receivedBytes,
-        output_tokens: one.usage?.outputTokens ?? null,
+        // 0 before the backend has reported any: most streams do so at their end.
+        output_tokens: one.usage?.outputTokens || null,
       })),
       more: all.length > listed.length,
     };

@@ -1,4 +1,4 @@
-import { addHistogram, countOf, decodeHistogram, type Histogram, quantilesOf } from "../histogram.ts";
+import { addEncoded, countOf, type Histogram, quantilesOf } from "../histogram.ts";
 import type { Store } from "../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../store/traffic-store.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -21,21 +21,36 @@ export function trafficRange(nowMs: number, hours: number, bucketMinutes: number
     throw new ApiError(400, `bucket_minutes must be a multiple of 60 if hours is above ${maxMinuteHours}`);
   }
   const to = minuteOf(nowMs) + 1;
-  return { from: bucketFloor(to - hours * minutesPerHour, bucketMinutes), to, byHour };
+  return { from: bucketFloor(to - hours * minutesPerHour, bucketMinutes), to, byHour, bucketMinutes };
+}
+
+/** Some thousand rows each, so that counts are written in between. */
+const minutesPerRead = 4 * minutesPerHour;
+const hoursPerRead = 7 * 24;
+
+/** Parts of a range that are read one after the other. Each has whole buckets. */
+export function readsOf(range: TrafficRange): TrafficRange[] {
+  const minutes = range.byHour ? hoursPerRead * minutesPerHour : minutesPerRead;
+  const length = Math.ceil(minutes / range.bucketMinutes) * range.bucketMinutes;
+  const reads: TrafficRange[] = [];
+  for (let { from } = range; from < range.to; from += length) {
+    reads.push({ ...range, from, to: Math.min(from + length, range.to) });
+  }
+  return reads;
 }
 
 export const getLatency =
   ({ store, clock }: LatencyDeps) =>
   async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
     const { hours, bucket_minutes, by, model } = query;
-    const found = await store.traffic.latencies(trafficRange(clock(), hours, bucket_minutes), model);
     const points = new Map<string, Sum>();
     const totals = new Map<string, Sum>();
-    for (const row of found) {
-      const name = by === "model" ? row.model : null;
-      const bucket = bucketFloor(row.minute, bucket_minutes);
-      addTo(points, `${bucket} ${name}`, { bucket, name }, row);
-      addTo(totals, String(name), { bucket: 0, name }, row);
+    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+      for (const row of await store.traffic.latencies(range, { allModels: by === "all", model })) {
+        const name = by === "model" ? row.model : null;
+        addTo(points, `${row.minute} ${name}`, { bucket: row.minute, name }, row);
+        addTo(totals, String(name), { bucket: 0, name }, row);
+      }
     }
     return {
       hours,
@@ -67,9 +82,9 @@ function addTo(sums: Map<string, Sum>, id: string, group: Pick<Sum, "bucket" | "
   };
   sums.set(id, sum);
   sum.requestCount += row.requestCount;
-  addHistogram(sum.firstByte, decodeHistogram(row.firstByte));
-  addHistogram(sum.duration, decodeHistogram(row.duration));
-  addHistogram(sum.tokensPerSecond, decodeHistogram(row.tokensPerSecond));
+  addEncoded(sum.firstByte, row.firstByte);
+  addEncoded(sum.duration, row.duration);
+  addEncoded(sum.tokensPerSecond, row.tokensPerSecond);
 }
 
 const totalOf = ({ name, requestCount, firstByte, duration, tokensPerSecond }: Sum): LatencyTotal => ({

@@ -8,7 +8,7 @@ import { ApiError } from "./errors.ts";
 import { type PricesBody, pricesBody } from "./insight-schemas.ts";
 
 /** The setting that holds the prices, as JSON. */
-const pricesSetting = "prices";
+export const pricesSetting = "prices";
 
 const noPrices: PricesBody = { currency: null, models: [], energy: [] };
 

@@ -50,7 +50,7 @@ const retentionOf = ({ usageMinutesDays, requestLog: { days, rows } }: Retention
   { data: "Usage by minute", keeps: `${usageMinutesDays} days` },
   { data: "Usage by model and hour", keeps: "91 days" },
   { data: "Latencies and failures", keeps: "31 days" },
-  { data: "Request log", keeps: days === 0 ? "off" : `${days} days, at most ${rows} requests` },
+  { data: "Request log", keeps: days === 0 ? "off" : `${days} days, at most ${rows.toLocaleString("en-US")} requests` },
   { data: "GPU samples", keeps: "7 days" },
   { data: "GPUs by minute and hour", keeps: "32 days" },
 ];

@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/password.ts";
+import { pricesSetting } from "../admin/prices.ts";
 import type { Environment } from "../config.ts";
-import { demoEmbeddingModel, demoModel } from "../demo/client-behaviour.ts";
+import { demoEmbeddingModel, demoModel, demoSmallModel } from "../demo/client-behaviour.ts";
 import { createFaults } from "../demo/faults.ts";
 import { loadInMinute } from "../demo/history.ts";
+import { demoPrices } from "../demo/prices.ts";
 import { seed, type SeededDemo } from "../demo/seed.ts";
 import { runSimulatedClient } from "../demo/simulated-clients.ts";
 import { runSimulatedGpuAgent } from "../demo/simulated-gpu-agent.ts";
@@ -44,7 +46,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
   const simulator = startSimulator({
-    models: [demoModel, demoEmbeddingModel],
+    models: [demoModel, demoSmallModel, demoEmbeddingModel],
     framesPerSecond: tokensPerSecond,
     recordRequests: 0,
   });
@@ -69,7 +71,13 @@ async function runDemo(dataDir: string, simulator: Simulator, io: CommandIo): Pr
   const environment = environmentOf(io.env, dataDir, simulator.url);
   const config = settingsOf(io, environment);
   const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
-  const seeded = await seed({ dataDir, clock: Date.now, log });
+  const seeded = await seed({
+    dataDir,
+    clock: Date.now,
+    log,
+    backend: new URL(simulator.url).host,
+    settings: { [pricesSetting]: JSON.stringify(demoPrices) },
+  });
   const server = await startOnFreePort(environment, io);
   const ending = new AbortController();
   const activity = simulateActivity(seeded, server, ending.signal);
@@ -106,26 +114,26 @@ function environmentOf(env: Environment, dataDir: string, upstream: string): Env
 
 /** Falls back to a free port if the default port is in use and no port was set. */
 async function startOnFreePort(environment: Environment, io: CommandIo): Promise<Server> {
+  const start = (env: Environment): Promise<Server> => startServing(settingsOf(io, env), { ...io, env });
   try {
-    return await startServing(settingsOf(io, environment), io);
+    return await start(environment);
   } catch (error) {
     const portInUse = error instanceof CommandError && error.cause instanceof ListenError;
     if (!portInUse || (environment["PORT"] ?? "") !== "") throw error;
-    return startServing(settingsOf(io, { ...environment, PORT: "0" }), io);
+    return start({ ...environment, PORT: "0" });
   }
 }
 
 /** Continues the history of the clients and of the GPUs. */
 async function simulateActivity(seeded: SeededDemo, server: Server, signal: AbortSignal): Promise<void> {
-  const shared = { url: server.url, since: seeded.historyEndsAt, clock: Date.now, wait, signal };
+  const load = (minute: number): number => loadInMinute(seeded.keys, minute);
+  const shared = { url: server.url, since: seeded.historyEndsAt, clock: Date.now, wait, load, signal };
   const nextFault = createFaults(Date.now);
-  const clients = seeded.clients.map(({ persona: { traffic, nextTurn }, key }, index) =>
-    nextTurn === undefined
-      ? undefined
-      : runSimulatedClient({ ...shared, key, traffic, seed: index, nextTurn, nextFault }),
+  const clients = seeded.clients.map(({ persona, key }, index) =>
+    runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),
   );
-  const load = (): number => loadInMinute(seeded.traffic, minuteOf(Date.now()));
-  await Promise.all([...clients, runSimulatedGpuAgent({ url: server.adminUrl, key: seeded.gpuHostKey, load, signal })]);
+  const gpus = { url: server.adminUrl, key: seeded.gpuHostKey, load: () => load(minuteOf(Date.now())), signal };
+  await Promise.all([...clients, runSimulatedGpuAgent(gpus)]);
 }
 
 interface Welcome {

@@ -9,6 +9,7 @@ export interface ClientTurn {
 }
 
 export const demoModel = "tollgate-demo";
+export const demoSmallModel = "tollgate-demo-small";
 export const demoEmbeddingModel = "tollgate-demo-embedding";
 
 const questions = [
@@ -60,6 +61,6 @@ export function embeddingTurn(turn: number): ClientTurn {
 /** Users on unreliable networks: one stream in eight is left before its end. */
 export function impatientTurn(turn: number, outputTokens: number): ClientTurn {
   const input = `${paragraph.repeat(8)}${pick(questions, turn)}`;
-  const body = { model: demoModel, stream: true, input, max_output_tokens: outputTokens };
+  const body = { model: demoSmallModel, stream: true, input, max_output_tokens: outputTokens };
   return { path: "/v1/responses", body, ...(turn % 8 === 0 && { leavesAfterMs: between(700, 2500, turn) }) };
 }

@@ -1,52 +1,86 @@
-import { demoEmbeddingModel, demoModel } from "./client-behaviour.ts";
-import type { GpuReading } from "../domain.ts";
-import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
+import type { GpuPast } from "../store/gpu-past.ts";
+import type { BackendSample } from "../store/reconciliation-store.ts";
+import { requestRowOf } from "../store/request-row.ts";
 import type { Store } from "../store/store.ts";
+import type { StoredTraffic } from "../store/traffic-store.ts";
 import type { UsageIncrement } from "../store/usage-store.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
+import { pastGpus } from "./past-gpus.ts";
+import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
+import { pastSamples } from "./past-samples.ts";
+import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
+import { cachedInput, type Persona } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
-
-export interface KeyTraffic {
-  keyId: number;
-  traffic: Traffic;
-}
 
 export interface History {
   counts: UsageIncrement[];
-  power: { recordedAt: number; readings: GpuReading[] }[];
+  /** Of the last day; older ones are only counted. */
+  requests: PastRequest[];
+  traffic: StoredTraffic;
+  gpus: GpuPast;
+  /** Of the backend's own counters, in the order of time. */
+  samples: BackendSample[];
 }
-
-export const gpuCount = 4;
-export const gpuHostName = "gpu-01";
 
 const historyMinutes = 30 * minutesPerDay;
 /** Output of all GPUs at full load. */
 const outputTokensPerMinute = 9000;
+const requestMinutes = 25 * minutesPerHour;
 
 /** Charts of older data are coarser and need fewer rows. Ages and steps in minutes. */
 const countSteps = [
   { upToAge: 26 * minutesPerHour, step: 1 },
   { upToAge: historyMinutes, step: 10 },
 ];
-const powerSteps = [
-  { upToAge: 2 * minutesPerHour, step: 1 },
-  { upToAge: 26 * minutesPerHour, step: 2 },
-  { upToAge: 8 * minutesPerDay, step: 15 },
-  { upToAge: historyMinutes, step: 60 },
-];
 
 /**
  * Generates thirty days of history up to `nowMs`, from where the simulated clients continue it. The same arguments always
  * give the same history.
+ * @param backend host and port, as the request log shows them
  */
-export function generateHistory(keys: readonly KeyTraffic[], nowMs: number): History {
+export function generateHistory(keys: readonly KeyPersona[], nowMs: number, backend = "127.0.0.1:8000"): History {
   const now = minuteOf(nowMs);
   const counts = momentsBefore(now, countSteps).flatMap(({ minute, step }) => countsIn(keys, now, minute, step));
-  return { counts: [...counts, ...startedCounts(keys, nowMs)], power: powerSamples(keys, now) };
+  const loadIn = loadsOf(counts, keys, now);
+  const requestsFrom = (Math.floor((now - requestMinutes) / minutesPerHour) + 1) * minutesPerHour;
+  const requests = pastRequests({ keys, from: requestsFrom * msPerMinute, to: nowMs, loadIn, backend });
+  const older = trafficOfCounts(
+    counts.filter(({ minute }) => minute < requestsFrom),
+    keys,
+    loadIn,
+  );
+  return {
+    counts: [...counts, ...startedCounts(keys, nowMs)],
+    requests,
+    traffic: joinTraffic(older, trafficOf(requests)),
+    gpus: pastGpus(now - historyMinutes, now, loadIn),
+    samples: pastSamples(counts, now),
+  };
 }
 
-/** How busy the GPUs are in a minute of live traffic, 0 to 1. */
-export const loadInMinute = (keys: readonly KeyTraffic[], minute: number): number => loadIn(keys, minute, minute, 1);
+/** How busy the backend and its GPUs are in a minute of live traffic, 0 to 1. */
+export const loadInMinute = (keys: readonly KeyPersona[], minute: number): number => {
+  const tokens = countsIn(keys, minute, minute, 1).reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+  return Math.min(1, tokens / outputTokensPerMinute);
+};
+
+/** The load of each minute of the history; of older minutes that of the step that they are in. */
+function loadsOf(counts: readonly UsageIncrement[], keys: readonly KeyPersona[], now: number) {
+  const tokens = new Map<number, number>();
+  for (const { minute, outputTokens } of counts) tokens.set(minute, (tokens.get(minute) ?? 0) + outputTokens);
+  const loads = new Map<number, number>();
+  for (const { minute, step } of momentsBefore(now, countSteps)) {
+    const load = Math.min(1, (tokens.get(minute) ?? 0) / step / outputTokensPerMinute);
+    for (let at = minute; at < minute + step; at++) loads.set(at, load);
+  }
+  return (minute: number): number => loads.get(minute) ?? loadInMinute(keys, minute);
+}
+
+const joinTraffic = (a: StoredTraffic, b: StoredTraffic): StoredTraffic => ({
+  latencies: [...a.latencies, ...b.latencies],
+  outcomes: [...a.outcomes, ...b.outcomes],
+  tokenless: [],
+});
 
 interface Moment {
   minute: number;
@@ -63,29 +97,42 @@ function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
   return moments;
 }
 
-function countsIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): UsageIncrement[] {
-  return keys.flatMap(({ keyId, traffic }, index) => {
+function countsIn(keys: readonly KeyPersona[], now: number, minute: number, step: number): UsageIncrement[] {
+  return keys.flatMap(({ keyId, persona }, index) => {
+    const { traffic, model } = persona;
     if (!isActiveAt(traffic, now - minute)) return [];
     const requests = requestsIn(traffic, minute, step, index);
-    return requests.requestCount === 0 ? [] : [{ keyId, minute, lastClosedAt: minute * msPerMinute, ...requests }];
+    if (requests.requestCount === 0) return [];
+    const cached = cachedCounts(persona, requests.inputTokens);
+    return [{ keyId, minute, lastClosedAt: minute * msPerMinute, model, ...requests, ...cached }];
   });
 }
 
+function cachedCounts(persona: Persona, inputTokens: number) {
+  const cachedInputTokens = cachedInput(persona, inputTokens);
+  const isBeside = persona.path === "/v1/messages";
+  return { cachedInputTokens, cachedBesideInputTokens: isBeside ? cachedInputTokens : undefined };
+}
+
 /** The requests of the current minute that started before `nowMs`; the clients send the others. */
-function startedCounts(keys: readonly KeyTraffic[], nowMs: number): UsageIncrement[] {
+function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncrement[] {
   const minute = minuteOf(nowMs);
-  return keys.flatMap(({ keyId, traffic }, index) => {
+  return keys.flatMap(({ keyId, persona }, index) => {
+    const { traffic, model } = persona;
     if (!isActiveAt(traffic, 0)) return [];
     const started = plannedRequests(traffic, minute, index).filter(({ startsAt }) => startsAt < nowMs);
     if (started.length === 0) return [];
+    const inputTokens = started.reduce((sum, request) => sum + request.inputTokens, 0);
     return [
       {
         keyId,
         minute,
+        model,
         lastClosedAt: minute * msPerMinute,
         requestCount: started.length,
-        inputTokens: started.reduce((sum, request) => sum + request.inputTokens, 0),
+        inputTokens,
         outputTokens: started.reduce((sum, request) => sum + request.outputTokens, 0),
+        ...cachedCounts(persona, inputTokens),
       },
     ];
   });
@@ -95,36 +142,25 @@ function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boole
   return ageMinutes <= from * minutesPerDay && ageMinutes >= to * minutesPerDay;
 }
 
-function powerSamples(keys: readonly KeyTraffic[], now: number): History["power"] {
-  let host = idleGpuHost(gpuCount);
-  return momentsBefore(now, powerSteps).map(({ minute, step }) => {
-    const recordedAt = minute * msPerMinute;
-    host = advanceGpuHost(host, loadIn(keys, now, minute, step), recordedAt, step * msPerMinute);
-    return { recordedAt, readings: readGpus(host, recordedAt) };
-  });
-}
-
-function loadIn(keys: readonly KeyTraffic[], now: number, minute: number, step: number): number {
-  const written = countsIn(keys, now, minute, step).reduce((sum, { outputTokens }) => sum + outputTokens, 0);
-  return Math.min(1, written / step / outputTokensPerMinute);
-}
-
-/** Embeddings have no output tokens. */
-const modelOf = ({ outputTokens }: UsageIncrement): string => (outputTokens === 0 ? demoEmbeddingModel : demoModel);
-
 /** The store refuses calls if too many wait. */
 const batchSize = 100;
 
-/** @param gpuKeyId the key of the GPU host */
 export async function writeHistory(
-  store: Pick<Store, "usage" | "gpu">,
-  { counts, power }: History,
-  gpuKeyId: number,
+  store: Pick<Store, "usage" | "gpu" | "traffic" | "reconciliation">,
+  { counts, requests, traffic, gpus, samples }: History,
 ): Promise<void> {
-  await store.usage.add(counts.map((count) => Object.assign(count, { model: modelOf(count) })));
-  for (let first = 0; first < power.length; first += batchSize) {
-    const batch = power.slice(first, first + batchSize);
-    // Without waiting in between, because the store runs the writes in sequence.
-    await Promise.all(batch.map((sample) => store.gpu.add({ keyId: gpuKeyId, host: gpuHostName, ...sample })));
+  const rows = requests.map(({ record, endedAt, usage }) => ({
+    values: requestRowOf(record, endedAt, usage),
+    responseId: null,
+  }));
+  // Without waiting in between: the store runs the writes in sequence.
+  await Promise.all([
+    store.usage.add(counts, undefined, [], { rows, amendments: [] }),
+    store.traffic.add(traffic),
+    store.gpu.addPast(gpus),
+  ]);
+  // Each sample is compared with what was counted since the last one.
+  for (let first = 0; first < samples.length; first += batchSize) {
+    await Promise.all(samples.slice(first, first + batchSize).map((sample) => store.reconciliation.add(sample)));
   }
 }

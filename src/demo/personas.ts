@@ -1,11 +1,33 @@
-import { chatTurn, codingTurn, embeddingTurn, impatientTurn, type NextTurn, supportTurn } from "./client-behaviour.ts";
+import type { RequestChange } from "../domain.ts";
 import type { KeyChange } from "../store/key-store.ts";
+import {
+  chatTurn,
+  codingTurn,
+  demoEmbeddingModel,
+  demoModel,
+  demoSmallModel,
+  embeddingTurn,
+  impatientTurn,
+  type NextTurn,
+  supportTurn,
+} from "./client-behaviour.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** One simulated key holder: traffic, past and present, and its requests. */
 export interface Persona {
   keyName: string;
   traffic: Traffic;
+  /** How most of its requests look in the log. */
+  program: string;
+  path: string;
+  asks: string;
+  model: string;
+  streamed: boolean;
+  changes: readonly RequestChange[];
+  /** Cached input, as a share of the input; the messages API reports it beside the input. */
+  cachedShare?: number;
+  /** Leaves some of its streams before their end. */
+  isImpatient?: boolean;
   /** Its limits are above its traffic. */
   details?: Pick<KeyChange, "owner" | "note" | "tags" | "rules">;
   /** Undefined if the key is disabled. */
@@ -17,11 +39,25 @@ export const personas: readonly Persona[] = [
   {
     keyName: "Chat for the office",
     traffic: { requestsPerMinute: 9, inputTokens: 900, outputTokens: 260, hours: "office", daysAgo: [30, 0] },
+    program: "openai-python/2.8.1",
+    path: "/v1/chat/completions",
+    asks: demoModel,
+    model: demoModel,
+    streamed: true,
+    changes: ["system_prompt_language", "thinking"],
+    cachedShare: 0.4,
     nextTurn: chatTurn,
   },
   {
     keyName: "Coding agents",
     traffic: { requestsPerMinute: 4, inputTokens: 14_000, outputTokens: 700, hours: "office", daysAgo: [30, 0] },
+    program: "claude-cli/2.0.44",
+    path: "/v1/messages",
+    asks: "claude-code",
+    model: demoModel,
+    streamed: true,
+    changes: ["model", "system_prompt_language", "thinking"],
+    cachedShare: 2.2,
     details: {
       owner: "Platform team",
       note: "Shared by all coding agents.",
@@ -33,16 +69,35 @@ export const personas: readonly Persona[] = [
   {
     keyName: "Support desk",
     traffic: { requestsPerMinute: 12, inputTokens: 420, outputTokens: 90, hours: "always", daysAgo: [30, 0] },
+    program: "OpenAI/JS",
+    path: "/v1/chat/completions",
+    asks: `${demoModel}-nonthinking`,
+    model: demoModel,
+    streamed: false,
+    changes: ["model", "system_prompt_language", "thinking"],
     nextTurn: supportTurn,
   },
   {
     keyName: "Document index",
     traffic: { requestsPerMinute: 30, inputTokens: 700, outputTokens: 0, hours: "night", daysAgo: [30, 0] },
+    program: "langchain-indexer/0.4",
+    path: "/v1/embeddings",
+    asks: demoEmbeddingModel,
+    model: demoEmbeddingModel,
+    streamed: false,
+    changes: [],
     nextTurn: embeddingTurn,
   },
   {
     keyName: "Phone app, beta",
     traffic: { requestsPerMinute: 3, inputTokens: 300, outputTokens: 180, hours: "evening", daysAgo: [11, 0] },
+    program: "PhoneApp/3.1",
+    path: "/v1/responses",
+    asks: demoSmallModel,
+    model: demoSmallModel,
+    streamed: true,
+    changes: ["thinking"],
+    isImpatient: true,
     details: {
       owner: "Mobile team",
       tags: ["beta"],
@@ -53,6 +108,16 @@ export const personas: readonly Persona[] = [
   {
     keyName: "Evaluation of last month",
     traffic: { requestsPerMinute: 25, inputTokens: 1500, outputTokens: 400, hours: "always", daysAgo: [27, 22] },
+    program: "eval-harness/1.9",
+    path: "/v1/chat/completions",
+    asks: demoSmallModel,
+    model: demoSmallModel,
+    streamed: false,
+    changes: ["system_prompt_language"],
     nextTurn: undefined,
   },
 ];
+
+/** The cached input of a request, or of several. Undefined if the backend reports none for this persona. */
+export const cachedInput = ({ cachedShare }: Persona, inputTokens: number): number | undefined =>
+  cachedShare === undefined ? undefined : Math.round(inputTokens * cachedShare);

@@ -5,7 +5,8 @@ import type { Key } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
-import { generateHistory, type KeyTraffic, writeHistory } from "./history.ts";
+import { generateHistory, writeHistory } from "./history.ts";
+import type { KeyPersona } from "./past-requests.ts";
 import { type Persona, personas } from "./personas.ts";
 
 export interface SeededDemo {
@@ -13,23 +14,34 @@ export interface SeededDemo {
   key: string;
   gpuHostKey: string;
   clients: { persona: Persona; key: string }[];
-  /** Of the clients, as in the history. */
-  traffic: KeyTraffic[];
+  /** The clients, as in the history. */
+  keys: KeyPersona[];
   /** When the history ends, epoch milliseconds. */
   historyEndsAt: number;
 }
 
+export interface SeedOptions {
+  dataDir: string;
+  clock: WallClock;
+  log: Log;
+  /** Host and port, as the request log shows them. */
+  backend: string;
+  /** Settings that the console stores, by name. */
+  settings: Readonly<Record<string, string>>;
+}
+
 /** Fills an empty data folder with keys and thirty days of history. */
-export async function seed(options: { dataDir: string; clock: WallClock; log: Log }): Promise<SeededDemo> {
+export async function seed({ backend, settings, ...options }: SeedOptions): Promise<SeededDemo> {
   const store = await openStore(options);
   try {
-    return await fill(store, options.clock());
+    for (const [name, value] of Object.entries(settings)) await store.settings.set(name, value);
+    return await fill(store, options.clock(), backend);
   } finally {
     await store.close();
   }
 }
 
-async function fill(store: Store, now: number): Promise<SeededDemo> {
+async function fill(store: Store, now: number, backend: string): Promise<SeededDemo> {
   const clients: { persona: Persona; key: Key }[] = [];
   for (const persona of personas) {
     const daysAgo = persona.traffic.daysAgo[0];
@@ -37,8 +49,8 @@ async function fill(store: Store, now: number): Promise<SeededDemo> {
   }
   const gpuHost = await createKey(store, "GPU host", now, 30);
   const visitor = await createKey(store, "Your key", now, 0);
-  const keys = clients.map(({ persona, key }) => ({ keyId: key.id, traffic: persona.traffic }));
-  await writeHistory(store, generateHistory(keys, now), gpuHost.id);
+  const keys = clients.map(({ persona, key }) => ({ keyId: key.id, persona }));
+  await writeHistory(store, generateHistory(keys, now, backend));
   for (const { persona, key } of clients) {
     if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
     if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });
@@ -47,7 +59,7 @@ async function fill(store: Store, now: number): Promise<SeededDemo> {
     key: visitor.key,
     gpuHostKey: gpuHost.key,
     clients: clients.map(({ persona, key }) => ({ persona, key: key.key })),
-    traffic: keys,
+    keys,
     historyEndsAt: now,
   };
 }

@@ -1,29 +1,34 @@
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
-import type { ClientTurn, NextTurn } from "./client-behaviour.ts";
-import { type PlannedRequest, plannedRequests, type Traffic } from "./traffic.ts";
+import { speedOf } from "./backend-speed.ts";
+import type { ClientTurn } from "./client-behaviour.ts";
+import { cachedInput, type Persona } from "./personas.ts";
+import { type PlannedRequest, plannedRequests } from "./traffic.ts";
 
 export interface SimulatedClient {
   /** Origin of `/v1`. */
   url: string;
   key: string;
-  traffic: Traffic;
+  persona: Persona;
   /** As in the history. */
   seed: number;
-  nextTurn: NextTurn;
   /** When the history ends, epoch milliseconds. */
   since: number;
   clock: WallClock;
   wait: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** How busy the backend is in a minute, 0 to 1. */
+  load: (minute: number) => number;
   /** The fault that the backend simulates for the next request. */
   nextFault: () => string | undefined;
   /** Stops the client, also in the middle of a response. */
   signal: AbortSignal;
 }
 
-/** Continues the history: sends the requests that the same traffic has in each minute, until the signal aborts. */
+/** Continues the history: sends the requests that the traffic has in each minute, until the signal aborts. */
 export async function runSimulatedClient(client: SimulatedClient): Promise<void> {
-  const { traffic, seed, nextTurn, since, clock, wait, signal } = client;
+  const { persona, seed, since, clock, wait, signal } = client;
+  const { traffic, nextTurn } = persona;
+  if (nextTurn === undefined) return;
   const running = new Set<Promise<void>>();
   const waitUntil = (time: number): Promise<void> => wait(Math.max(0, time - clock()), signal);
   let turn = 0;
@@ -43,18 +48,30 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
   await Promise.all(running);
 }
 
-/** Ignores failures, as a client does that tries again some other time. */
-async function send(
-  { url, key, nextFault, signal: stop }: SimulatedClient,
-  { path, body, leavesAfterMs }: ClientTurn,
-  { inputTokens, outputTokens }: PlannedRequest,
-): Promise<void> {
+/** A request that fails is sent again, as by most clients. */
+async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
+  const { startsAt, inputTokens, outputTokens } = planned;
+  const { firstByteMs, tokensPerSecond } = speedOf(planned, client.load(minuteOf(startsAt)));
+  const cached = cachedInput(client.persona, inputTokens);
+  const usage = [inputTokens, outputTokens, ...(cached === undefined ? [] : [cached])].join();
+  const script = `usage=${usage};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
+  const fault = client.nextFault();
+  if (fault !== undefined) await post(client, turn, `${script};${fault}`);
+  await post(client, turn, script);
+}
+
+async function post(client: SimulatedClient, { path, body, leavesAfterMs }: ClientTurn, script: string): Promise<void> {
+  const { url, key, persona, signal: stop } = client;
   const signal = leavesAfterMs === undefined ? stop : AbortSignal.any([stop, AbortSignal.timeout(leavesAfterMs)]);
-  const script = [`usage=${inputTokens},${outputTokens}`, nextFault() ?? ""].join(";");
   try {
     const response = await fetch(url + path, {
       method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-simulate": script },
+      headers: {
+        authorization: `Bearer ${key}`,
+        "content-type": "application/json",
+        "user-agent": persona.program,
+        "x-simulate": script,
+      },
       body: JSON.stringify(body),
       signal,
       // The request goes to this process itself, never through a proxy.

@@ -1,8 +1,9 @@
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import { wait } from "../time/wait.ts";
-import { gpuCount, gpuHostName } from "./history.ts";
+import { gpuCount } from "./past-gpus.ts";
 
+const gpuHostName = "gpu-01";
 const intervalMs = 1000;
 /** After this time, a constant load no longer changes the temperature. */
 const settlesMs = 10 * 60_000;

@@ -77,7 +77,7 @@ function bell(hour: number, middle: number, width: number): number {
 }
 
 /** Uniform from 0 to 1, by the finalizer of MurmurHash3. */
-function noise(seed: number): number {
+export function noise(seed: number): number {
   let hash = seed | 0;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -1,3 +1,4 @@
+import type { Usage } from "../domain.ts";
 import type { Header } from "./simulated-response.ts";
 import type { Cut } from "./wire-actions.ts";
 
@@ -26,7 +27,7 @@ export interface Script {
   /** What the model generates. */
   tokens?: number;
   framesPerSecond?: number;
-  usage?: { inputTokens: number; outputTokens: number };
+  usage?: Usage;
   usageMode?: "none" | "null";
   noDone?: boolean;
   bodyBytes?: number;
@@ -94,7 +95,7 @@ const directives: Readonly<Record<string, Directive>> = {
   tokens: ({ value }) => ({ tokens: count(value) }),
   // Tokens per second; 0: as fast as the client reads.
   rate: ({ value }) => ({ framesPerSecond: count(value) }),
-  // The input and output tokens that the response reports: `usage=12,34`.
+  // The input and output tokens that the response reports: `usage=12,34`; with a third number, cached input too.
   usage: ({ value = "" }) => ({ usage: usage(value) }),
   "no-usage": () => ({ usageMode: "none" }),
   "usage-null": () => ({ usageMode: "null" }),
@@ -181,9 +182,10 @@ function signed(text: string): number {
   return Number(text);
 }
 
-function usage(text: string): { inputTokens: number; outputTokens: number } {
-  const [input, output] = text.split(",");
-  return { inputTokens: count(input), outputTokens: count(output) };
+function usage(text: string): Usage {
+  const [input, output, cached] = text.split(",");
+  const tokens = { inputTokens: count(input), outputTokens: count(output) };
+  return cached === undefined ? tokens : { ...tokens, cachedInputTokens: count(cached) };
 }
 
 function header(text: string): Header {

@@ -6,6 +6,7 @@ import {
   openConnection,
   receiveBytes,
 } from "./connection.ts";
+import { metricsResponse } from "./dialects/metrics.ts";
 import { parsesBody, respond } from "./endpoints.ts";
 import type { ModelOptions } from "./generation.ts";
 import { createPacer } from "./pacer.ts";
@@ -59,7 +60,10 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
     keepBytes: ({ target }) => (parsesBody(target.split("?", 1)[0] ?? "") ? Infinity : keepBodyBytes),
     scriptFor: (request) => ({ ...scripts.shift(), ...scriptInHeader(request) }),
     findHandler: () => handler,
-    respond: (request, script) => respond(request, script, model),
+    respond: (request, script) =>
+      request.path === "/metrics"
+        ? metricsResponse(processedBy(stats.read(), model.models))
+        : respond(request, script, model),
     started: stats.started,
     ended: stats.ended,
     emit: (event) => {
@@ -84,6 +88,12 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
     [Symbol.dispose]: stopAll,
   };
 }
+
+/** Of each model that is served, if it processed nothing too. */
+const processedBy = ({ processedByModel }: Stats, models: readonly string[]) =>
+  [...new Set([...models, ...Object.keys(processedByModel)])].map(
+    (name) => [name, processedByModel[name] ?? { inputTokens: 0, outputTokens: 0 }] as const,
+  );
 
 function modelOf(options: SimulatorOptions): ModelOptions {
   return {

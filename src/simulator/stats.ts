@@ -23,6 +23,8 @@ export interface Stats {
   /** `reported` for each model, and for each end user that requests name (`user` or `metadata.user_id`). */
   reportedByModel: Readonly<Record<string, Sum>>;
   reportedByUser: Readonly<Record<string, Sum>>;
+  /** What each model processed, also for responses that were cut. */
+  processedByModel: Readonly<Record<string, Sum>>;
 }
 
 export interface StatsKeeper {
@@ -39,17 +41,20 @@ export function createStats(): StatsKeeper {
   const reported = emptySum();
   const byModel = new Map<string, Sum>();
   const byUser = new Map<string, Sum>();
+  const processed = new Map<string, Sum>();
 
   return {
     started: () => void open++,
     ended(request, how, response) {
       open--;
       endings[how]++;
-      if (how !== "finished" || response === undefined || response.status < 200 || response.status > 299) return;
+      if (response === undefined || response.status < 200 || response.status > 299) return;
+      const { model, user } = response.usage === undefined ? noNames : namesIn(request);
+      if (model !== undefined) addTo(sumFor(processed, model), processedUsage(request, how, response));
+      if (how !== "finished") return;
       addTo(counted, response.usage);
       if (!response.usageReported) return;
       addTo(reported, response.usage);
-      const { model, user } = namesIn(request);
       if (model !== undefined) addTo(sumFor(byModel, model), response.usage);
       if (user !== undefined) addTo(sumFor(byUser, user), response.usage);
     },
@@ -61,8 +66,15 @@ export function createStats(): StatsKeeper {
         reported,
         reportedByModel: Object.fromEntries(byModel),
         reportedByUser: Object.fromEntries(byUser),
+        processedByModel: Object.fromEntries(processed),
       }),
   };
+}
+
+/** A response that was cut has as many tokens as were sent. */
+function processedUsage({ tokensSent }: SimulatedRequest, how: EndingKind, { usage }: SimulatedResponse) {
+  if (usage === undefined || how === "finished") return usage;
+  return { ...usage, outputTokens: Math.min(usage.outputTokens, tokensSent) };
 }
 
 function emptySum(): Sum {
@@ -80,6 +92,8 @@ function sumFor(sums: Map<string, Sum>, name: string): Sum {
   sums.set(name, sum);
   return sum;
 }
+
+const noNames = { model: undefined, user: undefined };
 
 function namesIn(request: SimulatedRequest): { model: string | undefined; user: string | undefined } {
   const body = request.json();

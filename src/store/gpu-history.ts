@@ -100,17 +100,19 @@ async function* sumSlices(
 ): AsyncGenerator<Sums[]> {
   const { rows, tables } = engine;
   const { gpuMinute, gpuHour } = tables;
-  const [window] = await rows<{ first: number | null; last: number | null; hour: number | null }>(
+  const [window] = await rows<Record<"first" | "firstHour" | "last" | "hour", number | null>>(
     sql`select (select min(${gpuMinute.minute}) from ${gpuMinute} where ${gpuMinute.minute} >= ${minuteOf(since)}) as "first",
+      (select min(${gpuHour.hour}) from ${gpuHour} where ${gpuHour.hour} >= ${Math.ceil(minuteOf(since) / minutesPerHour)}) as "firstHour",
       (select max(${gpuMinute.minute}) from ${gpuMinute} where ${gpuMinute.minute} <= ${minuteOf(nowMs)}) as "last",
       (select max(${gpuHour.hour}) from ${gpuHour} where ${gpuHour.hour} < ${Math.floor(minuteOf(nowMs) / minutesPerHour)}) as "hour"`,
   );
   if (window === undefined || window.first === null || window.last === null) return;
 
+  const first = Math.min(window.first, (window.firstHour ?? Infinity) * minutesPerHour);
   const rolledUpTo = ((window.hour ?? -1) + 1) * minutesPerHour;
   const segments = [
-    ...listSegments(window.first, Math.min(rolledUpTo, window.last + 1), bucketMinutes, [minutesPerHour]),
-    { unit: 1, from: Math.max(rolledUpTo, window.first), to: window.last + 1 },
+    ...listSegments(first, Math.min(rolledUpTo, window.last + 1), bucketMinutes, [minutesPerHour]),
+    { unit: 1, from: Math.max(rolledUpTo, first), to: window.last + 1 },
   ];
   for (const { unit, from, to } of segments) {
     for (let start = from; start < to; start += rowsPerSlice) {

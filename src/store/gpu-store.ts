@@ -1,4 +1,5 @@
 import type { GpuReading, KeyId } from "../domain.ts";
+import type { GpuPast } from "./gpu-past.ts";
 import type { BucketRange } from "./usage-ranges.ts";
 
 export interface GpuSample extends GpuReading {
@@ -35,6 +36,8 @@ export interface GpuStore {
    * @returns the GPUs of this push that another host sends too
    */
   add(push: GpuPush): Promise<readonly SharedGpu[]>;
+  /** Adds hours and minutes that nothing was stored for. Pushes must come later. */
+  addPast(past: GpuPast): Promise<void>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
   /**

@@ -16,19 +16,22 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
   const { requestLog: log } = engine.tables;
   const selectFrom = prepareSelect(engine);
 
-  /** The ids between which the filter's times lie. */
-  async function timeRange({ since, until }: RequestFilter): Promise<SQL | undefined> {
-    return and(
-      since === undefined ? undefined : gte(log.id, await firstIdAt(engine, since - lateMs)),
-      until === undefined ? undefined : lt(log.id, await firstIdAt(engine, until + lateMs)),
-    );
+  /** The ids between which the filter's times and the position lie. */
+  async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
+    const ends = [before?.id, until === undefined ? undefined : await firstIdAt(engine, until + lateMs)];
+    return {
+      from: since === undefined ? undefined : await firstIdAt(engine, since - lateMs),
+      to: ends.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b))),
+    };
   }
 
   return {
     async list(filter, limit, before) {
-      const range = and(selectiveCondition(log, filter), await timeRange(filter), before && lt(log.id, before.id));
-      const end = isIndexed(filter) ? undefined : await findEnd(engine, range);
-      const requests = await selectFrom(and(range, end && gte(log.id, end.id), ...conditions(log, filter)), limit);
+      const ids = await idRange(filter, before);
+      const selective = selectiveCondition(log, filter);
+      const end = isIndexed(filter) ? undefined : await findEnd(engine, and(selective, isWithin(log, ids)));
+      const within = isWithin(log, { from: end?.id ?? ids.from, to: ids.to });
+      const requests = await selectFrom(and(selective, within, ...conditions(log, filter)), limit);
       const last = requests.at(-1);
       const next = requests.length === limit && last !== undefined ? { endedAt: last.endedAt, id: last.id } : end;
       return { requests, next };
@@ -58,6 +61,16 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
     },
   };
 }
+
+/** From (inclusive) to (exclusive). */
+interface IdRange {
+  from: number | undefined;
+  to: number | undefined;
+}
+
+/** One condition for each end: of two, SQLite would look only one up, and read all rows from there to the other. */
+const isWithin = (log: LogTable, { from, to }: IdRange): SQL | undefined =>
+  and(from === undefined ? undefined : gte(log.id, from), to === undefined ? undefined : lt(log.id, to));
 
 /** The last row of the part of the log that one call looks at; undefined if that part is the rest. */
 async function findEnd(

@@ -72,15 +72,40 @@ export interface TrafficRange {
   to: number;
   /** Whether the sums of whole hours are enough. */
   byHour: boolean;
+  /** Rows are added up by bucket; aligned to midnight in Seoul, and whole hours if the range is by hour. */
+  bucketMinutes: number;
+}
+
+export interface LatencyFilter {
+  /** Whether models are added together, as a model without a name. */
+  allModels?: boolean;
+  model?: string | undefined;
+}
+
+/** How requests ended. */
+export interface OutcomeSums {
+  /** By bucket and outcome, in the order of time. */
+  points: OutcomePoint[];
+  /** Failures of the whole range by key, outcome and code, most first; `minute` is 0. */
+  failures: StoredOutcome[];
+}
+
+export interface OutcomePoint {
+  /** The start of the bucket. */
+  minute: number;
+  outcome: string;
+  count: number;
+  failedCount: number;
 }
 
 export interface TrafficStore {
   /** Adds to the sums, and deletes a bounded number of old ones. */
   add(traffic: StoredTraffic): Promise<void>;
   modelUsage(query: ModelUsageQuery): Promise<ModelUsage[]>;
-  /** In the order of time; `minute` is the start of an hour if the range is by hour. */
-  latencies(range: TrafficRange, model?: string): Promise<StoredLatency[]>;
-  outcomes(range: TrafficRange, keyId?: KeyId): Promise<StoredOutcome[]>;
+  /** In the order of time; `minute` is the start of the bucket. Reads the whole range at once. */
+  latencies(range: TrafficRange, filter?: LatencyFilter): Promise<StoredLatency[]>;
+  /** Reads the whole range at once, and lists at most `limit` failures. */
+  outcomes(range: TrafficRange, limit: number, keyId?: KeyId): Promise<OutcomeSums>;
   /** Since an hour, most requests first. */
   tokenless(sinceHour: number, limit: number): Promise<StoredTokenless[]>;
 }

@@ -1,23 +1,20 @@
-import { and, eq, lt, type SQL, sql } from "drizzle-orm";
-import { addHistogram, decodeHistogram, encodeHistogram } from "../histogram.ts";
+import { and, lt, type SQL, sql } from "drizzle-orm";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerDay, minutesPerHour } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
+import { hourOf, prepareLatencies } from "./latencies.ts";
 import { cleanText, maxModelLength } from "./request-row.ts";
 import { createTrafficReads } from "./traffic-reads.ts";
-import type { StoredLatency, StoredOutcome, StoredTokenless, TrafficStore } from "./traffic-store.ts";
-import { otherModels } from "./usage-batch.ts";
+import type { StoredOutcome, StoredTokenless, TrafficStore } from "./traffic-store.ts";
 
 const retentionMinutes = 31 * minutesPerDay;
 /** Limits what one call deletes. */
 const maxPrunedMinutes = 2 * minutesPerHour;
-/** Names that have latencies of their own in one hour: clients choose them. */
-const maxModelsPerHour = 50;
 const maxPathLength = 100;
 
 export function createTrafficStore(engine: Engine, clock: WallClock): TrafficStore {
   const { transaction, lock, pipeline } = engine;
-  const addLatency = prepareLatency(engine);
+  const addLatencies = prepareLatencies(engine);
   const addOutcomes = prepareOutcomes(engine);
   const addTokenless = prepareTokenless(engine);
   const prune = preparePruning(engine);
@@ -32,7 +29,7 @@ export function createTrafficStore(engine: Engine, clock: WallClock): TrafficSto
     add: ({ latencies, outcomes, tokenless }) =>
       transaction(async () => {
         await lock("traffic");
-        for (const one of latencies) await addLatency(one);
+        await addLatencies(latencies);
         await pipeline([
           ...(outcomes.length === 0 ? [] : addOutcomes(outcomes)),
           ...(tokenless.length === 0 ? [] : addTokenless(tokenless)),
@@ -41,45 +38,6 @@ export function createTrafficStore(engine: Engine, clock: WallClock): TrafficSto
       }),
     ...createTrafficReads(engine),
   };
-}
-
-const hourOf = (minute: number): number => Math.floor(minute / minutesPerHour);
-
-/** Histograms are merged here and not in SQL: there are few of them, and they are written every few seconds. */
-function prepareLatency({ db, tables: { latencyMinute, latencyHour } }: Engine) {
-  async function limitModel(hour: number, model: string): Promise<string> {
-    const name = cleanText(model, maxModelLength);
-    const known = await db.select({ model: latencyHour.model }).from(latencyHour).where(eq(latencyHour.hour, hour));
-    return known.length < maxModelsPerHour || known.some((row) => row.model === name) ? name : otherModels;
-  }
-
-  return async ({ minute, model: given, ...sums }: StoredLatency): Promise<void> => {
-    const hour = hourOf(minute);
-    const model = await limitModel(hour, given);
-    const atMinute = and(eq(latencyMinute.minute, minute), eq(latencyMinute.model, model));
-    const [ofMinute] = await db.select().from(latencyMinute).where(atMinute);
-    if (ofMinute === undefined) await db.insert(latencyMinute).values({ minute, model, ...sums });
-    else await db.update(latencyMinute).set(mergeSums(ofMinute, sums)).where(atMinute);
-    const atHour = and(eq(latencyHour.hour, hour), eq(latencyHour.model, model));
-    const [ofHour] = await db.select().from(latencyHour).where(atHour);
-    if (ofHour === undefined) await db.insert(latencyHour).values({ hour, model, ...sums });
-    else await db.update(latencyHour).set(mergeSums(ofHour, sums)).where(atHour);
-  };
-}
-
-type LatencySums = Omit<StoredLatency, "minute" | "model">;
-
-const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
-  requestCount: a.requestCount + b.requestCount,
-  firstByte: merge(a.firstByte, b.firstByte),
-  duration: merge(a.duration, b.duration),
-  tokensPerSecond: merge(a.tokensPerSecond, b.tokensPerSecond),
-});
-
-function merge(a: string, b: string): string {
-  const sum = decodeHistogram(a);
-  addHistogram(sum, decodeHistogram(b));
-  return encodeHistogram(sum);
 }
 
 function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly StoredOutcome[]) => Statement[] {

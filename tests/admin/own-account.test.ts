@@ -104,7 +104,7 @@ test("settings are shown with their origin, secrets only as set, beside versions
   const retention = json.retention.map(({ data, keeps }: { data: string; keeps: string }) => [data, keeps]);
   expect(Object.fromEntries(retention)).toMatchObject({
     "Totals by hour and day": "without limit",
-    "Request log": "7 days, at most 5000000 requests",
+    "Request log": "7 days, at most 5,000,000 requests",
     "GPUs by minute and hour": "32 days",
   });
 });

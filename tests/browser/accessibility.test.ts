@@ -1,27 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
-import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
-
-const paths = [
-  "/login",
-  "/me",
-  "/",
-  "/keys",
-  "/usage",
-  "/gpus",
-  "/gpus/0",
-  "/keys/1",
-  "/requests",
-  "/requests/running",
-  "/settings",
-  "/settings/prices",
-  "/settings/account",
-  "/help",
-  "/help/playground",
-  "/help/explain",
-  "/nowhere",
-];
+import { pagePaths, startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 
 describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
   let console: ConsoleUnderTest;
@@ -45,7 +25,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   afterAll(() => console[Symbol.asyncDispose]());
 
   describe.each(["light", "dark"] as const)("in %s mode", (scheme) => {
-    test.each(paths)("%s has no axe violations", async (path) => {
+    test.each(pagePaths)("%s has no axe violations", async (path) => {
       await using visit = await console.visit(path, { scheme, anonymous: path === "/login" || path === "/me" });
       await waitUntilLoaded(visit.page);
       expect(await violations(visit.page)).toEqual([]);

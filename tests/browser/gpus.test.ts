@@ -59,6 +59,13 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await panel.getByText("1.8 kWh", { exact: true }).waitFor();
     await panel.getByText("30", { exact: true }).waitFor();
     await panel.getByText("60K", { exact: true }).waitFor();
+    const cost = panel.locator("dl > div").filter({ hasText: "Cost of energy" });
+    await cost.getByText("–").waitFor();
+    await cost.getByRole("link", { name: "Enter a price per kWh" }).waitFor();
+    const prices = { currency: "EUR", models: [], energy: [{ valid_from: "2020-01-01", per_kwh: 0.5 }] };
+    await page.route("**/api/prices", (route) => route.fulfill({ json: prices }));
+    await page.reload();
+    await cost.getByText("€0.90").waitFor();
     await panel.getByText(/Energy is the mean power of each GPU in each minute, added up/).waitFor();
     expect(await panel.getByText(/bound|at most/i).count()).toBe(0);
   });

@@ -28,9 +28,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const { page } = visit;
     const failures = page.getByRole("region", { name: "Failures" });
     await failures.getByText("1 of 3 requests (33.3%)").waitFor();
+    await failures.getByRole("listitem").filter({ hasText: "Error response of the backend 1" }).waitFor();
     await failures.locator("path.fill").first().waitFor();
     const latency = page.getByRole("region", { name: "Latency" });
-    await latency.getByText(/Median .+ · 95% .+ · 99% /).waitFor();
+    await latency.getByRole("listitem").filter({ hasText: "95% within" }).waitFor();
     await latency.locator("path.fill").first().waitFor();
     await latency.getByRole("radio", { name: "Duration" }).check();
     await latency.getByText("Last 24 hours, whole requests").waitFor();
@@ -83,9 +84,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const rows = await traffic.console.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", "/api/usage/models");
     const euros = rows.rows[0]?.input_tokens ?? Number.NaN;
     await page.goto(`${traffic.console.program.adminUrl}/usage`);
-    const cost = page.getByRole("region", { name: "Models and cost" }).locator("tbody td[data-label=Cost]");
-    await cost.waitFor();
-    expect(await cost.textContent()).toBe(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`);
+    for (const name of ["Models and cost", "Daily usage"]) {
+      const cost = page.getByRole("region", { name }).locator("tbody td[data-label=Cost]");
+      await cost.getByText(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`).waitFor();
+    }
 
     await page.goto(`${traffic.console.program.adminUrl}/settings/prices`);
     await page.getByRole("button", { name: "Remove price 1" }).click();

@@ -57,6 +57,38 @@ describe("tollgate demo", () => {
     expect(rows.length).toBeGreaterThan(100);
   });
 
+  test("shows the requests, latencies, failures and costs of past days", async () => {
+    type Log = { requests: { ended_at: string; code: string | null }[] };
+    const yesterday = new Date(Date.now() - 23 * 3_600_000).toISOString();
+    const { requests } = await admin.expectOk<Log>("GET", `/api/requests?until=${yesterday}&limit=5`);
+    expect(requests).toHaveLength(5);
+    const failed = await admin.expectOk<Log>("GET", "/api/requests?failed=true&limit=200");
+    expect(new Set(failed.requests.map(({ code }) => code)).size).toBeGreaterThan(2);
+    type Points = { points: { request_count: number; failed_count?: number }[]; totals: unknown[] };
+    const latency = await admin.expectOk<Points>("GET", "/api/latency?hours=720&bucket_minutes=1440&by=model");
+    expect(latency.totals).toHaveLength(3);
+    const failures = await admin.expectOk<Points>("GET", "/api/failures?hours=720&bucket_minutes=1440");
+    expect(failures.points.filter((day) => (day.failed_count ?? 0) > 0).length).toBeGreaterThanOrEqual(30);
+    type Models = { currency: string; rows: { cost: number | null; cost_is_partial: boolean }[] };
+    const models = await admin.expectOk<Models>("GET", "/api/usage/models?days=30&by=model");
+    expect(models.rows.map(({ cost, cost_is_partial: isPartial }) => [(cost ?? 0) > 0, isPartial])).toEqual(
+      models.rows.map(() => [true, false]),
+    );
+    type Settings = { settings: { name: string; value: string | null }[] };
+    const { settings } = await admin.expectOk<Settings>("GET", "/api/settings");
+    expect(settings.find(({ name }) => name === "PROXY_ALIAS_MODEL")?.value).toBe("tollgate-demo");
+    type Days = { source: string; rows: { difference: number; is_drifting: boolean }[] };
+    const compared = await admin.expectOk<Days>("GET", "/api/reconciliation?days=30");
+    expect(compared.source).toBe("vllm");
+    expect(compared.rows.length).toBeGreaterThanOrEqual(3);
+    expect(compared.rows.map(({ is_drifting: isDrifting }) => isDrifting)).toEqual(
+      compared.rows.map((_, daysAgo) => daysAgo === 1),
+    );
+    type Energy = { points: { measured_minutes: number }[] };
+    const energy = await admin.expectOk<Energy>("GET", "/api/gpu-stats/history?days=30&bucket_minutes=1440");
+    expect(energy.points.filter((day) => day.measured_minutes === 1440).length).toBeGreaterThanOrEqual(29);
+  });
+
   test("shows current samples of GPUs under load", async () => {
     type Sample = { recorded_at: string; utilization_pct: number };
     const samples = await pollUntil(async () => {
@@ -90,7 +122,12 @@ describe("tollgate demo", () => {
       headers: { authorization: `Bearer ${valueOf(introduction, "API key")}` },
     });
     const { data } = (await models.json()) as { data: { id: string }[] };
-    expect(data.map(({ id }) => id)).toEqual(["tollgate-demo", "tollgate-demo-embedding", "tollgate-demo-nonthinking"]);
+    expect(data.map(({ id }) => id)).toEqual([
+      "tollgate-demo",
+      "tollgate-demo-small",
+      "tollgate-demo-embedding",
+      "tollgate-demo-nonthinking",
+    ]);
   });
 
   test("exits with status 0 on Ctrl-C, and leaves no data", async () => {

@@ -1,18 +1,23 @@
 import { describe, expect, test } from "bun:test";
+import { slownessAt } from "../../src/demo/backend-speed.ts";
 import { personas } from "../../src/demo/personas.ts";
-import { gpuCount, generateHistory, type KeyTraffic, loadInMinute } from "../../src/demo/history.ts";
+import { generateHistory, loadInMinute } from "../../src/demo/history.ts";
+import { gpuCount } from "../../src/demo/past-gpus.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
+import type { Outcome } from "../../src/domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
-const keys: KeyTraffic[] = personas.map(({ traffic }, index) => ({ keyId: index + 1, traffic }));
-const { counts, power } = generateHistory(keys, now);
+const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));
+const history = generateHistory(keys, now);
+const { counts, requests, traffic, gpus } = history;
 const dayMs = 24 * 60 * 60 * 1000;
+const hourMinutes = 60;
 
 describe("generateHistory", () => {
   test("generates the same history for the same time", () => {
-    expect(generateHistory(keys, now)).toEqual({ counts, power });
+    expect(generateHistory(keys, now)).toEqual(history);
   });
 
   test("covers thirty days up to now", () => {
@@ -27,28 +32,80 @@ describe("generateHistory", () => {
   });
 
   test("keeps each key within its period of activity", () => {
-    for (const { keyId, traffic } of keys) {
+    for (const { keyId, persona } of keys) {
       const ages = counts
         .filter((count) => count.keyId === keyId)
         .map(({ lastClosedAt }) => (now - lastClosedAt) / dayMs);
       expect(ages.length).toBeGreaterThan(100);
-      expect(Math.max(...ages)).toBeLessThanOrEqual(traffic.daysAgo[0] + 0.001);
-      expect(Math.min(...ages)).toBeGreaterThanOrEqual(traffic.daysAgo[1]);
+      expect(Math.max(...ages)).toBeLessThanOrEqual(persona.traffic.daysAgo[0] + 0.001);
+      expect(Math.min(...ages)).toBeGreaterThanOrEqual(persona.traffic.daysAgo[1]);
     }
   });
 
   test("is small enough to write quickly", () => {
     expect(counts.length).toBeLessThan(40_000);
-    expect(power.length).toBeLessThan(3000);
+    expect(requests.length).toBeLessThan(40_000);
+    expect(traffic.latencies.length).toBeLessThan(4000);
   });
 
-  test("has varying power samples in order of time, within the limits of the GPUs", () => {
-    const times = power.map(({ recordedAt }) => recordedAt);
-    expect(times).toEqual(times.toSorted((a, b) => a - b));
-    const draws = power.map(({ readings }) => readings.reduce((sum, one) => sum + (one.powerDrawW ?? 0), 0));
-    expect(power.every(({ readings }) => readings.length === gpuCount)).toBeTrue();
+  test("has varying power of every minute, within the limits of the GPUs", () => {
+    const minutes = gpus.minutes.map(({ minute }) => minute);
+    expect(minutes).toEqual(Array.from({ length: 30 * 24 * 60 }, (_, index) => minuteOf(now) - 30 * 24 * 60 + index));
+    const draws = gpus.minutes.map(({ powerW }) => powerW);
     expect(Math.max(...draws)).toBeLessThan(gpuCount * 710);
     expect(Math.max(...draws)).toBeGreaterThan(2 * Math.min(...draws));
+  });
+
+  test("has hours of each GPU with the means of their minutes", () => {
+    expect(gpus.hours.length).toBe(gpuCount * 30 * 24);
+    const hour = Math.floor(minuteOf(now) / hourMinutes) - 2;
+    const inHour = gpus.minutes.filter(({ minute }) => Math.floor(minute / hourMinutes) === hour);
+    const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const powers = inHour.map(({ readings }) => readings.find(({ gpuId }) => gpuId === 1)?.powerDrawW ?? 0);
+    const found = gpus.hours.find((one) => one.hour === hour && one.gpuId === 1);
+    expect(found).toMatchObject({ minutes: hourMinutes, power: { max: Math.max(...powers), last: powers.at(-1) } });
+    expect(found?.power.mean).toBeCloseTo(mean(powers));
+  });
+
+  test("has the requests of the last day that are counted, in the order of their ends", () => {
+    const ends = requests.map(({ endedAt }) => endedAt);
+    expect(ends).toEqual(ends.toSorted((a, b) => a - b));
+    expect(now - (ends[0] ?? 0)).toBeWithin(dayMs - 1, dayMs + 3_600_000);
+    expect(now - (ends.at(-1) ?? 0)).toBeWithin(0, 60_000);
+    expect(new Set(requests.map(({ record }) => record.requestId)).size).toBe(requests.length);
+    // Those that ended by then, of an hour whose requests all ended long ago.
+    const hour = Math.floor(minuteOf(now) / hourMinutes) - 3;
+    const isInHour = (minute: number): boolean => Math.floor(minute / hourMinutes) === hour;
+    const counted = counts.filter(({ minute }) => isInHour(minute));
+    const logged = requests.filter(
+      ({ record, endedAt, usage }) => usage !== undefined && isInHour(minuteOf(endedAt - record.durationMs)),
+    );
+    const total = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
+    expect([logged.length, total(logged.map(({ usage }) => usage?.outputTokens ?? 0))]).toEqual([
+      total(counted.map(({ requestCount }) => requestCount)),
+      total(counted.map(({ outputTokens }) => outputTokens)),
+    ]);
+  });
+
+  test("has failures of several kinds, three models and a slow phase on each day", () => {
+    const outcomes = new Set(requests.map(({ record }) => record.outcome));
+    expect([...outcomes].toSorted()).toEqual([
+      "client_left",
+      "completed",
+      "refused",
+      "timed_out",
+      "upstream_failed",
+    ] satisfies Outcome[]);
+    expect(new Set(traffic.latencies.map(({ model }) => model)).size).toBe(3);
+    for (let day = 1; day < 30; day++) {
+      const until = now - day * dayMs;
+      const ofDay = <T extends { minute: number }>(rows: readonly T[]): T[] =>
+        rows.filter(({ minute }) => minute >= minuteOf(until - dayMs) && minute < minuteOf(until));
+      expect(ofDay(traffic.outcomes).some(({ code }) => code === "status_503")).toBeTrue();
+      const slow = Array.from({ length: 24 * hourMinutes }, (_, minute) => slownessAt(minuteOf(until) - minute));
+      expect(slow.filter((slowness) => slowness > 1).length).toBeWithin(20, 140);
+      expect(ofDay(traffic.latencies).length).toBeGreaterThan(30);
+    }
   });
 
   test("live requests continue the current minute where the history ends", () => {
@@ -57,8 +114,8 @@ describe("generateHistory", () => {
     expect(whole.length).toBeGreaterThan(2);
     for (const { keyId, ...sums } of whole) {
       const past = counts.find((count) => count.keyId === keyId && count.minute === minute);
-      const traffic = keys[keyId - 1]?.traffic;
-      const live = traffic === undefined ? [] : plannedRequests(traffic, minute, keyId - 1);
+      const persona = keys[keyId - 1]?.persona;
+      const live = persona === undefined ? [] : plannedRequests(persona.traffic, minute, keyId - 1);
       const after = live.filter(({ startsAt }) => startsAt >= now);
       const total = (field: "inputTokens" | "outputTokens"): number =>
         after.reduce((sum, request) => sum + request[field], past?.[field] ?? 0);
@@ -71,9 +128,9 @@ describe("generateHistory", () => {
   });
 
   test("the power of a live minute is that of the history", () => {
-    const { recordedAt, readings } = power.at(-1) ?? { recordedAt: 0, readings: [] };
-    const host = advanceGpuHost(idleGpuHost(gpuCount), loadInMinute(keys, minuteOf(recordedAt)), recordedAt, 600_000);
-    const live = readGpus(host, recordedAt).map(({ powerDrawW }) => powerDrawW);
+    const { minute, readings } = gpus.minutes.at(-1) ?? { minute: 0, readings: [] };
+    const host = advanceGpuHost(idleGpuHost(gpuCount), loadInMinute(keys, minute), minute * 60_000, 600_000);
+    const live = readGpus(host, minute * 60_000).map(({ powerDrawW }) => powerDrawW);
     expect(live).toEqual(readings.map(({ powerDrawW }) => powerDrawW));
   });
 });

@@ -31,13 +31,12 @@ async function recordTenMinutes(since: number): Promise<{ key: string; path: str
     since,
     clock: () => since + (performance.now() - began) * speed,
     wait: (ms: number, signal: AbortSignal) => wait(ms / speed, signal),
+    load: () => 0.5,
     nextFault: () => undefined,
     signal: ended.signal,
   };
-  const clients = personas.map(({ traffic, nextTurn }, index) =>
-    nextTurn === undefined
-      ? undefined
-      : runSimulatedClient({ ...shared, key: `${index}`, traffic, seed: index, nextTurn }),
+  const clients = personas.map((persona, index) =>
+    runSimulatedClient({ ...shared, key: `${index}`, persona, seed: index }),
   );
   await Bun.sleep((10 * msPerMinute) / speed);
   ended.abort();
@@ -48,7 +47,7 @@ async function recordTenMinutes(since: number): Promise<{ key: string; path: str
 test.each([3, 10.5, 20])("from %p h on, the clients send what the history would have had", async (hour) => {
   const since = startOfDay("2026-03-04") + hour * 60 * msPerMinute;
   const sent = await recordTenMinutes(since);
-  const keys = personas.map(({ traffic }, index) => ({ keyId: index, traffic }));
+  const keys = personas.map((persona, index) => ({ keyId: index, persona }));
   const expected = generateHistory(keys, since + 10 * msPerMinute).counts.filter(
     ({ minute }) => minute >= minuteOf(since),
   );
@@ -57,7 +56,10 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
     const wanted = expected.filter(({ keyId }) => keyId === index);
     const usages = sent
       .filter(({ key }) => key === `Bearer ${index}`)
-      .map(({ script }) => /^usage=(\d+),(\d+);$/.exec(script)?.slice(1).map(Number) ?? []);
+      .map(
+        ({ script }) =>
+          /^usage=(\d+),(\d+)(?:,\d+)?;slow-head=\d+ms;rate=\d+$/.exec(script)?.slice(1).map(Number) ?? [],
+      );
     const sum = (values: readonly (number | undefined)[]): number =>
       values.reduce<number>((total, value) => total + (value ?? 0), 0);
     const requestCount = sum(wanted.map((one) => one.requestCount));
@@ -68,7 +70,7 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
   }
 });
 
-test("a fault is simulated for the next request only", async () => {
+test("a fault is simulated for the next request only, which is then sent again", async () => {
   const scripts: string[] = [];
   const ended = new AbortController();
   using backend = Bun.serve({
@@ -81,21 +83,22 @@ test("a fault is simulated for the next request only", async () => {
     },
   });
   const [persona] = personas;
-  if (persona?.nextTurn === undefined) throw new Error("The first persona sends no requests");
+  if (persona === undefined) throw new Error("There are no personas");
   const since = startOfDay("2026-03-04") + 10 * 60 * msPerMinute;
   const began = performance.now();
   const faults = ["status=503"];
   await runSimulatedClient({
     url: backend.url.origin,
     key: "k",
-    traffic: persona.traffic,
+    persona,
     seed: 0,
-    nextTurn: persona.nextTurn,
+    load: () => 0.5,
     since,
     clock: () => since + (performance.now() - began) * speed,
     wait: (ms, signal) => wait(ms / speed, signal),
     nextFault: () => faults.pop(),
     signal: ended.signal,
   });
+  expect(scripts.slice(0, 2)).toEqual([`${scripts[1]};status=503`, scripts[1] ?? ""]);
   expect(scripts.filter((script) => script.endsWith(";status=503")).length).toBe(1);
 });

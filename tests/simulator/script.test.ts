@@ -17,6 +17,7 @@ const validScripts: Record<string, Script> = {
   "reset-mid-frame@3": { cut: { afterFrame: 2, how: "reset", insideNext: true } },
   "huge-frame=50MB": { hugeTokenBytes: 50 * 1024 * 1024 },
   "body=64KB": { bodyBytes: 65_536 },
+  "usage=12,34,5": { usage: { inputTokens: 12, outputTokens: 34, cachedInputTokens: 5 } },
   "usage=12,34;no-done": { usage: { inputTokens: 12, outputTokens: 34 }, noDone: true },
   "status=503;header=retry-after: 5;header=x-at: a@1.example": {
     status: 503,

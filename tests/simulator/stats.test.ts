@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { findBackendCounters } from "../../src/telemetry/backend-counters.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 async function post(simulator: Simulator, fields: object, script = "", path = "/v1/chat/completions"): Promise<void> {
@@ -32,7 +33,27 @@ test("usage is summed over all responses, and reported usage also by model and b
       ann: { requests: 2, inputTokens: 6, outputTokens: 10 },
       bob: { requests: 1, inputTokens: 3, outputTokens: 5 },
     },
+    processedByModel: {
+      a: { requests: 4, inputTokens: 12, outputTokens: 20 },
+      b: { requests: 1, inputTokens: 3, outputTokens: 5 },
+    },
   });
+});
+
+test("vLLM's token counters have what was processed, for responses that were cut too", async () => {
+  using simulator = startSimulator({ models: ["a", "b"] });
+  await post(simulator, {});
+  await post(simulator, { stream: true }, "die@3").catch(() => {});
+  await post(simulator, { stream: true }, "status=500");
+  await pollUntil(() => simulator.stats().open === 0);
+  const text = await (await fetch(`${simulator.url}/metrics`)).text();
+  expect(text.split("\n").filter((line) => line.includes("generation"))).toEqual([
+    "# HELP vllm:generation_tokens_total Number of generation tokens processed.",
+    "# TYPE vllm:generation_tokens_total counter",
+    expect.stringMatching(/^vllm:generation_tokens_total\{engine="0",model_name="a"\} [78]\.0$/),
+    'vllm:generation_tokens_total{engine="0",model_name="b"} 0.0',
+  ]);
+  expect(findBackendCounters(text)).toMatchObject({ source: "vllm", promptTokens: 6 });
 });
 
 test("failed and broken responses add nothing to the sums", async () => {

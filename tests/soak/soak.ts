@@ -1,6 +1,6 @@
 /**
- * Mixed traffic with faults, and by turns with attackers, after which all counts must agree and attackers must not have
- * delayed the others: `bun tests/soak/soak.ts [--minutes 10] [--seed N]`
+ * Mixed traffic with faults, and by turns with attackers, after which all counts must agree, also after `kill -9`, and
+ * attackers must not have delayed the others: `bun tests/soak/soak.ts [--minutes 10] [--seed N]`
  */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { createTempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type OpenDescriptors, openDescriptorsOf } from "./open-descriptors.ts";
 import { attackIn, compareLatencies, startProbe } from "./attackers.ts";
+import { killProblems } from "./kill.ts";
 import { planPhases, type Stretch } from "./phases.ts";
 import { probeName, probeUsage } from "./probe.ts";
 import { add, differences, readCounters, type Tally } from "./tally.ts";
@@ -38,8 +39,7 @@ interface Soak {
 async function soak(): Promise<string[]> {
   using folder = createTempFolder();
   using backend = startSimulator({ recordRequests: 0 });
-  const program = await startProgram({
-    PROXY_UPSTREAM_URL: backend.url,
+  const environment = {
     PROXY_FORCE_STREAM_USAGE: "final",
     DATA_DIR: folder.path,
     ADMIN_PASSWORD: password,
@@ -47,7 +47,8 @@ async function soak(): Promise<string[]> {
     LOG_LEVEL: "error",
     // Attackers have many addresses.
     TRUST_PROXY: "1",
-  });
+  };
+  const program = await startProgram({ ...environment, PROXY_UPSTREAM_URL: backend.url });
   const admin = await logIn(program.adminUrl, "admin", password);
   const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => admin.createKey(name)));
   const [probeKey, hostileKey] = [await admin.createKey(probeName), await admin.createKey("hostile")];
@@ -80,6 +81,7 @@ async function soak(): Promise<string[]> {
   const problems = [...(await sumProblems(run)), ...(await leakProblems(run, before)), ...growth.problems];
   problems.push(...attack.problems, ...delays.problems);
   if ((await program.stop()) !== 0) problems.push("The program did not exit with 0");
+  problems.push(...(await killProblems({ environment, password, keys: traffic.keys, clients, seed })));
   print(`Requests: ${[...traffic.kinds].map(([kind, count]) => `${count} ${kind}`).join(", ")}`);
   print(
     `Attacks: ${Object.entries(attack.sent)

@@ -41,6 +41,7 @@ async function openAt(open: (clock: () => number) => Promise<TestEngine>) {
       time.now = at;
       return store.gpu.add({ keyId: 1, recordedAt: at, readings });
     },
+    addPast: store.gpu.addPast,
     history: (bucketMinutes: number, gpuId?: number, days = 1) =>
       readReport<Point>(store.gpu.history({ since: since(days), bucketMinutes }, gpuId)),
     count: async (table: string) =>
@@ -51,6 +52,37 @@ async function openAt(open: (clock: () => number) => Promise<TestEngine>) {
 
 onEachEngine(({ openTestEngine }) => {
   const open = () => openAt(openTestEngine);
+
+  test("hours and minutes of the past are read like those of pushes, which continue them", async () => {
+    await using opened = await open();
+    const measure = { mean: 200, max: 300, last: 250 };
+    const hour = minuteOf(now) / 60 - 3;
+    await opened.addPast({
+      hours: [
+        { hour, gpuId: 1, minutes: 60, power: measure, temp: measure, memory: measure, utilization: measure },
+        { hour: hour + 1, gpuId: 1, minutes: 60, power: measure, temp: measure, memory: measure, utilization: measure },
+      ],
+      minutes: [
+        { minute: hour * 60, powerW: 600, readings: [] },
+        { minute: minuteOf(now) - 2, powerW: 480, readings: [reading(1, { powerDrawW: 480, tempC: null })] },
+      ],
+    });
+    await opened.add(now, [reading(1, { powerDrawW: 120 })]);
+    expect((await opened.history(60)).map((one) => [one.measured_minutes, one.energy_wh])).toEqual([
+      [1, 10],
+      [1, 8],
+      [1, 2],
+    ]);
+    const past = { measured_minutes: 60, power_draw_w: 200, power_draw_w_max: 300, power_draw_w_last: 250 };
+    expect(await opened.history(60, 1)).toMatchObject([
+      { ...past, temp_c: 200, utilization_pct_max: 300, memory_used_mb_last: 250 },
+      past,
+      { measured_minutes: 1, power_draw_w: 480, temp_c: null },
+      { measured_minutes: 1, power_draw_w: 120 },
+    ]);
+    // What was added as whole hours is not summed up again.
+    expect(await opened.count("gpu_hour")).toBe(2);
+  });
 
   test("a minute of one GPU has the mean, the maximum and the last value of each measure", async () => {
     await using opened = await open();

@@ -22,7 +22,8 @@ const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
   tokenless: [],
   ...fields,
 });
-const window = { from: minute, to: minute + 60, byHour: false };
+const window = { from: minute, to: minute + 60, byHour: false, bucketMinutes: 1 };
+const hours = { ...window, byHour: true, bucketMinutes: 60 };
 
 onEachEngine(({ openTestStore }) => {
   test("latencies add up by minute and by hour", async () => {
@@ -35,17 +36,21 @@ onEachEngine(({ openTestStore }) => {
       latency({ model: "n\ufffd" }),
       latency({ minute: minute + 59 }),
     ]);
-    expect(await store.latencies({ ...window, byHour: true }, "m")).toEqual([
+    expect(await store.latencies(hours, { model: "m" })).toEqual([
       latency({ requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
     ]);
-    expect(await store.latencies({ ...window, to: minute + 59 }, "m")).toHaveLength(1);
+    expect(await store.latencies({ ...window, to: minute + 59 }, { model: "m" })).toHaveLength(1);
+    expect(await store.latencies({ ...window, bucketMinutes: 30 }, { allModels: true })).toEqual([
+      latency({ model: "", requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+      latency({ model: "", minute: minute + 30 }),
+    ]);
   });
 
   test("an hour has latencies of 50 models and of the rest together", async () => {
     await using opened = await openTestStore(() => start);
     const { traffic: store } = opened.store;
     await store.add(traffic({ latencies: Array.from({ length: 60 }, (_, n) => latency({ model: `m${n}` })) }));
-    const found = await store.latencies({ ...window, byHour: true });
+    const found = await store.latencies(hours);
     expect(found).toHaveLength(51);
     expect(found.find(({ model }) => model === "other")).toMatchObject({ requestCount: 10 });
   });
@@ -56,9 +61,25 @@ onEachEngine(({ openTestStore }) => {
     const one = { minute, keyId: 1, outcome: "timed_out", code: "upstream_timeout", count: 2, lastAt: start };
     await store.add(traffic({ outcomes: [one, { ...one, keyId: 0 }] }));
     await store.add(traffic({ outcomes: [{ ...one, count: 1, lastAt: start - 5 }] }));
-    expect(await store.outcomes(window, 1)).toEqual([{ ...one, count: 3 }]);
-    expect(await store.outcomes({ ...window, byHour: true })).toHaveLength(2);
-    expect(await store.outcomes({ ...window, from: minute + 1 })).toEqual([]);
+    await store.add(traffic({ outcomes: [{ ...one, minute: minute + 5, outcome: "completed", code: "", count: 7 }] }));
+    expect(await store.outcomes(window, 10, 1)).toEqual({
+      points: [
+        { minute, outcome: "timed_out", count: 3, failedCount: 3 },
+        { minute: minute + 5, outcome: "completed", count: 7, failedCount: 0 },
+      ],
+      failures: [{ ...one, minute: 0, count: 3 }],
+    });
+    const { points, failures } = await store.outcomes(hours, 10);
+    expect(points.map(({ outcome, count }) => [outcome, count])).toEqual([
+      ["completed", 7],
+      ["timed_out", 5],
+    ]);
+    expect(failures.map(({ keyId, count }) => [keyId, count])).toEqual([
+      [1, 3],
+      [0, 2],
+    ]);
+    expect((await store.outcomes(hours, 1)).failures).toHaveLength(1);
+    expect(await store.outcomes({ ...window, from: minute + 6 }, 10)).toEqual({ points: [], failures: [] });
   });
 
   test("responses without tokens add up, most first", async () => {
@@ -81,7 +102,7 @@ onEachEngine(({ openTestStore }) => {
     await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 300 })] }));
     now += 32 * 86_400_000;
     await store.add(traffic({}));
-    const all = { from: 0, to: minute * 2, byHour: false };
+    const all = { ...window, from: 0, to: minute * 2 };
     expect(await store.latencies(all)).toHaveLength(1);
     now += 3_600_000;
     await store.add(traffic({}));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { findBackendCounters } from "../../src/telemetry/backend-counters.ts";
 
-/** Recorded from vLLM 0.6 with two engines, shortened. */
+/** Names, labels and number formats are those of vLLM 0.10 with two engines; the values are made up. */
 const vllm = `# HELP vllm:prompt_tokens_total Number of prefill tokens processed.
 # TYPE vllm:prompt_tokens_total counter
 vllm:prompt_tokens_total{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 21.0
@@ -12,7 +12,7 @@ vllm:generation_tokens_total{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 1
 vllm:generation_tokens_total{engine="1",model_name="Qwen/Qwen2.5-7B-Instruct"} 12.0
 vllm:generation_tokens_created{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 1.7e+09
 `;
-/** Recorded from SGLang 0.4, shortened. */
+/** From the documentation of SGLang 0.4, which shows what a server returned; shortened. */
 const sglang = `# HELP sglang:prompt_tokens_total Number of prefill tokens processed.
 # TYPE sglang:prompt_tokens_total counter
 sglang:prompt_tokens_total{model_name="meta-llama/Llama-3.1-8B-Instruct"} 8.128902e+06
@@ -39,6 +39,7 @@ test.each([
   ["vllm:generation_tokens_total{} -5", undefined],
   ["vllm:generation_tokens_total_sum 5", undefined],
   ["vllm:generation_tokens_total 5", 5],
+  ['sglang:generation_tokens_total{is_streaming="true"} 5\nsglang:generation_tokens_total{is_streaming="false"} 2', 7],
   ['vllm:generation_tokens_total{model_name="a } 7"} 5 1700000000000\r\n', 5],
 ])("%p has %p generated tokens", (text, generated) => {
   expect(findBackendCounters(text)?.generatedTokens).toBe(generated as never);

@@ -1,4 +1,5 @@
-import { minuteMs } from "./seoul-time.ts";
+import type { Cost } from "./money.ts";
+import { minuteMs, seoulDay } from "./seoul-time.ts";
 import type { TimeSpan } from "./time-range.ts";
 import type { UsageChartData } from "./usage-chart.ts";
 
@@ -54,6 +55,25 @@ export function energyPerTokens(
     outputTokens,
     wattHoursPerThousand: outputTokens === 0 ? undefined : wattHours / (outputTokens / 1000),
   };
+}
+
+/** What the energy of a span cost, by the price of each day in Seoul. */
+export function energyCost(
+  power: PowerHistory,
+  span: TimeSpan,
+  prices: readonly { valid_from: string; per_kwh: number }[],
+): Cost {
+  const byDay = prices.toSorted((a, b) => b.valid_from.localeCompare(a.valid_from));
+  let cost: number | null = null;
+  let isPartial = false;
+  for (const [start, { wattHours }] of power) {
+    if (start < span.from || start >= span.to) continue;
+    const day = seoulDay(start);
+    const price = byDay.find(({ valid_from: from }) => from <= day);
+    if (price === undefined) isPartial = true;
+    else cost = (cost ?? 0) + (wattHours / 1000) * price.per_kwh;
+  }
+  return { cost, cost_is_partial: isPartial };
 }
 
 /** The mean of each step from the span's start, watts; NaN without a reading, which leaves a gap in the chart. */

@@ -52,10 +52,14 @@ export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];
 
 const keepPreviousData = <T>(previous: T | undefined): T | undefined => previous;
 
-export const useModelUsageQuery = (query: () => ModelUsageQuery): QueryResult<typeof getModelUsage> =>
+export const useModelUsageQuery = (
+  query: () => ModelUsageQuery,
+  enabled = (): boolean => true,
+): QueryResult<typeof getModelUsage> =>
   useQuery(() => ({
     queryKey: ["usage", "models", query()],
     queryFn: () => getModelUsage(query()),
+    enabled: enabled(),
     refetchInterval: 60_000,
     placeholderData: keepPreviousData,
   }));

@@ -1,5 +1,6 @@
 import { csv } from "./csv.ts";
 import type { ModelUsageRow } from "./insight-queries.ts";
+import type { Cost } from "./money.ts";
 
 export type UsageSumsRow = Pick<
   ModelUsageRow,
@@ -30,8 +31,7 @@ export function addModelUsage(rows: readonly UsageSumsRow[]): UsageSumsRow {
       cached_input_tokens: sum.cached_input_tokens + row.cached_input_tokens,
       output_tokens: sum.output_tokens + row.output_tokens,
       reasoning_tokens: sum.reasoning_tokens + row.reasoning_tokens,
-      cost: row.cost === null ? sum.cost : (sum.cost ?? 0) + row.cost,
-      cost_is_partial: sum.cost_is_partial || row.cost_is_partial || lacksPrice(row),
+      ...addCosts([sum, { ...row, cost_is_partial: row.cost_is_partial || lacksPrice(row) }]),
     }),
     noUsage,
   );
@@ -40,6 +40,15 @@ export function addModelUsage(rows: readonly UsageSumsRow[]): UsageSumsRow {
 /** Without any price the sum lacks this row, unless it has no tokens that could cost. */
 const lacksPrice = ({ cost, input_tokens: input, output_tokens: output }: UsageSumsRow): boolean =>
   cost === null && input + output > 0;
+
+export const addCosts = (costs: readonly Cost[]): Cost =>
+  costs.reduce<Cost>(
+    (sum, { cost, cost_is_partial: isPartial }) => ({
+      cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
+      cost_is_partial: sum.cost_is_partial || isPartial,
+    }),
+    { cost: null, cost_is_partial: false },
+  );
 
 /** One row for each day, the latest first. */
 export function usageByDay(rows: readonly ModelUsageRow[]): (UsageSumsRow & { date: string })[] {
@@ -56,18 +65,6 @@ export function usageByDay(rows: readonly ModelUsageRow[]): (UsageSumsRow & { da
 export function modelLabel(model: string | null): string {
   if (model === "") return "No model named";
   return model === "other" ? "Other models" : (model ?? "");
-}
-
-/** `$12.30`, `₩1,200`; small amounts with more digits. An unknown currency has its code. */
-export function money(amount: number, currency: string): string {
-  const digits = amount !== 0 && Math.abs(amount) < 0.1 ? { maximumSignificantDigits: 2 } : {};
-  return new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits }).format(amount);
-}
-
-/** Never guessed: a part without a price makes the sum a lower bound. */
-export function costLabel({ cost, cost_is_partial: isPartial }: UsageSumsRow, currency: string): string {
-  if (cost === null) return "No price";
-  return `${isPartial ? "≥ " : ""}${money(cost, currency)}`;
 }
 
 /** The API's list, with its field names. */

@@ -36,6 +36,7 @@ const outcomes = [
   "upstream_failed",
   "timed_out",
   "refused",
+  "revoked",
   "ended_by_admin",
 ] as const;
 type Outcome = (typeof outcomes)[number];

@@ -24,6 +24,7 @@ const outcomeLabels: Readonly<Record<string, string>> = {
   upstream_failed: "Backend failed",
   timed_out: "Timed out",
   refused: "Refused",
+  revoked: "Ended with its key",
   ended_by_admin: "Ended in the console",
 };
 

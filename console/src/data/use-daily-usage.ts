@@ -7,6 +7,7 @@ import { type DayPage, getDailyUsage, getDayPage, useDayPageQuery, useUsageByDay
 import { showToast } from "./toasts.ts";
 import { type KeySelection, matchesSelection } from "./usage-chart.ts";
 import { addSums, type UsageSums } from "./usage-history.ts";
+import { type DailyCosts, useDailyCosts } from "./use-daily-costs.ts";
 import type { UsageFilters } from "./use-usage-filters.ts";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
@@ -24,6 +25,7 @@ export interface DailyUsageState {
   /** How many lines there are, loaded or not. */
   lineCount: () => number;
   sums: () => UsageSums;
+  costs: DailyCosts;
   /** Loads more of the days by key. */
   loadMore: () => void;
   shownDays: () => number;
@@ -57,6 +59,7 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     JSON.stringify(shown.selection) === JSON.stringify(filters.selection());
   const isCurrent = (): boolean => isDayData(data()) && (!perKey() || isDayData(pages.first()));
   const sums = createMemo(() => addSums(days() ?? []));
+  const costs = useDailyCosts(() => data()?.days ?? Number(chosenDays()), filters.selection, perKey);
   const [isExporting, setExporting] = createSignal(false);
 
   async function exportCsv(): Promise<void> {
@@ -83,6 +86,7 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     lines: () => (perKey() ? pages.lines() : days()),
     lineCount: () => (perKey() ? data()?.rowCount : days()?.length) ?? 0,
     sums,
+    costs,
     loadMore: pages.loadMore,
     shownDays: () => data()?.days ?? Number(chosenDays()),
     today: () => data()?.today,

@@ -2,12 +2,15 @@ import { createMemo } from "solid-js";
 import { createDrawnData } from "./drawn-data.ts";
 import {
   type EnergyPerTokens,
+  energyCost,
   energyPerTokens,
   outputByBucket,
   outputSteps,
   type PowerHistory,
   powerSteps,
 } from "./energy.ts";
+import { usePricesQuery } from "./insight-queries.ts";
+import type { Cost } from "./money.ts";
 import { usePowerHistoryQuery } from "./queries.ts";
 import { dayMs, minuteMs } from "./seoul-time.ts";
 import { now } from "./server-clock.ts";
@@ -28,6 +31,10 @@ export interface EnergyState extends TimeRangeState {
   /** Over the whole span; undefined while power and tokens do not show the same range. */
   total: () => EnergyPerTokens | undefined;
   totalIn: (span: TimeSpan) => EnergyPerTokens | undefined;
+  /** Undefined while power or prices load; without a price, its cost is null. */
+  costIn: (span: TimeSpan) => Cost | undefined;
+  currency: () => string;
+  arePricesMissing: () => boolean;
   /** Watts; 0 without a reading. */
   peakPower: () => number;
   powerIn: (stepMs: number) => Float64Array;
@@ -47,6 +54,7 @@ export function useEnergy(): EnergyState {
     undefined,
     { equals: sameQuery },
   );
+  const prices = usePricesQuery();
   const query = usePowerHistoryQuery(requested, usage.isMeasured);
   const drawn = createDrawnData(() => query.data, chosen, requested);
   const data = (): NonNullable<typeof query.data> | undefined => drawn()?.data;
@@ -78,6 +86,10 @@ export function useEnergy(): EnergyState {
     power,
     total,
     totalIn,
+    costIn: (within) =>
+      prices.data && hasSameBuckets() ? energyCost(history(), within, prices.data.energy) : undefined,
+    currency: () => prices.data?.currency ?? "",
+    arePricesMissing: () => prices.data === undefined && prices.isError,
     peakPower: () =>
       powerIn(power.bucketMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
     powerIn,

@@ -136,7 +136,7 @@ function SessionsPanel(props: {
 
 const SessionsTable = (props: { sessions: ConsoleSession[] | undefined; onEnd: (id: string) => void }): JSX.Element => (
   <div class="table-scroll">
-    <table class="cards-on-phone">
+    <table class="cards-on-phone sessions">
       <caption class="visually-hidden">Sessions</caption>
       <thead>
         <tr>

@@ -89,7 +89,7 @@ function RequestForm(props: RequestFormProps): JSX.Element {
     <form class="panel-body" onSubmit={submit}>
       <div class="filter-fields">
         <label class="filter-field">
-          <span>API key (kept in this page’s memory only)</span>
+          <span>API key</span>
           <input
             type="password"
             required
@@ -110,6 +110,7 @@ function RequestForm(props: RequestFormProps): JSX.Element {
           />
         </label>
       </div>
+      <p class="hint">The key stays in this page’s memory, and is gone when you close or reload it.</p>
       <label class="filter-field">
         <span>Message</span>
         <textarea ref={message} class="message" rows="3" required>

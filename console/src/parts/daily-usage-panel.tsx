@@ -1,7 +1,8 @@
 import { For, Index, type JSX, Match, Show, Switch } from "solid-js";
 import { DailyChart } from "../charts/daily-chart.tsx";
 import type { DailyUsageLine } from "../data/daily-usage.ts";
-import { count, plural } from "../data/format.ts";
+import { plural } from "../data/format.ts";
+import { type Cost, costLabel, costTitle } from "../data/money.ts";
 import { zonedClockLabel } from "../data/time-labels.ts";
 import type { TimeSpan } from "../data/time-range.ts";
 import type { UsageMetric, UsageSums } from "../data/usage-history.ts";
@@ -11,7 +12,7 @@ import { Icon } from "./icon.tsx";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
-import { UsageCells } from "./usage-cells.tsx";
+import { NumberCell, UsageCells } from "./usage-cells.tsx";
 
 const groupOptions = [
   { value: "day", label: "By day" },
@@ -120,6 +121,7 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
     length: () => props.state.lineCount(),
     loadMore: () => props.state.loadMore(),
   });
+  const currency = (): string | undefined => props.state.costs.currency();
   return (
     <>
       <div class="table-scroll">
@@ -138,12 +140,17 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
                   </th>
                 )}
               </For>
+              <Show when={currency()}>
+                <th scope="col" class="number">
+                  Cost
+                </th>
+              </Show>
             </tr>
           </thead>
           <tbody>
             <Show when={props.state.lines()} fallback={<SkeletonRows columns={5} />}>
               {/* Not by reference: each refresh has new lines, most of them with the same content. */}
-              <Index each={scroll.shown()}>{(line) => <DailyUsageTableRow line={line()} />}</Index>
+              <Index each={scroll.shown()}>{(line) => <DailyUsageTableRow line={line()} state={props.state} />}</Index>
             </Show>
           </tbody>
           <tfoot>
@@ -152,7 +159,11 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
                 <th scope="row" colspan={props.state.perKey() ? 2 : 1}>
                   {plural(props.state.lineCount(), "row")}
                 </th>
-                <UsageAndTotalCells sums={props.state.sums()} />
+                <UsageAndTotalCells
+                  sums={props.state.sums()}
+                  cost={props.state.costs.sumOf(props.state.days() ?? [])}
+                  currency={currency()}
+                />
               </tr>
             </Show>
           </tfoot>
@@ -163,23 +174,37 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
   );
 }
 
-function DailyUsageTableRow(props: { line: DailyUsageLine }): JSX.Element {
+function DailyUsageTableRow(props: { line: DailyUsageLine; state: DailyUsageState }): JSX.Element {
   return (
     <tr>
       <th scope="row">{props.line.date}</th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
-      <UsageAndTotalCells sums={props.line} />
+      <UsageAndTotalCells
+        sums={props.line}
+        cost={props.state.costs.costOf(props.line)}
+        currency={props.state.costs.currency()}
+      />
     </tr>
   );
 }
 
-function UsageAndTotalCells(props: { sums: UsageSums }): JSX.Element {
+/** @param props.cost undefined: not known, which is a dash too */
+function UsageAndTotalCells(props: {
+  sums: UsageSums;
+  cost: Cost | undefined;
+  currency: string | undefined;
+}): JSX.Element {
   return (
     <>
       <UsageCells sums={props.sums} />
-      <td class="number" data-label="Total">
-        {count(props.sums.input + props.sums.output)}
-      </td>
+      <NumberCell label="Total" value={props.sums.input + props.sums.output} />
+      <Show when={props.currency}>
+        {(currency) => (
+          <td class="number" data-label="Cost" title={props.cost && costTitle(props.cost)}>
+            {props.cost === undefined ? "–" : costLabel(props.cost, currency())}
+          </td>
+        )}
+      </Show>
     </>
   );
 }

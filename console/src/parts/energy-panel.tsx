@@ -1,15 +1,16 @@
+import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import type { TooltipRow } from "../charts/tooltip.tsx";
 import type { EnergyPerTokens } from "../data/energy.ts";
 import { bucketName, compact, count, threeDigits, wattHours, watts } from "../data/format.ts";
+import { type Cost, costLabel, money } from "../data/money.ts";
 import { minuteMs } from "../data/seoul-time.ts";
 import { spanLabel } from "../data/time-labels.ts";
-import { presetOptions } from "../data/time-range.ts";
 import type { EnergyState } from "../data/use-energy.ts";
-import { SegmentedControl } from "./controls.tsx";
 import { Figure } from "./figure.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { PresetControl } from "./preset-control.tsx";
 import { HistoryHint } from "./usage-history-panel.tsx";
 
 const powerColour = 3;
@@ -21,24 +22,13 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
     <Panel
       title="Energy and tokens"
       hint={<HistoryHint history={{ ...props.state.usage, chosen: props.state.chosen }} />}
-      actions={
-        <>
-          <Show when={props.state.chosen().zoom}>
-            <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
-              Reset zoom
-            </button>
-          </Show>
-          <SegmentedControl
-            label="Range"
-            options={presetOptions}
-            value={props.state.chosen().preset}
-            onChange={(preset) => props.state.setPreset(preset)}
-          />
-        </>
-      }
+      actions={<PresetControl state={props.state} />}
     >
       <EnergyFigures
         energy={props.state.total()}
+        cost={props.state.costIn(props.state.usage.span())}
+        currency={props.state.currency()}
+        hasNoPrices={props.state.arePricesMissing()}
         failed={props.state.usage.query.isError || props.state.power.query.isError}
       />
       <h3 class="chart-title">Power of all GPUs</h3>
@@ -53,7 +43,16 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
   );
 }
 
-function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boolean }): JSX.Element {
+interface EnergyFiguresProps {
+  energy: EnergyPerTokens | undefined;
+  cost: Cost | undefined;
+  currency: string;
+  /** They could not be loaded. */
+  hasNoPrices: boolean;
+  failed: boolean;
+}
+
+function EnergyFigures(props: EnergyFiguresProps): JSX.Element {
   return (
     <dl class="figures inset">
       <Figure
@@ -69,6 +68,16 @@ function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boo
         failed={props.failed}
       />
       <Figure
+        label="Cost of energy"
+        value={props.cost && costLabel(props.cost, props.currency)}
+        note={
+          <Show when={props.cost}>
+            {(cost) => <CostNote cost={cost()} energy={props.energy} currency={props.currency} />}
+          </Show>
+        }
+        failed={props.failed || props.hasNoPrices}
+      />
+      <Figure
         label="Output tokens"
         value={props.energy && compact(props.energy.outputTokens)}
         exact={props.energy && count(props.energy.outputTokens)}
@@ -77,6 +86,20 @@ function EnergyFigures(props: { energy: EnergyPerTokens | undefined; failed: boo
       />
     </dl>
   );
+}
+
+/** Without a price, where to enter one. */
+const CostNote = (props: Pick<EnergyFiguresProps, "energy" | "currency"> & { cost: Cost }): JSX.Element => (
+  <Show when={props.cost.cost !== null} fallback={<A href="/settings/prices">Enter a price per kWh</A>}>
+    <Show when={!props.cost.cost_is_partial} fallback="Not all of the time has a price">
+      {perMillion(props.cost, props.energy, props.currency)}
+    </Show>
+  </Show>
+);
+
+function perMillion({ cost }: Cost, energy: EnergyPerTokens | undefined, currency: string): string {
+  if (cost === null || energy === undefined || energy.outputTokens === 0) return "No output tokens";
+  return `${money(cost / (energy.outputTokens / 1_000_000), currency)} for 1M output tokens`;
 }
 
 function PowerChart(props: { state: EnergyState }): JSX.Element {
@@ -118,6 +141,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       rows={(at, [drawn], step) => [
         { label: "Output tokens", colour: outputColour, value: count(drawn?.values[step] ?? 0) },
         ...energyRows(props.state.totalIn(at)),
+        ...costRows(props.state.costIn(at), props.state.currency()),
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
@@ -137,6 +161,11 @@ const energyRows = (energy: EnergyPerTokens | undefined): TooltipRow[] =>
         { label: "Energy", colour: powerColour, value: wattHours(energy.wattHours) },
         { label: "Wh per 1,000", colour: -1, value: perThousand(energy) },
       ];
+
+const costRows = (cost: Cost | undefined, currency: string): TooltipRow[] =>
+  cost === undefined || cost.cost === null
+    ? []
+    : [{ label: "Cost of energy", colour: -1, value: costLabel(cost, currency) }];
 
 const outputSummary = (energy: EnergyPerTokens | undefined): string =>
   energy === undefined ? "" : `${count(energy.outputTokens)} output tokens while power was measured.`;

@@ -9,6 +9,7 @@ import { minuteMs } from "../data/seoul-time.ts";
 import { now } from "../data/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../data/time-range.ts";
 import { add, lastHours, valuesInSteps } from "../data/time-steps.ts";
+import { ChartLegend, type LegendItem } from "./chart-legend.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { RelativeTime } from "./relative-time.tsx";
 import { ResultBadge } from "./request-table.tsx";
@@ -72,47 +73,55 @@ function FailuresChart(props: {
     const { from = "", to = "" } = zoomParameters(zoom);
     if (zoom !== undefined) navigate(props.logLink({ since: from, until: to }));
   };
+  const legend = (): LegendItem[] =>
+    outcomes().map(([outcome, sum], index) => ({ label: label(outcome), colour: colourAt(index), value: count(sum) }));
   return (
-    <Chart
-      label="Failures over time"
-      summary={`${outcomes()
-        .map(([outcome, sum]) => `${label(outcome)}: ${count(sum)}`)
-        .join(", ")}. Zooming opens the request log.`}
-      span={span()}
-      bucketMs={bucketMinutes * minuteMs}
-      kind="bars"
-      series={(stepMs) =>
-        outcomes().map(([outcome], index) => ({
-          id: index,
-          label: label(outcome),
-          colour: colours[index % colours.length] ?? 0,
-          values: valuesInSteps(
-            points(),
-            { span: span(), stepMs },
-            (point) => failedOutcomes(point)[outcome] ?? 0,
-            add,
-          ),
-        }))
-      }
-      format={count}
-      whole
-      rows={(_, series, step) =>
-        series
-          .filter(({ values }) => (values[step] || 0) > 0)
-          .map(({ label: name, colour, values }) => ({ label: name, colour, value: count(values[step] || 0) }))
-      }
-      onZoom={openLog}
-      zoomed={false}
-      pans={false}
-      loaded={props.query.data !== undefined}
-      loading={props.query.isPending}
-      failure={<NotLoaded error={props.query.error} />}
-      empty={<EmptyState title="Nothing failed in the last 24 hours" />}
-    />
+    <>
+      <Show when={outcomes().length > 0}>
+        <ChartLegend items={legend()} />
+      </Show>
+      <Chart
+        label="Failures over time"
+        summary={`${outcomes()
+          .map(([outcome, sum]) => `${label(outcome)}: ${count(sum)}`)
+          .join(", ")}. Zooming opens the request log.`}
+        span={span()}
+        bucketMs={bucketMinutes * minuteMs}
+        kind="bars"
+        series={(stepMs) =>
+          outcomes().map(([outcome], index) => ({
+            id: index,
+            label: label(outcome),
+            colour: colourAt(index),
+            values: valuesInSteps(
+              points(),
+              { span: span(), stepMs },
+              (point) => failedOutcomes(point)[outcome] ?? 0,
+              add,
+            ),
+          }))
+        }
+        format={count}
+        whole
+        rows={(_, series, step) =>
+          series
+            .filter(({ values }) => (values[step] || 0) > 0)
+            .map(({ label: name, colour, values }) => ({ label: name, colour, value: count(values[step] || 0) }))
+        }
+        onZoom={openLog}
+        zoomed={false}
+        pans={false}
+        loaded={props.query.data !== undefined}
+        loading={props.query.isPending}
+        failure={<NotLoaded error={props.query.error} />}
+        empty={<EmptyState title="Nothing failed in the last 24 hours" />}
+      />
+    </>
   );
 }
 
 const colours = [6, 3, 4, 8, 2, 0] as const;
+const colourAt = (index: number): number => colours[index % colours.length] ?? 0;
 
 const label = (outcome: string): string =>
   outcome === "completed" ? "Error response of the backend" : outcomeLabel(outcome);

@@ -1,14 +1,13 @@
-import { For, type JSX, Show } from "solid-js";
+import { For, type JSX } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import type { TooltipRow } from "../charts/tooltip.tsx";
 import { compact, watts } from "../data/format.ts";
 import type { GpuMeasure } from "../data/gpu-history.ts";
 import { minuteMs } from "../data/seoul-time.ts";
 import { spanLabel } from "../data/time-labels.ts";
-import { presetOptions } from "../data/time-range.ts";
 import type { GpuHistoryState } from "../data/use-gpu-history.ts";
-import { SegmentedControl } from "./controls.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { PresetControl } from "./preset-control.tsx";
 import { HistoryHint } from "./usage-history-panel.tsx";
 
 interface Measure {
@@ -33,21 +32,7 @@ export function GpuHistoryPanel(props: { state: GpuHistoryState }): JSX.Element 
     <Panel
       title="History"
       hint={<HistoryHint history={props.state} unit="means" />}
-      actions={
-        <>
-          <Show when={props.state.chosen().zoom}>
-            <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
-              Reset zoom
-            </button>
-          </Show>
-          <SegmentedControl
-            label="Range"
-            options={presetOptions}
-            value={props.state.chosen().preset}
-            onChange={(preset) => props.state.setPreset(preset)}
-          />
-        </>
-      }
+      actions={<PresetControl state={props.state} />}
     >
       <div class="gpu-charts">
         <For each={measures}>

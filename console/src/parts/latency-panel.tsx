@@ -9,6 +9,7 @@ import { minuteMs } from "../data/seoul-time.ts";
 import { now } from "../data/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../data/time-range.ts";
 import { lastHours } from "../data/time-steps.ts";
+import { ChartLegend, type LegendItem } from "./chart-legend.tsx";
 import { SegmentedControl } from "./controls.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 
@@ -21,7 +22,13 @@ const metrics = [
 const hours = 24;
 const bucketMinutes = 15;
 
-const quantileNames = { p1: "Slowest 1%", p5: "Slowest 5%", p50: "Median", p95: "95%", p99: "99%" } as const;
+const quantileNames = {
+  p1: "Slowest 1% below",
+  p5: "Slowest 5% below",
+  p50: "Median",
+  p95: "95% within",
+  p99: "99% within",
+} as const;
 const colours = [1, 7, 0] as const;
 
 /** How long the requests of the last day took. Dragging opens the log of that time. */
@@ -37,9 +44,7 @@ export function LatencyPanel(): JSX.Element {
       hint={hintOf(metric())}
       actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
     >
-      <p class="chart-total">
-        <Totals latency={latency.data} metric={metric()} />
-      </p>
+      <ChartLegend items={legendOf(latency.data, metric())} />
       <LatencyChart query={latency} metric={metric()} />
     </Panel>
   );
@@ -53,16 +58,15 @@ function hintOf(metric: LatencyMetric): string {
 const formatOf = (metric: LatencyMetric): ((value: number) => string) =>
   metric === "tokens_per_second" ? (value) => `${threeDigits(value)}/s` : milliseconds;
 
-function Totals(props: { latency: Latency | undefined; metric: LatencyMetric }): JSX.Element {
-  const text = (): string => {
-    const total = props.latency?.totals[0]?.[props.metric];
-    if (total === undefined || total === null) return "\u00a0";
-    const format = formatOf(props.metric);
-    return quantilesOf(props.metric)
-      .map((quantile) => `${quantileNames[quantile]} ${format(total[quantile])}`)
-      .join(" · ");
-  };
-  return <span>{text()}</span>;
+/** The quantiles of the whole day. */
+function legendOf(latency: Latency | undefined, metric: LatencyMetric): LegendItem[] {
+  const total = latency?.totals[0]?.[metric];
+  if (total === undefined || total === null) return [];
+  return quantilesOf(metric).map((quantile, index) => ({
+    label: quantileNames[quantile],
+    colour: colours[index] ?? 0,
+    value: formatOf(metric)(total[quantile]),
+  }));
 }
 
 function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric: LatencyMetric }): JSX.Element {

@@ -1,21 +1,16 @@
 import { A, useSearchParams } from "@solidjs/router";
 import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
-import { count, plural } from "../data/format.ts";
+import { plural } from "../data/format.ts";
 import { type ModelUsage, type UsageGroup, useModelUsageQuery } from "../data/insight-queries.ts";
-import {
-  addModelUsage,
-  costLabel,
-  modelLabel,
-  modelUsageCsv,
-  usageByDay,
-  type UsageSumsRow,
-} from "../data/model-usage.ts";
+import { addModelUsage, modelLabel, modelUsageCsv, usageByDay, type UsageSumsRow } from "../data/model-usage.ts";
+import { costLabel, costTitle } from "../data/money.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
+import { NumberCell } from "./usage-cells.tsx";
 import "../styles/insight.css";
 
 const groupOptions = [
@@ -81,7 +76,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
         </Match>
         <Match when={rows()?.length === 0}>
           <EmptyState title="No usage by model in these days">
-            <p>Usage is kept by model since the upgrade to this version.</p>
+            <p>A request appears here with the model that it was sent to.</p>
           </EmptyState>
         </Match>
       </Switch>
@@ -224,28 +219,14 @@ function UsageRow(props: Columns & { row: Row }): JSX.Element {
 
 const SumCells = (props: { row: UsageSumsRow; currency: string | undefined }): JSX.Element => (
   <>
-    <td class="number" data-label="Requests">
-      {count(props.row.request_count)}
-    </td>
-    <td class="number" data-label="Input">
-      {count(props.row.input_tokens)}
-    </td>
-    <td class="number" data-label="Cached input">
-      {count(props.row.cached_input_tokens)}
-    </td>
-    <td class="number" data-label="Output">
-      {count(props.row.output_tokens)}
-    </td>
-    <td class="number" data-label="Reasoning">
-      {count(props.row.reasoning_tokens)}
-    </td>
+    <NumberCell label="Requests" value={props.row.request_count} />
+    <NumberCell label="Input" value={props.row.input_tokens} />
+    <NumberCell label="Cached input" value={props.row.cached_input_tokens} />
+    <NumberCell label="Output" value={props.row.output_tokens} />
+    <NumberCell label="Reasoning" value={props.row.reasoning_tokens} />
     <Show when={props.currency}>
       {(currency) => (
-        <td
-          class="number"
-          data-label="Cost"
-          title={props.row.cost_is_partial ? "Some of these tokens have no price" : undefined}
-        >
+        <td class="number" data-label="Cost" title={costTitle(props.row)}>
           {costLabel(props.row, currency())}
         </td>
       )}

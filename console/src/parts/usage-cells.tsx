@@ -2,19 +2,18 @@ import type { JSX } from "solid-js";
 import { count } from "../data/format.ts";
 import type { UsageSums } from "../data/usage-history.ts";
 
+/** @param props.label of its column, which a narrow screen shows beside it */
+export const NumberCell = (props: { label: string; value: number }): JSX.Element => (
+  <td class="number" data-label={props.label}>
+    {count(props.value)}
+  </td>
+);
+
 /** The columns that all usage tables share. */
-export function UsageCells(props: { sums: UsageSums }): JSX.Element {
-  return (
-    <>
-      <td class="number" data-label="Requests">
-        {count(props.sums.requests)}
-      </td>
-      <td class="number" data-label="Input">
-        {count(props.sums.input)}
-      </td>
-      <td class="number" data-label="Output">
-        {count(props.sums.output)}
-      </td>
-    </>
-  );
-}
+export const UsageCells = (props: { sums: UsageSums }): JSX.Element => (
+  <>
+    <NumberCell label="Requests" value={props.sums.requests} />
+    <NumberCell label="Input" value={props.sums.input} />
+    <NumberCell label="Output" value={props.sums.output} />
+  </>
+);

@@ -23,7 +23,7 @@ export function messagesResponse(requested: Generation): SimulatedResponse {
     ...emptyMessage(generation),
     content: [call === undefined ? { type: "text", text: fullText(generation) } : toolUse(generation, call)],
     stop_reason: stopReason(generation, call),
-    ...usageMember(generation, { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens }),
+    ...usageMember(generation, { ...inputOf(usage), output_tokens: usage.outputTokens }),
   };
   return jsonResponse(200, message, usage, isReported);
 }
@@ -45,6 +45,11 @@ function emptyMessage(generation: Generation): Readonly<Record<string, unknown>>
   };
 }
 
+const inputOf = ({ inputTokens, cachedInputTokens: cached }: Usage): object => ({
+  input_tokens: inputTokens,
+  ...(cached !== undefined && { cache_read_input_tokens: cached }),
+});
+
 function usageMember(generation: Generation, usage: unknown): { usage?: unknown } {
   if (generation.usageMode === "none") return {};
   return { usage: generation.usageMode === "null" ? null : usage };
@@ -62,7 +67,7 @@ function toolUse(generation: Generation, call: ToolCall): unknown {
 function* events(generation: Generation, call: ToolCall | undefined, usage: Usage): Generator<Frame> {
   const opening = {
     ...emptyMessage(generation),
-    ...usageMember(generation, { input_tokens: usage.inputTokens, output_tokens: 0 }),
+    ...usageMember(generation, { ...inputOf(usage), output_tokens: 0 }),
   };
   yield namedEvent("message_start", { message: opening });
   const block =

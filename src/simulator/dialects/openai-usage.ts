@@ -2,9 +2,10 @@ import { type Generation, usageOf } from "../generation.ts";
 
 /** The `usage` of chat completions and completions as JSON text, by default for all output tokens. */
 export function openAiUsage(generation: Generation, tokensSoFar?: number): string {
-  const { inputTokens, outputTokens: total } = usageOf(generation);
+  const { inputTokens, outputTokens: total, cachedInputTokens: cached } = usageOf(generation);
   const outputTokens = tokensSoFar ?? total;
-  return `{"prompt_tokens":${inputTokens},"total_tokens":${inputTokens + outputTokens},"completion_tokens":${outputTokens}}`;
+  const details = cached === undefined ? "" : `,"prompt_tokens_details":{"cached_tokens":${cached}}`;
+  return `{"prompt_tokens":${inputTokens},"total_tokens":${inputTokens + outputTokens},"completion_tokens":${outputTokens}${details}}`;
 }
 
 /** The `usage` member of a whole body, if it has one. */

@@ -126,7 +126,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
       listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
-      ...remote("gpu", ["add", "latest"]),
+      ...remote("gpu", ["add", "addPast", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
       history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },

@@ -22,6 +22,27 @@ export function startSeededConsole(): Promise<ConsoleUnderTest> {
   );
 }
 
+/** Of each page. */
+export const pagePaths = [
+  "/login",
+  "/me",
+  "/",
+  "/keys",
+  "/usage",
+  "/gpus",
+  "/gpus/0",
+  "/keys/1",
+  "/requests",
+  "/requests/running",
+  "/settings",
+  "/settings/prices",
+  "/settings/account",
+  "/help",
+  "/help/playground",
+  "/help/explain",
+  "/nowhere",
+] as const;
+
 export async function waitUntilLoaded(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector(".skeleton") === null);
 }

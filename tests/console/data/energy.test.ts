@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test";
 import {
+  energyCost,
   energyPerTokens,
   outputByBucket,
   outputSteps,
   powerHistoryFrom,
   powerSteps,
 } from "../../../console/src/data/energy.ts";
-import { minuteMs, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
+import { minuteMs, seoulDay, seoulTimestamp } from "../../../console/src/data/seoul-time.ts";
 import { usageChartFrom } from "../../../console/src/data/usage-chart.ts";
 import { at, chartBody, chartRequest, start } from "./chart-bodies.ts";
 
@@ -76,4 +77,17 @@ test("output tokens are summed over keys and other keys, and over the buckets of
   );
   expect([...outputSteps(byBucket, span, 4 * minuteMs)]).toEqual([35, 7, 0]);
   expect(outputByBucket(undefined).size).toBe(0);
+});
+
+test("energy costs what its day in Seoul had as a price, and is never guessed", () => {
+  const day = 24 * 60;
+  const power = powerOf([0, 1, 1000], [day, 1, 500]);
+  const days = { from: start, to: at(2 * day) };
+  const price = (valid_from: string, per_kwh: number) => ({ valid_from, per_kwh });
+  const [first, second] = [seoulDay(start), seoulDay(at(day))];
+  expect(energyCost(power, days, [])).toEqual({ cost: null, cost_is_partial: true });
+  expect(energyCost(new Map(), days, [])).toEqual({ cost: null, cost_is_partial: false });
+  expect(energyCost(power, days, [price(second, 4)])).toEqual({ cost: 2, cost_is_partial: true });
+  expect(energyCost(power, days, [price(first, 3), price(second, 4)])).toEqual({ cost: 5, cost_is_partial: false });
+  expect(energyCost(power, span, [price(first, 3)]).cost).toBe(3);
 });

@@ -1,13 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ModelUsageRow } from "../../../console/src/data/insight-queries.ts";
-import {
-  addModelUsage,
-  costLabel,
-  modelLabel,
-  modelUsageCsv,
-  money,
-  usageByDay,
-} from "../../../console/src/data/model-usage.ts";
+import { addModelUsage, modelLabel, modelUsageCsv, usageByDay } from "../../../console/src/data/model-usage.ts";
+import { costLabel, costTitle, money } from "../../../console/src/data/money.ts";
 
 const row = (fields: Partial<ModelUsageRow> = {}): ModelUsageRow => ({
   bucket_start: null,
@@ -41,7 +35,10 @@ describe("a sum of usage", () => {
     const sum = addModelUsage([row(), row({ cost: null })]);
     expect([sum.cost, sum.cost_is_partial]).toEqual([0.5, true]);
     expect(costLabel(sum, "EUR")).toBe("≥ €0.50");
-    expect(costLabel(addModelUsage([row({ cost: null })]), "EUR")).toBe("No price");
+    expect(costTitle(sum)).toBe("Some of these tokens have no price");
+    const unpriced = addModelUsage([row({ cost: null })]);
+    expect([costLabel(unpriced, "EUR"), costTitle(unpriced)]).toEqual(["–", "These tokens have no price"]);
+    expect(costTitle(addModelUsage([row()]))).toBeUndefined();
   });
 
   test("is exact if what has no price has no tokens", () => {

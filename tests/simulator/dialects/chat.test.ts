@@ -22,6 +22,12 @@ const tools = [
   },
 ];
 
+test("cached input is part of the input", async () => {
+  const headers = { "x-simulate": "usage=12,34,5" };
+  const { usage } = await openai.chat.completions.create({ model: "m", messages }, { headers });
+  expect(usage).toMatchObject({ prompt_tokens: 12, total_tokens: 46, prompt_tokens_details: { cached_tokens: 5 } });
+});
+
 test("a completion has as many tokens as its limit allows and reports both", async () => {
   const completion = await openai.chat.completions.create({ model: "m", messages, max_tokens: 9 });
   expect(completion.id).toMatch(/^chatcmpl-[0-9a-f]{32}$/);

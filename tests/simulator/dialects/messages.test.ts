@@ -32,6 +32,15 @@ test("a message has text, a stop reason and usage", async () => {
   expect(message.usage).toMatchObject({ input_tokens: 9, output_tokens: 10 });
 });
 
+test("cached input comes beside the input, in streams too", async () => {
+  const options = { headers: { "x-simulate": "usage=12,34,50" } };
+  const whole = await anthropic.messages.create(request, options);
+  const streamed = await anthropic.messages.stream(request, options).finalMessage();
+  for (const { usage } of [whole, streamed]) {
+    expect(usage).toMatchObject({ input_tokens: 12, cache_read_input_tokens: 50, output_tokens: 34 });
+  }
+});
+
 test("a model that stops by itself reports end_turn", async () => {
   const message = await anthropic.messages.create({ ...request, max_tokens: 4096 });
   expect(message.stop_reason).toBe("end_turn");

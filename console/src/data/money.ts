@@ -1,0 +1,24 @@
+export interface Cost {
+  /** Null: nothing of it has a price. */
+  cost: number | null;
+  /** Some of it has no price. */
+  cost_is_partial: boolean;
+}
+
+/** `$12.30`, `₩1,200`; small amounts with more digits. An unknown currency has its code. */
+export function money(amount: number, currency: string): string {
+  const digits = amount !== 0 && Math.abs(amount) < 0.1 ? { maximumSignificantDigits: 2 } : {};
+  return new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits }).format(amount);
+}
+
+/** Never guessed: a part without a price makes the sum a lower bound. */
+export function costLabel({ cost, cost_is_partial: isPartial }: Cost, currency: string): string {
+  if (cost === null) return "–";
+  return `${isPartial ? "≥ " : ""}${money(cost, currency)}`;
+}
+
+/** Why the label is no exact amount. */
+export function costTitle({ cost, cost_is_partial: isPartial }: Cost): string | undefined {
+  if (isPartial) return cost === null ? "These tokens have no price" : "Some of these tokens have no price";
+  return undefined;
+}

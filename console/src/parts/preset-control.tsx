@@ -1,0 +1,21 @@
+import { type JSX, Show } from "solid-js";
+import { presetOptions } from "../data/time-range.ts";
+import type { TimeRangeState } from "../data/use-time-range.ts";
+import { SegmentedControl } from "./controls.tsx";
+
+/** The time range of a panel with charts: the last hours or days, and the way back from a zoom. */
+export const PresetControl = (props: { state: TimeRangeState }): JSX.Element => (
+  <>
+    <Show when={props.state.chosen().zoom}>
+      <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
+        Reset zoom
+      </button>
+    </Show>
+    <SegmentedControl
+      label="Range"
+      options={presetOptions}
+      value={props.state.chosen().preset}
+      onChange={(preset) => props.state.setPreset(preset)}
+    />
+  </>
+);

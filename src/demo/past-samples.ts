@@ -1,0 +1,31 @@
+import type { BackendSample } from "../store/reconciliation-store.ts";
+import type { UsageIncrement } from "../store/usage-store.ts";
+import { dayNumberOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
+
+const days = 3;
+/** No longer than between two samples that are compared. */
+const stepMinutes = 10;
+/** What clients leave behind when they go: the backend generated it, and nobody reported it. */
+const uncountedShare = 0.004;
+/** On one day, somebody reached the backend without Tollgate. */
+const drift = { daysAgo: 1, share: 0.11 };
+
+/** The counters of a backend that served what was counted, and a little more. @param now minutes since the epoch */
+export function pastSamples(counts: readonly UsageIncrement[], now: number): BackendSample[] {
+  const from = now - days * minutesPerDay;
+  const driftDay = dayNumberOf(now * msPerMinute) - drift.daysAgo;
+  const samples: BackendSample[] = [];
+  let [generated, prompt] = [0, 0];
+  const byTime = counts.filter(({ minute }) => minute >= from).toSorted((a, b) => a.minute - b.minute);
+  let next = 0;
+  for (let minute = from; minute <= now; minute += Math.min(stepMinutes, Math.max(1, now - minute))) {
+    for (let one = byTime[next]; one !== undefined && one.minute < minute; one = byTime[++next]) {
+      const isDrifting = dayNumberOf(one.minute * msPerMinute) === driftDay;
+      generated += one.outputTokens * (1 + (isDrifting ? drift.share : uncountedShare));
+      prompt += one.inputTokens * (1 + (isDrifting ? drift.share : 0));
+    }
+    const at = minute * msPerMinute;
+    samples.push({ source: "vllm", at, generatedTokens: Math.round(generated), promptTokens: Math.round(prompt) });
+  }
+  return samples;
+}
