@@ -8,7 +8,6 @@ import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
 import { syncThemeAcrossTabs } from "./data/theme.ts";
 import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
-import { GpuPage } from "./pages/gpu.tsx";
 import { GpusPage } from "./pages/gpus.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -27,6 +26,7 @@ const RequestsPage = lazyPage("Requests", async () => (await import("./pages/req
 const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
 const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
 const OwnKeyPage = lazyPage("Your API key", async () => (await import("./pages/me.tsx")).OwnKeyPage);
+const GpuPage = lazyPage("GPU", async () => (await import("./pages/gpu.tsx")).GpuPage);
 const SettingsPage = lazyPage("Settings", async () => (await import("./pages/settings.tsx")).SettingsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
 const AccountPage = lazyPage("Account", async () => (await import("./pages/account.tsx")).AccountPage);
