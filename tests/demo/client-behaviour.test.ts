@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { personas } from "../../src/demo/personas.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { demoEmbeddingModel, demoModel } from "../../src/demo/client-behaviour.ts";
+import { demoEmbeddingModel, demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {
   const persona = personas.find((one) => one.keyName === keyName);
@@ -11,7 +11,7 @@ const turns = (keyName: string) => {
 describe("client behaviour", () => {
   test("the simulated model accepts every turn of every persona", async () => {
     using backend = startSimulator({
-      models: [demoModel, demoEmbeddingModel, `${demoModel}-nonthinking`, "claude-code"],
+      models: [demoModel, demoSmallModel, demoEmbeddingModel, `${demoModel}-nonthinking`, "claude-code"],
     });
     for (const { keyName } of personas) {
       for (const turn of turns(keyName)) {
