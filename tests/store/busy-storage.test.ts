@@ -24,8 +24,8 @@ onEachEngine(({ openTestStore }) => {
     await opened.store.usage.add(increments);
     const { outcomes, ended } = flood(opened.store, 100);
     await opened.store.usage.add(increments);
-    // SQLite's thread takes it next. To PostgreSQL it has a connection of its own, and a busy machine may be slow with it.
-    expect(outcomes.done).toBeLessThan(openTestStore === openSqliteStore ? 50 : 100);
+    // SQLite's thread takes it next. To PostgreSQL it has a connection of its own, which the machine may serve at any time.
+    if (openTestStore === openSqliteStore) expect(outcomes.done).toBeLessThan(50);
     await ended;
     expect(outcomes).toEqual({ done: 100, refused: [] });
   });
