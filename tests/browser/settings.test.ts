@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { logIn } from "../support/admin-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
 
 describe.skipIf(!hasBrowser)("settings", () => {
@@ -92,6 +93,6 @@ describe.skipIf(!hasBrowser)("the own password", () => {
     await fill(password, "a new password", "a new password");
     await page.getByText("The password was changed").waitFor();
     expect(bodies.at(-1)).toMatchObject({ current_password: password, new_password: "a new password" });
-    expect(await page.getByLabel("Current password").inputValue()).toBe("");
+    await pollUntil(async () => (await page.getByLabel("Current password").inputValue()) === "");
   });
 });
