@@ -30,10 +30,14 @@ export function parseDay(name: string, text: string | undefined): string | undef
 }
 
 /** @throws ApiError if there is no such time */
-export function parseTimestamp(name: string, text: string | undefined): number | undefined {
+export function parseTimestamp(
+  name: string,
+  text: string | undefined,
+  message = timestampMessage(name),
+): number | undefined {
   if (text === undefined) return undefined;
   const ms = isDay(text.slice(0, dayLength)) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new ApiError(400, timestampMessage(name));
+  if (Number.isNaN(ms)) throw new ApiError(400, message);
   return ms;
 }
 

@@ -36,11 +36,12 @@ const textParameter = (name: string): TOptional<TString> =>
     }),
   );
 
+export const timeMessage = (name: string): string => `${name} must be a time such as 2026-05-01T12:00:00Z`;
 const timeParameter = (name: string): TOptional<TString> =>
   t.Optional(
     t.String({
       pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d)$",
-      error: `${name} must be a time such as 2026-05-01T12:00:00Z`,
+      error: timeMessage(name),
     }),
   );
 

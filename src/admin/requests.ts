@@ -1,9 +1,16 @@
 import type { LoggedRequest, RequestFilter, RequestPosition } from "../store/request-log-store.ts";
 import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
-import { isDay, timestampOf } from "../time/seoul.ts";
+import { timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
-import type { RequestBody, RequestFilterQuery, RequestsBody, RequestsQuery } from "./request-schemas.ts";
+import { parseTimestamp } from "./query.ts";
+import {
+  type RequestBody,
+  type RequestFilterQuery,
+  type RequestsBody,
+  type RequestsQuery,
+  timeMessage,
+} from "./request-schemas.ts";
 
 /** A page with rare matches ends after this time, with a cursor. */
 const searchMs = 30;
@@ -16,7 +23,7 @@ export interface RequestsDeps {
 export const listRequests =
   ({ store, retention }: RequestsDeps) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
-    const filter = { ...filterOf(query), since: timeOf(query, "since"), until: timeOf(query, "until") };
+    const filter = { ...filterOf(query), since: parseTime(query, "since"), until: parseTime(query, "until") };
     const { requests, next } = await search(store.requests, filter, query.limit, positionOf(query.cursor));
     return {
       requests: requests.map(requestBodyOf),
@@ -63,12 +70,8 @@ function statusRange(text: string): { from: number; to: number } {
   return { from: Number(text.replaceAll("x", "0")), to: Number(text.replaceAll("x", "9")) };
 }
 
-function timeOf(query: RequestsQuery, name: "since" | "until"): number | undefined {
-  const text = query[name];
-  if (text === undefined) return undefined;
-  const time = isDay(text.slice(0, "2026-05-01".length)) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new ApiError(400, `${name} must be a time such as 2026-05-01T12:00:00Z`);
-  return time;
+function parseTime(query: RequestsQuery, name: "since" | "until"): number | undefined {
+  return parseTimestamp(name, query[name], timeMessage(name));
 }
 
 function positionOf(cursor: string | undefined): RequestPosition | undefined {

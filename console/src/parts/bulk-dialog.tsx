@@ -7,6 +7,7 @@ import { showToast } from "../data/toasts.ts";
 import type { BulkQuestion } from "./bulk-bar.tsx";
 import { SegmentedControl, TextField } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
+import { EndRunningChoice } from "./end-running-choice.tsx";
 import { KeyFailures } from "./key-failures.tsx";
 import { KeyNames } from "./key-names.tsx";
 
@@ -149,14 +150,7 @@ function Question(props: QuestionProps): JSX.Element {
         </TextField>
       </Show>
       <Show when={asksAboutRunning()}>
-        <label class="choice">
-          <input
-            type="checkbox"
-            checked={endRunning()}
-            onChange={(event) => setEndRunning(event.currentTarget.checked)}
-          />
-          Also end their running responses
-        </label>
+        <EndRunningChoice label="Also end their running responses" value={endRunning()} onChange={setEndRunning} />
       </Show>
       <Show when={props.progress !== undefined}>
         <progress aria-label="Progress" value={props.progress} max={props.keys.length} />

@@ -3,6 +3,7 @@ import { plural } from "../data/format.ts";
 import { useDeleteKey, useSwitchKey } from "../data/key-mutations.ts";
 import type { Key } from "../data/queries.ts";
 import { Dialog } from "./dialog.tsx";
+import { EndRunningChoice } from "./end-running-choice.tsx";
 
 /** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClose: () => void }): JSX.Element {
@@ -29,14 +30,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       <Show when={props.key.is_active}>
         <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
       </Show>
-      <label class="choice">
-        <input
-          type="checkbox"
-          checked={endRunning()}
-          onChange={(event) => setEndRunning(event.currentTarget.checked)}
-        />
-        Also end its running responses
-      </label>
+      <EndRunningChoice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
       <div class="dialog-actions">
         <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
           Cancel

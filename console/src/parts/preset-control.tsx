@@ -6,11 +6,7 @@ import { SegmentedControl } from "./controls.tsx";
 /** The time range of a panel with charts: the last hours or days, and the way back from a zoom. */
 export const PresetControl = (props: { state: TimeRangeState }): JSX.Element => (
   <>
-    <Show when={props.state.chosen().zoom}>
-      <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
-        Reset zoom
-      </button>
-    </Show>
+    <ResetZoom state={props.state} />
     <SegmentedControl
       label="Range"
       options={presetOptions}
@@ -18,4 +14,12 @@ export const PresetControl = (props: { state: TimeRangeState }): JSX.Element => 
       onChange={(preset) => props.state.setPreset(preset)}
     />
   </>
+);
+
+export const ResetZoom = (props: { state: Pick<TimeRangeState, "chosen" | "setZoom"> }): JSX.Element => (
+  <Show when={props.state.chosen().zoom}>
+    <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
+      Reset zoom
+    </button>
+  </Show>
 );

@@ -12,6 +12,7 @@ import type { UsageHistoryState } from "../data/use-usage-history.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "./panel.tsx";
+import { ResetZoom } from "./preset-control.tsx";
 import { Skeleton } from "./skeleton.tsx";
 import { UsageLegend } from "./usage-legend.tsx";
 
@@ -149,11 +150,7 @@ function PanelActions(props: UsageHistoryPanelProps): JSX.Element {
         value={props.filters.view()}
         onChange={(view) => props.filters.setView(view)}
       />
-      <Show when={props.history.chosen().zoom}>
-        <button class="button" type="button" onClick={() => props.history.setZoom(undefined)}>
-          Reset zoom
-        </button>
-      </Show>
+      <ResetZoom state={props.history} />
       <button
         class="button"
         type="button"
