@@ -100,7 +100,14 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
 async function signalAll(dataFolder: string, signal: NodeJS.Signals): Promise<void> {
   const server = Number((await Bun.file(`${dataFolder}/postmaster.pid`).text()).split("\n", 1)[0]);
   const children = (await Bun.file(`/proc/${server}/task/${server}/children`).text()).trim().split(" ");
-  for (const pid of [server, ...children.map(Number)]) process.kill(pid, signal);
+  for (const pid of [server, ...children.map(Number)]) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      // The process of a connection that was just closed may end in between.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
 }
 
 /** Ends the server and removes its folder when its standard input closes, which happens however the test process ends. */
