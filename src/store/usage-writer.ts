@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import type { AdmissionId } from "../domain.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { lastUsedAtAfter } from "./keys.ts";
-import { prepareSettling } from "./limits.ts";
+import { prepareSettling } from "./limit-settling.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "./request-log.ts";
 import type { FlushedRequests } from "./request-log-store.ts";

@@ -1,0 +1,133 @@
+import { sql } from "drizzle-orm";
+import type { LimitName } from "../domain.ts";
+import { dayNumberOf, monthOf, startOfDayNumber } from "../time/seoul.ts";
+import type { WallClock } from "../time/clock.ts";
+import type { Engine, Statement } from "./engine.ts";
+import { prepareLoads } from "./key-loads.ts";
+import { integerAt, jsonOf, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
+import {
+  addRequest,
+  findExceeded,
+  holdsPlace,
+  isOfTokens,
+  type KeyLoad,
+  minuteFreesAt,
+  usedOf,
+} from "./limit-windows.ts";
+import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore } from "./limit-store.ts";
+
+/** How soon a client may try again whose request waits for others of its key to end. */
+const placeWaitMs = 1000;
+
+/** @param prune what else an admission runs */
+export function prepareAdmit(
+  engine: Engine,
+  clock: WallClock,
+  prune: (now: number) => Statement[] = () => [],
+): LimitStore["admit"] {
+  const { transaction, lock, pipeline } = engine;
+  const loads = prepareLoads(engine);
+  const writes = prepareWrites(engine);
+
+  /** When a refused request may be admitted. */
+  async function waitOf({ keyId, limits, tokens }: AdmissionRequest, name: LimitName, load: KeyLoad, now: number) {
+    const limit = limits[name] ?? 0;
+    const added = isOfTokens(name) ? Math.min(tokens, limit) : 1;
+    const excess = usedOf(load, name) + added - limit;
+    const freesAt = async (): Promise<number | undefined> => {
+      if (name === "max_concurrency") return undefined;
+      if (name === "requests_per_minute") return minuteFreesAt(await loads.seconds(keyId, now), "requests", excess);
+      if (name === "tokens_per_minute") return minuteFreesAt(await loads.seconds(keyId, now), "tokens", excess);
+      // Without the reserved tokens it may fit.
+      if (excess <= load.reserved) return undefined;
+      const isDay = name === "tokens_per_day";
+      return startOfDayNumber(isDay ? dayNumberOf(now) + 1 : monthOf(now).nextFirstDay);
+    };
+    const at = await freesAt();
+    return at === undefined ? placeWaitMs : Math.max(1, at - now);
+  }
+
+  async function decide(requests: readonly AdmissionRequest[], now: number): Promise<AdmissionResult[]> {
+    const byKey = await loads.ofRequests(requests, now);
+    const results: AdmissionResult[] = [];
+    for (const request of requests) {
+      const load = byKey(request.keyId);
+      const refusedBy = findExceeded(load, request.limits, request.tokens);
+      if (refusedBy === undefined) addRequest(load, request.tokens);
+      const waitMs = refusedBy === undefined ? 0 : await waitOf(request, refusedBy, load, now);
+      results.push({ load: { ...load }, refusedBy, waitMs });
+    }
+    return results;
+  }
+
+  async function admit({ instance, requests, ended }: AdmissionBatch): Promise<AdmissionResult[]> {
+    if (ended.length > 0) await writes.giveBack(ended)();
+    if (requests.length === 0) return [];
+    // Read after the lock, so that no two instances give away the same place.
+    await lock("admissions");
+    const now = clock();
+    const results = await decide(requests, now);
+    const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
+    const admitted = requests.filter(isAdmitted);
+    const refused = requests.filter((request, index) => !isAdmitted(request, index));
+    await pipeline([
+      ...writes.hold(
+        admitted.filter(({ limits }) => holdsPlace(limits)),
+        instance,
+      ),
+      ...writes.countRequests(admitted, now),
+      ...writes.countRefusals(refused, now),
+      ...prune(now),
+    ]);
+    return results;
+  }
+
+  return (batch) => transaction(() => admit(batch));
+}
+
+/** The statements that change what counts. Lists are empty if there is nothing to write. */
+function prepareWrites(engine: Engine) {
+  const { db, tables, jsonRows } = engine;
+  const { admissions, keyRefusals } = tables;
+  const rows = jsonRows(sql.placeholder("rows"));
+  // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
+  const hold = db
+    .insert(admissions)
+    .select(sql`select ${integerAt(0)}, value->>1, ${integerAt(2)}, ${integerAt(3)} from ${rows} where true`)
+    .onConflictDoNothing()
+    .prepare();
+  const addSeconds = prepareAddSeconds(engine);
+  const addRefusals = db
+    .insert(keyRefusals)
+    .select(sql`select ${integerAt(1)}, ${integerAt(0)}, count(*) from ${rows} where true group by 1, 2 order by 1, 2`)
+    .onConflictDoUpdate({
+      target: [keyRefusals.day, keyRefusals.keyId],
+      set: { requests: sql`${keyRefusals.requests} + excluded.requests` },
+    })
+    .prepare();
+  const ifAny = (
+    list: readonly (readonly (number | string)[])[],
+    statement: { execute(values: { rows: string }): PromiseLike<unknown> },
+  ) => (list.length === 0 ? [] : [() => statement.execute({ rows: jsonOf(list) })]);
+
+  return {
+    giveBack: prepareGiveBack(engine),
+    hold: (requests: readonly AdmissionRequest[], instance: string): Statement[] =>
+      ifAny(
+        requests.map(({ keyId, number, tokens }) => [keyId, instance, number, tokens]),
+        hold,
+      ),
+    countRequests: (requests: readonly AdmissionRequest[], now: number): Statement[] =>
+      ifAny(
+        requests
+          .filter(({ limits }) => limits.requests_per_minute !== null)
+          .map(({ keyId }) => [keyId, Math.floor(now / 1000), 1, 0]),
+        addSeconds,
+      ),
+    countRefusals: (requests: readonly AdmissionRequest[], now: number): Statement[] =>
+      ifAny(
+        requests.map(({ keyId }) => [keyId, dayNumberOf(now)]),
+        addRefusals,
+      ),
+  };
+}
