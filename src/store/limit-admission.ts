@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { LimitName } from "../domain.ts";
+import type { KeyId, LimitName } from "../domain.ts";
 import { dayNumberOf, monthOf, startOfDayNumber } from "../time/seoul.ts";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -11,6 +11,7 @@ import {
   holdsPlace,
   isOfTokens,
   type KeyLoad,
+  type KeySecond,
   minuteFreesAt,
   usedOf,
 } from "./limit-windows.ts";
@@ -29,15 +30,21 @@ export function prepareAdmit(
   const loads = prepareLoads(engine);
   const writes = prepareWrites(engine);
 
-  /** When a refused request may be admitted. */
-  async function waitOf({ keyId, limits, tokens }: AdmissionRequest, name: LimitName, load: KeyLoad, now: number) {
+  /** When a refused request may be admitted. @param readSeconds of its key */
+  async function waitOf(
+    { limits, tokens }: AdmissionRequest,
+    name: LimitName,
+    load: KeyLoad,
+    now: number,
+    readSeconds: () => Promise<KeySecond[]>,
+  ) {
     const limit = limits[name] ?? 0;
     const added = isOfTokens(name) ? Math.min(tokens, limit) : 1;
     const excess = usedOf(load, name) + added - limit;
     const freesAt = async (): Promise<number | undefined> => {
       if (name === "max_concurrency") return undefined;
-      if (name === "requests_per_minute") return minuteFreesAt(await loads.seconds(keyId, now), "requests", excess);
-      if (name === "tokens_per_minute") return minuteFreesAt(await loads.seconds(keyId, now), "tokens", excess);
+      if (name === "requests_per_minute") return minuteFreesAt(await readSeconds(), "requests", excess);
+      if (name === "tokens_per_minute") return minuteFreesAt(await readSeconds(), "tokens", excess);
       // Without the reserved tokens it may fit.
       if (excess <= load.reserved) return undefined;
       const isDay = name === "tokens_per_day";
@@ -49,13 +56,21 @@ export function prepareAdmit(
 
   async function decide(requests: readonly AdmissionRequest[], now: number): Promise<AdmissionResult[]> {
     const byKey = await loads.ofRequests(requests, now);
+    // Once for all requests of a key that are refused together: it may send hundreds.
+    const seconds = new Map<KeyId, Promise<KeySecond[]>>();
+    const secondsOf = (keyId: KeyId): Promise<KeySecond[]> => {
+      const read = seconds.get(keyId) ?? loads.seconds(keyId, now);
+      seconds.set(keyId, read);
+      return read;
+    };
     const results: AdmissionResult[] = [];
     for (const request of requests) {
-      const load = byKey(request.keyId);
-      const refusedBy = findExceeded(load, request.limits, request.tokens);
-      if (refusedBy === undefined) addRequest(load, request.tokens);
-      const waitMs = refusedBy === undefined ? 0 : await waitOf(request, refusedBy, load, now);
-      results.push({ load: { ...load }, refusedBy, waitMs });
+      const { keyId, limits, tokens } = request;
+      const load = byKey(keyId);
+      const refusedBy = findExceeded(load, limits, tokens);
+      if (refusedBy === undefined) addRequest(load, tokens);
+      const wait = (name: LimitName) => waitOf(request, name, load, now, () => secondsOf(keyId));
+      results.push({ load: { ...load }, refusedBy, waitMs: refusedBy === undefined ? 0 : await wait(refusedBy) });
     }
     return results;
   }

@@ -19,6 +19,8 @@ export interface WrittenUsage {
   responses?: readonly ResponseUsage[];
   newTokens?: readonly UsageIncrement[];
   settled?: readonly AdmissionId[];
+  /** The increments that the sums of days do not hold yet; by default all of them. */
+  missingInDays?: readonly UsageIncrement[];
 }
 
 export interface UsageWriter {
@@ -44,10 +46,11 @@ export function createUsageWriter(engine: Engine): UsageWriter {
       return committed;
     },
     ...prepareFlushes(engine),
-    async write({ increments, requests, responses = [], newTokens = [], settled = [] }, others = []) {
+    async write(usage, others = []) {
+      const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = increments } = usage;
       const limited = await modelNames.limit(increments);
       await engine.pipeline([
-        ...(limited.length === 0 ? [] : addStatements(limited)),
+        ...(limited.length === 0 ? [] : addStatements(limited, missingInDays)),
         ...logStatements(requests, newTokens, responses),
         ...settle(settled, limited),
         ...others,
@@ -89,19 +92,27 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
 const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
 const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
 
+const prepareAddSums = ({ prepareInsert }: Engine, table: CounterTable, period: string) =>
+  prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+
+/** Adds usage to the sums of days, which limits are compared with. */
+export function prepareAddDays(engine: Engine): (increments: readonly UsageIncrement[]) => Statement {
+  const add = prepareAddSums(engine, engine.tables.usageDay, "day");
+  return (increments) => add(sumRows(increments, dayOf));
+}
+
 /** Six constant statements, however many keys and minutes. */
-function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
-  const { keys, usageMinute, usageHour, usageDay, usageModelHour, usageModelDay } = tables;
-  const prepare = (table: CounterTable, period: string) =>
-    prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+function prepareAdding(engine: Engine) {
+  const { db, tables, jsonRows, prepareInsert } = engine;
+  const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
   const prepareModels = (table: ModelTable, period: string) =>
     prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
       key: [period, "keyId", "model"],
       added: modelCounters,
     });
-  const addMinutes = prepare(usageMinute, "minute");
-  const addHours = prepare(usageHour, "hour");
-  const addDays = prepare(usageDay, "day");
+  const addMinutes = prepareAddSums(engine, usageMinute, "minute");
+  const addHours = prepareAddSums(engine, usageHour, "hour");
+  const addDays = prepareAddDays(engine);
   const addModelHours = prepareModels(usageModelHour, "hour");
   const addModelDays = prepareModels(usageModelDay, "day");
 
@@ -122,14 +133,14 @@ function prepareAdding({ db, tables, jsonRows, prepareInsert }: Engine) {
     .where(eq(keys.id, sql`added.key_id`))
     .prepare();
 
-  return (increments: readonly UsageIncrement[]): Statement[] => {
+  return (increments: readonly UsageIncrement[], missingInDays: readonly UsageIncrement[]): Statement[] => {
     const rows = JSON.stringify(
       increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
     );
     return [
       addMinutes(sumRows(increments, ({ minute }) => minute)),
       addHours(sumRows(increments, hourOf)),
-      addDays(sumRows(increments, dayOf)),
+      addDays(missingInDays),
       addModelHours(sumModelRows(increments, hourOf)),
       addModelDays(sumModelRows(increments, dayOf)),
       // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.

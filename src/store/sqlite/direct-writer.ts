@@ -6,9 +6,11 @@ import { prepareFindActiveKey } from "../keys.ts";
 import type { KeyStore } from "../key-store.ts";
 import type { FlushedRequests } from "../request-log-store.ts";
 import type { UsageStore } from "../usage-store.ts";
+import { prepareAdmit } from "../limit-admission.ts";
+import type { AdmissionResult, LimitStore } from "../limit-store.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
-import { prepareAppend, type RefusedCounts } from "./journal.ts";
+import { prepareSettledAppend, type RefusedCounts } from "./journal.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
@@ -34,50 +36,68 @@ export interface DirectWriterOptions {
 
 export interface DirectWriter {
   add: UsageStore["add"];
+  admit: LimitStore["admit"];
   findActive: KeyStore["findActive"];
   close(): void;
 }
 
 /**
- * Commits flushes to the journal in the calling thread: the switches to the storage thread and back cost more than the
- * commit. The thread folds the journal into the tables, and commits by itself what the journal does not take, everything
- * while the database is locked or slow, and the first flush of each minute, which prunes. It also runs the checkpoints,
- * which sync files. Keys are found over the same connection, because the commits of any other one empty its page cache.
+ * Commits admissions, and flushes to the journal, in the calling thread: the switches to the storage thread and back cost
+ * more than the commit. The thread folds the journal into the tables, and commits by itself what the journal does not take,
+ * everything while the database is locked or slow, and the first flush and admissions of each minute, which prune. It also
+ * runs the checkpoints, which sync files. Keys are found over the same connection, because the commits of any other one
+ * empty its page cache.
  */
 export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
   const engine = openDirectWriter(file);
-  const append = prepareAppend(engine);
+  const append = prepareSettledAppend(engine);
+  const admit = prepareAdmit(engine, clock);
   let pausedUntil = 0;
   // Without jitter: nobody else pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
   let isCheckpointing = false;
   let pages = 0;
   let unfolded = 0;
-  let threadMinute = 0;
+  const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
+  let latest: Promise<unknown> = Promise.resolve();
 
-  /** @returns whether it is committed; if not, the thread has to do it */
+  /** One at a time: no other statement may run between those of a transaction. */
+  function exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = latest.then(work);
+    latest = done.catch(() => {});
+    return done;
+  }
+
+  /** @returns undefined if it is not committed: the thread has to do it */
+  async function tryToCommit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    const startedAt = performance.now();
+    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
+    try {
+      const result = await work();
+      if (performance.now() - startedAt > maxCommitMs) pause();
+      else backoff.reset();
+      pages += pagesPerCommit + rows / rowsPerPage;
+      if (pages >= pagesPerCheckpoint) void checkpoint();
+      return { result };
+    } catch (error) {
+      // A flush has a number: the thread does not count it again.
+      if (!isBusy(error)) pause();
+      return undefined;
+    }
+  }
+
   async function tryToAppend(
     ...[increments, id, responses = [], requests = noRequests, settled = []]: Parameters<UsageStore["add"]>
   ): Promise<boolean> {
     // What a response adds depends on the tables.
     if (id === undefined || responses.length > 0) return false;
-    const startedAt = performance.now();
     const rows = increments.length + requests.rows.length;
-    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return false;
-    if (minuteOf(clock()) !== threadMinute) return false;
-    try {
-      await append(id, { increments, requests, settled })();
-    } catch (error) {
-      // The flush has a number: the thread does not count it again.
-      if (!isBusy(error)) pause();
-      return false;
-    }
-    if (performance.now() - startedAt > maxCommitMs) pause();
-    else backoff.reset();
-    pages += pagesPerCommit + rows / rowsPerPage;
+    const committed = await exclusively(() =>
+      tryToCommit(rows + settled.length, () => append(id, { increments, requests, settled })),
+    );
+    if (committed === undefined) return false;
     unfolded += rows;
     if (unfolded >= rowsPerFold) void fold();
-    if (pages >= pagesPerCheckpoint) void checkpoint();
     return true;
   }
 
@@ -101,12 +121,18 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     if (refused.length > 0) pause();
   }
 
+  /** @returns whether this is the minute's first call of the method */
+  function isFirstOfMinute(method: keyof typeof threadMinutes): boolean {
+    const minute = minuteOf(clock());
+    if (threadMinutes[method] === minute) return false;
+    threadMinutes[method] = minute;
+    return true;
+  }
+
   return {
     async add(...args) {
-      if (await tryToAppend(...args)) return [];
-      const minute = minuteOf(clock());
-      const isFirst = minute !== threadMinute;
-      threadMinute = minute;
+      const isFirst = isFirstOfMinute("usage.add");
+      if (!isFirst && (await tryToAppend(...args))) return [];
       try {
         return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
       } catch (error) {
@@ -115,6 +141,14 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
       } finally {
         if (isFirst) void fold();
       }
+    },
+    async admit(batch) {
+      if (!isFirstOfMinute("limits.admit")) {
+        const rows = batch.requests.length + batch.ended.length;
+        const committed = await exclusively(() => tryToCommit(rows, () => admit(batch)));
+        if (committed !== undefined) return committed.result;
+      }
+      return (await worker.call("limits.admit", batch)) as AdmissionResult[];
     },
     findActive: prepareFindActiveKey(engine, clock),
     close: engine.close,

@@ -3,14 +3,18 @@ import { and, asc, gt, lte, sql } from "drizzle-orm";
 import type { KeyId } from "../../domain.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine.ts";
+import { prepareSettling } from "../limit-settling.ts";
 import { keyIdOf } from "../request-row.ts";
 import { toStorageError } from "../storage-error.ts";
 import { addSums, type FlushedUsage, noSum } from "../usage-batch.ts";
 import type { FlushId, UsageSum } from "../usage-store.ts";
-import { createUsageWriter } from "../usage-writer.ts";
+import { createUsageWriter, prepareAddDays } from "../usage-writer.ts";
 import { usageJournal } from "./journal-table.ts";
 
-type JournaledFlush = Required<Omit<FlushedUsage, "responses">>;
+interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
+  /** Whether the sums of days hold it already, and its admissions are settled. */
+  isSettled?: boolean;
+}
 
 /** More rows hold the write lock for longer than a request should wait. */
 const maxFolded = 500;
@@ -19,9 +23,26 @@ const maxFolded = 500;
 const partLedger = "part";
 
 /** Appends flushes, each of which writes two pages where the tables of counts and the request log need a dozen. */
-export function prepareAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Statement {
+function prepareAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Statement {
   const insert = engine.prepareInsert(usageJournal, ["ledger", "flush", "usage"]);
   return ({ ledger, number }, flush) => insert([[ledger, number, JSON.stringify(flush)]]);
+}
+
+/**
+ * Appends flushes. What the next admission of a key with limits is compared with is written at once, so that it need not
+ * wait until the journal is folded.
+ */
+export function prepareSettledAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Promise<void> {
+  const append = prepareAppend(engine);
+  const settle = prepareSettling(engine);
+  const addDays = prepareAddDays(engine);
+  return async (id, flush) => {
+    const { settled, increments } = flush;
+    if (settled.length === 0) return void (await append(id, flush)());
+    await engine.transaction(() =>
+      engine.pipeline([append(id, { ...flush, isSettled: true }), ...settle(settled, increments), addDays(increments)]),
+    );
+  };
 }
 
 /** The counts of one key in one flush. */
@@ -56,8 +77,9 @@ export function createJournalFold(engine: Engine, clock: WallClock): JournalFold
       const rows = await findRows.execute({ after: refusedId, limit });
       const last = rows.at(-1);
       if (last === undefined) return;
-      const flush = merge((await unrecorded(rows)).map(flushOf));
-      await writer.write(flush);
+      const flushes = (await unrecorded(rows)).map(flushOf);
+      const flush = merge(flushes);
+      await writer.write({ ...flush, missingInDays: merge(flushes.filter(isUnsettled)).increments });
       await remove.execute({ after: refusedId, last: last.id });
       written += flush.increments.length + flush.requests.rows.length;
     });
@@ -141,10 +163,12 @@ const merge = (flushes: readonly JournaledFlush[]): JournaledFlush => ({
     rows: flushes.flatMap(({ requests }) => requests.rows),
     amendments: flushes.flatMap(({ requests }) => requests.amendments),
   },
-  settled: flushes.flatMap(({ settled }) => settled),
+  settled: flushes.filter(isUnsettled).flatMap(({ settled }) => settled),
 });
 
-function partsOf({ increments, requests, settled }: JournaledFlush): JournaledFlush[] {
+const isUnsettled = ({ isSettled }: JournaledFlush): boolean => isSettled !== true;
+
+function partsOf({ increments, requests, settled, isSettled = false }: JournaledFlush): JournaledFlush[] {
   const keys = new Set(increments.map(({ keyId }) => keyId));
   const isOfOthers = (keyId: unknown): boolean => !keys.has(keyId as KeyId);
   const select = (isSelected: (keyId: unknown) => boolean): JournaledFlush => ({
@@ -154,6 +178,7 @@ function partsOf({ increments, requests, settled }: JournaledFlush): JournaledFl
       amendments: requests.amendments.filter(({ keyId }) => isSelected(keyId)),
     },
     settled: [],
+    isSettled,
   });
   return [{ ...select(isOfOthers), settled }, ...[...keys].map((key) => select((keyId) => keyId === key))];
 }

@@ -113,16 +113,8 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     limits: {
-      ...remote("limits", [
-        "admit",
-        "listLoads",
-        "listDays",
-        "beat",
-        "listInstances",
-        "remove",
-        "endRunning",
-        "keepRunning",
-      ]),
+      admit: direct.admit,
+      ...remote("limits", ["listLoads", "listDays", "beat", "listInstances", "remove", "endRunning", "keepRunning"]),
       listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
