@@ -1,6 +1,7 @@
-import type { SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { KeyId } from "../domain.ts";
 import type { DatabaseStore } from "./database-store.ts";
 import type { Tables } from "./schema.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
@@ -14,13 +15,25 @@ export interface Engine {
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
   /**
    * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
-   * @param sums for rows that exist, by their `key`: the columns to which the values are added
+   * @param sums for rows that exist, by their `key`: the columns to which the values are added; none leaves them as they are
    */
   prepareInsert: (
     table: SQLiteTable,
     columns: readonly string[],
     sums?: { key: readonly string[]; added: readonly string[] },
   ) => (rows: readonly (readonly (string | number | null)[])[]) => Statement;
+  /** Prepares a statement that deletes the rows with these values in the columns. */
+  prepareDelete: (
+    table: SQLiteTable,
+    columns: readonly string[],
+  ) => (rows: readonly (readonly (string | number)[])[]) => Statement;
+  /**
+   * Prepares sums over the rows of a table by key, with 0 where there are none. PostgreSQL finds those of all keys at once,
+   * SQLite one after the other: that takes a fourth of the time (3.54).
+   */
+  prepareKeySums: <Name extends string>(
+    query: KeySums<Name>,
+  ) => (keyIds: readonly KeyId[], values: Record<string, unknown>) => Promise<Map<KeyId, Record<Name, number>>>;
   /** Runs a query that is written as SQL and returns only numbers. */
   rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
@@ -39,6 +52,12 @@ export interface Engine {
   close: () => void;
 }
 
+export interface KeySums<Name extends string> {
+  table: SQLiteTable & { keyId: SQLiteColumn };
+  sums: Readonly<Record<Name, SQL>>;
+  where?: SQL | undefined;
+}
+
 export type Statement = () => PromiseLike<unknown>;
 
 export type NumberColumns<Row> = { [Column in keyof Row]: number | null };
@@ -46,3 +65,7 @@ export type NumberColumns<Row> = { [Column in keyof Row]: number | null };
 interface PreparedQuery<Row> {
   get(values: Record<string, unknown>): Row | undefined;
 }
+
+/** Sums as numbers, 0 where there are no rows. */
+export const orZero = (sums: Readonly<Record<string, SQL>>): Record<string, SQL<number>> =>
+  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, sql`coalesce(${sum}, 0)`.mapWith(Number)]));

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, type AnyColumn, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { KeyId, KeyLimits } from "../domain.ts";
 import { dayNumberOf, monthOf } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
@@ -22,8 +22,6 @@ const noLoad: KeyLoad = {
   dayTokens: 0,
   monthTokens: 0,
 };
-
-type LoadRow = Partial<KeyLoad> & { keyId: KeyId };
 
 /** The statement whose result a limit is compared with. */
 type Source = "held" | "minute" | "day" | "month";
@@ -49,9 +47,7 @@ export function prepareLoads(engine: Engine): Loads {
     for (const source of ["held", "minute", "day", "month"] as const) {
       const ids = idsBySource[source];
       if (ids.length === 0) continue;
-      for (const { keyId, ...part } of await read[source](JSON.stringify(ids.map((id) => [id])), now)) {
-        Object.assign(of(keyId), part);
-      }
+      for (const [keyId, part] of await read[source](ids, now)) Object.assign(of(keyId), part);
     }
     return of;
   }
@@ -69,12 +65,12 @@ export function prepareLoads(engine: Engine): Loads {
   };
 }
 
-type Read = (keys: string, now: number) => Promise<LoadRow[]>;
+type Read = (keyIds: readonly KeyId[], now: number) => Promise<Map<KeyId, Partial<KeyLoad>>>;
 
-function prepareReads({ db, tables, jsonRows }: Engine): Record<Source, Read> & Pick<Loads, "seconds" | "listDays"> {
+function prepareReads(engine: Engine): Record<Source, Read> & Pick<Loads, "seconds" | "listDays"> {
+  const { db, tables, jsonRows, prepareKeySums } = engine;
   const { admissions, keySeconds, usageDay } = tables;
-  const keyIds = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("keys"))})`;
-  const sum = (expression: ReturnType<typeof sql>) => sql`sum(${expression})`.mapWith(Number);
+  const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
   const [after, before] = [sql.placeholder("after"), sql.placeholder("before")];
   // Ignores the future: a clock that was set back must not lock a key out.
   const inWindow = and(gt(keySeconds.second, after), lt(keySeconds.second, before));
@@ -84,40 +80,23 @@ function prepareReads({ db, tables, jsonRows }: Engine): Record<Source, Read> & 
   };
   const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
 
-  const held = db
-    .select({
-      keyId: admissions.keyId,
-      inFlight: sql`count(*)`.mapWith(Number),
-      reserved: sum(sql`${admissions.tokens}`),
-    })
-    .from(admissions)
-    .where(inArray(admissions.keyId, keyIds))
-    .groupBy(admissions.keyId)
-    .prepare();
-  const minute = db
-    .select({
-      keyId: keySeconds.keyId,
-      minuteRequests: sum(sql`${keySeconds.requests}`),
-      minuteTokens: sum(sql`${keySeconds.tokens}`),
-    })
-    .from(keySeconds)
-    .where(and(inArray(keySeconds.keyId, keyIds), inWindow))
-    .groupBy(keySeconds.keyId)
-    .prepare();
-  const day = db
-    .select({ keyId: usageDay.keyId, dayTokens })
-    .from(usageDay)
-    .where(and(eq(usageDay.day, sql.placeholder("day")), inArray(usageDay.keyId, keyIds)))
-    .groupBy(usageDay.keyId)
-    .prepare();
+  const held = prepareKeySums({
+    table: admissions,
+    sums: { inFlight: sql`count(*)`, reserved: sum(admissions.tokens) },
+  });
+  const minute = prepareKeySums({
+    table: keySeconds,
+    sums: { minuteRequests: sum(keySeconds.requests), minuteTokens: sum(keySeconds.tokens) },
+    where: inWindow,
+  });
+  const day = prepareKeySums({ table: usageDay, sums: { dayTokens }, where: eq(usageDay.day, sql.placeholder("day")) });
   // The days as a list: with a range, SQLite would read the rows of all keys.
   const days = sql`(select cast(value->>0 as bigint) from ${jsonRows(sql.placeholder("days"))})`;
-  const month = db
-    .select({ keyId: usageDay.keyId, monthTokens: dayTokens })
-    .from(usageDay)
-    .where(and(inArray(usageDay.day, days), inArray(usageDay.keyId, keyIds)))
-    .groupBy(usageDay.keyId)
-    .prepare();
+  const month = prepareKeySums({
+    table: usageDay,
+    sums: { monthTokens: dayTokens },
+    where: inArray(usageDay.day, days),
+  });
   const { day: dayColumn, requestCount, inputTokens, outputTokens } = usageDay;
   const daily = db
     .select({ day: dayColumn, requestCount, inputTokens, outputTokens })
@@ -133,10 +112,10 @@ function prepareReads({ db, tables, jsonRows }: Engine): Record<Source, Read> & 
     .prepare();
 
   return {
-    held: async (keys) => held.execute({ keys }),
-    minute: async (keys, now) => minute.execute({ keys, ...windowOf(now) }),
-    day: async (keys, now) => day.execute({ keys, day: dayNumberOf(now) }),
-    month: async (keys, now) => month.execute({ keys, days: daysOfMonth(now) }),
+    held: (ids) => held(ids, {}),
+    minute: (ids, now) => minute(ids, windowOf(now)),
+    day: (ids, now) => day(ids, { day: dayNumberOf(now) }),
+    month: (ids, now) => month(ids, { days: daysOfMonth(now) }),
     listDays: async (keyId, first, last) => daily.execute({ keyId, days: daysJson(first, last + 1) }),
     seconds: async (keyId, now) => seconds.execute({ keyId, ...windowOf(now) }),
   };

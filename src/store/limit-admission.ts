@@ -1,10 +1,9 @@
-import { sql } from "drizzle-orm";
 import type { KeyId, LimitName } from "../domain.ts";
 import { dayNumberOf, monthOf, startOfDayNumber } from "../time/seoul.ts";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { prepareLoads } from "./key-loads.ts";
-import { integerAt, jsonOf, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
+import { byKey, type KeySecondRow, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
 import {
   addRequest,
   findExceeded,
@@ -16,6 +15,7 @@ import {
   usedOf,
 } from "./limit-windows.ts";
 import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore } from "./limit-store.ts";
+import { groupRows } from "./usage-rows.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
 const placeWaitMs = 1000;
@@ -55,7 +55,7 @@ export function prepareAdmit(
   }
 
   async function decide(requests: readonly AdmissionRequest[], now: number): Promise<AdmissionResult[]> {
-    const byKey = await loads.ofRequests(requests, now);
+    const loadOf = await loads.ofRequests(requests, now);
     // Once for all requests of a key that are refused together: it may send hundreds.
     const seconds = new Map<KeyId, Promise<KeySecond[]>>();
     const secondsOf = (keyId: KeyId): Promise<KeySecond[]> => {
@@ -66,7 +66,7 @@ export function prepareAdmit(
     const results: AdmissionResult[] = [];
     for (const request of requests) {
       const { keyId, limits, tokens } = request;
-      const load = byKey(keyId);
+      const load = loadOf(keyId);
       const refusedBy = findExceeded(load, limits, tokens);
       if (refusedBy === undefined) addRequest(load, tokens);
       const wait = (name: LimitName) => waitOf(request, name, load, now, () => secondsOf(keyId));
@@ -102,47 +102,37 @@ export function prepareAdmit(
 
 /** The statements that change what counts. Lists are empty if there is nothing to write. */
 function prepareWrites(engine: Engine) {
-  const { db, tables, jsonRows } = engine;
-  const { admissions, keyRefusals } = tables;
-  const rows = jsonRows(sql.placeholder("rows"));
-  // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
-  const hold = db
-    .insert(admissions)
-    .select(sql`select ${integerAt(0)}, value->>1, ${integerAt(2)}, ${integerAt(3)} from ${rows} where true`)
-    .onConflictDoNothing()
-    .prepare();
+  const { prepareInsert, tables } = engine;
+  const hold = prepareInsert(tables.admissions, ["keyId", "instance", "number", "tokens"], {
+    key: ["keyId", "instance", "number"],
+    added: [],
+  });
+  const addRefusals = prepareInsert(tables.keyRefusals, ["day", "keyId", "requests"], {
+    key: ["day", "keyId"],
+    added: ["requests"],
+  });
   const addSeconds = prepareAddSeconds(engine);
-  const addRefusals = db
-    .insert(keyRefusals)
-    .select(sql`select ${integerAt(1)}, ${integerAt(0)}, count(*) from ${rows} where true group by 1, 2 order by 1, 2`)
-    .onConflictDoUpdate({
-      target: [keyRefusals.day, keyRefusals.keyId],
-      set: { requests: sql`${keyRefusals.requests} + excluded.requests` },
-    })
-    .prepare();
-  const ifAny = (
-    list: readonly (readonly (number | string)[])[],
-    statement: { execute(values: { rows: string }): PromiseLike<unknown> },
-  ) => (list.length === 0 ? [] : [() => statement.execute({ rows: jsonOf(list) })]);
+  const ifAny = <Row>(rows: Row[], statementOf: (rows: Row[]) => Statement): Statement[] =>
+    rows.length === 0 ? [] : [statementOf(rows)];
 
   return {
     giveBack: prepareGiveBack(engine),
     hold: (requests: readonly AdmissionRequest[], instance: string): Statement[] =>
       ifAny(
-        requests.map(({ keyId, number, tokens }) => [keyId, instance, number, tokens]),
+        requests.map(({ keyId, number, tokens }) => [keyId, instance, number, tokens] as const).toSorted(byKey),
         hold,
       ),
     countRequests: (requests: readonly AdmissionRequest[], now: number): Statement[] =>
       ifAny(
         requests
           .filter(({ limits }) => limits.requests_per_minute !== null)
-          .map(({ keyId }) => [keyId, Math.floor(now / 1000), 1, 0]),
+          .map(({ keyId }): KeySecondRow => [keyId, Math.floor(now / 1000), 1, 0]),
         addSeconds,
       ),
     countRefusals: (requests: readonly AdmissionRequest[], now: number): Statement[] =>
       ifAny(
-        requests.map(({ keyId }) => [keyId, dayNumberOf(now)]),
-        addRefusals,
+        requests.map(({ keyId }) => [dayNumberOf(now), keyId, 1]),
+        (rows) => addRefusals(groupRows(rows, 2)),
       ),
   };
 }

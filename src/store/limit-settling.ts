@@ -1,52 +1,25 @@
-import { sql, type SQL } from "drizzle-orm";
 import type { AdmissionId, KeyId } from "../domain.ts";
 import type { Engine, Statement } from "./engine.ts";
 import type { UsageIncrement } from "./usage-store.ts";
+import { groupRows } from "./usage-rows.ts";
 
-type Row = readonly (number | string)[];
+export type KeySecondRow = [keyId: KeyId, second: number, requests: number, tokens: number];
 
-/** All rows of a statement are passed as one JSON parameter, sorted, so that concurrent writers lock them in one order. */
-export const jsonOf = (rows: readonly Row[]): string =>
-  JSON.stringify(rows.toSorted(([a = 0], [b = 0]) => Number(a) - Number(b)));
-
-export const integerAt = (position: number): SQL => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-
-export function prepareGiveBack({
-  db,
-  tables: { admissions },
-  jsonRows,
-}: Engine): (ended: readonly AdmissionId[]) => Statement {
-  const rows = jsonRows(sql.placeholder("rows"));
-  const statement = db
-    .delete(admissions)
-    .where(
-      sql`(${admissions.keyId}, ${admissions.instance}, ${admissions.number}) in
-        (select ${integerAt(0)}, value->>1, ${integerAt(2)} from ${rows})`,
-    )
-    .prepare();
-  return (ended) => {
-    const json = jsonOf(ended.map(({ keyId, instance, number }) => [keyId, instance, number]));
-    return () => statement.execute({ rows: json });
-  };
+/** Adds to what keys used in each second. */
+export function prepareAddSeconds({ prepareInsert, tables }: Engine): (rows: KeySecondRow[]) => Statement {
+  const columns = ["keyId", "second", "requests", "tokens"];
+  const add = prepareInsert(tables.keySeconds, columns, { key: ["keyId", "second"], added: ["requests", "tokens"] });
+  return (rows) => add(groupRows(rows, 2));
 }
 
-export function prepareAddSeconds({ db, tables: { keySeconds }, jsonRows }: Engine) {
-  const rows = jsonRows(sql.placeholder("rows"));
-  return db
-    .insert(keySeconds)
-    .select(
-      sql`select ${integerAt(0)}, ${integerAt(1)}, sum(${integerAt(2)}), sum(${integerAt(3)}) from ${rows}
-        where true group by 1, 2 order by 1, 2`,
-    )
-    .onConflictDoUpdate({
-      target: [keySeconds.keyId, keySeconds.second],
-      set: {
-        requests: sql`${keySeconds.requests} + excluded.requests`,
-        tokens: sql`${keySeconds.tokens} + excluded.tokens`,
-      },
-    })
-    .prepare();
+export function prepareGiveBack({ prepareDelete, tables }: Engine): (ended: readonly AdmissionId[]) => Statement {
+  const remove = prepareDelete(tables.admissions, ["keyId", "instance", "number"]);
+  // Sorted, so that concurrent writers lock the rows in one order.
+  return (ended) =>
+    remove(ended.map(({ keyId, instance, number }) => [keyId, instance, number] as const).toSorted(byKey));
 }
+
+export const byKey = ([a]: readonly [number, ...unknown[]], [b]: readonly [number, ...unknown[]]): number => a - b;
 
 /** What a flush does for the admissions that end with it: their reserved tokens become counted ones. */
 export function prepareSettling(
@@ -59,8 +32,12 @@ export function prepareSettling(
     const keys = new Set<KeyId>(settled.map(({ keyId }) => keyId));
     const rows = increments
       .filter(({ keyId }) => keys.has(keyId))
-      .map((one) => [one.keyId, Math.floor(one.lastClosedAt / 1000), 0, one.inputTokens + one.outputTokens]);
-    const addTokens = (): PromiseLike<unknown> => addSeconds.execute({ rows: jsonOf(rows) });
-    return [...(rows.length > 0 ? [addTokens] : []), giveBack(settled)];
+      .map((one): KeySecondRow => [
+        one.keyId,
+        Math.floor(one.lastClosedAt / 1000),
+        0,
+        one.inputTokens + one.outputTokens,
+      ]);
+    return [...(rows.length > 0 ? [addSeconds(rows)] : []), giveBack(settled)];
   };
 }

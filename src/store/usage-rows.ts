@@ -35,7 +35,7 @@ export const sumModelRows = (increments: readonly UsageIncrement[], periodOf: Pe
  * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
  * order.
  */
-function groupRows(rows: RowValues[], keyLength: number): RowValues[] {
+export function groupRows(rows: RowValues[], keyLength: number): RowValues[] {
   if (rows.length < 2) return rows;
   const groups = new Map<string, RowValues>();
   for (const row of rows) {

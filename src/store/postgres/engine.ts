@@ -1,6 +1,7 @@
-import { getTableColumns, getTableName, type SQL as Query, sql } from "drizzle-orm";
+import { and, getTableColumns, getTableName, inArray, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
-import type { Engine, NumberColumns } from "../engine.ts";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { type Engine, type KeySums, type NumberColumns, orZero } from "../engine.ts";
 import type { PostgresPool } from "./pool.ts";
 import { columnName } from "../tables.ts";
 import * as schema from "./schema.ts";
@@ -9,10 +10,11 @@ import * as schema from "./schema.ts";
 export function createPostgresEngine({ client, transaction, close }: PostgresPool): Engine {
   // Drizzle uses only `unsafe` outside its own transactions (0.45.4), which commit early and are not used here.
   const db = drizzle({ client: client as never, casing: "snake_case" });
+  const engineDb = db as unknown as Engine["db"];
   const jsonRows: Engine["jsonRows"] = (array) =>
     sql`json_array_elements(cast(cast(${array} as text) as json)) as value`;
   return {
-    db: db as unknown as Engine["db"],
+    db: engineDb,
     tables: schema,
     jsonRows,
     prepareInsert: (table, columns, sums) => {
@@ -23,9 +25,40 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
           : sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
       });
       const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
-      const statement = (db as unknown as Engine["db"]).insert(table).select(select);
-      const insert = (sums === undefined ? statement : statement.onConflictDoUpdate(addTo(table, sums))).prepare();
+      const statement = engineDb.insert(table).select(select);
+      const insert = onConflict(statement, table, sums).prepare();
       return (rows) => () => insert.execute({ rows: JSON.stringify(rows) });
+    },
+    prepareDelete: (table, columns) => {
+      const all = getTableColumns(table);
+      const values = columns.map((name, position) =>
+        sql.raw(`cast(value->>${position} as ${all[name]?.getSQLType()})`),
+      );
+      const remove = engineDb
+        .delete(table)
+        .where(
+          sql`(${sql.join(
+            columns.map((name) => all[name]),
+            sql`, `,
+          )}) in (select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))})`,
+        )
+        .prepare();
+      return (rows) => () => remove.execute({ rows: JSON.stringify(rows) });
+    },
+    prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
+      const zero = Object.fromEntries(Object.keys(sums).map((name) => [name, 0])) as Record<Name, number>;
+      const keyIds = sql`(select cast(value #>> '{}' as bigint) from ${jsonRows(sql.placeholder("keyIds"))})`;
+      const query = engineDb
+        .select({ keyId: table.keyId, ...orZero(sums) })
+        .from(table)
+        .where(and(inArray(table.keyId, keyIds), where))
+        .groupBy(table.keyId)
+        .prepare();
+      return async (ids, values) => {
+        const rows = await query.execute({ ...values, keyIds: JSON.stringify(ids) });
+        const found = new Map(rows.map(({ keyId, ...row }) => [Number(keyId), row as Record<Name, number>]));
+        return new Map(ids.map((id) => [id, found.get(id) ?? { ...zero }]));
+      };
     },
     async rows<Row extends NumberColumns<Row>>(query: Query) {
       const found = (await db.execute(query)) as Record<string, unknown>[];
@@ -52,15 +85,17 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
   };
 }
 
-type Sums = NonNullable<Parameters<Engine["prepareInsert"]>[2]>;
+type Insert = ReturnType<ReturnType<Engine["db"]["insert"]>["select"]>;
+type Sums = Parameters<Engine["prepareInsert"]>[2];
 
-function addTo(table: Parameters<Engine["prepareInsert"]>[0], { key, added }: Sums) {
+function onConflict(insert: Insert, table: SQLiteTable, sums: Sums): Pick<Insert, "prepare"> {
+  if (sums === undefined) return insert;
   const columns = getTableColumns(table);
+  const target = sums.key.map((name) => columns[name]) as never;
+  if (sums.added.length === 0) return insert.onConflictDoNothing({ target });
   const excluded = (name: string): Query => sql.raw(`excluded.${columnName(table, name)}`);
-  return {
-    target: key.map((name) => columns[name]) as never,
-    set: Object.fromEntries(added.map((name) => [name, sql`${columns[name]} + ${excluded(name)}`])),
-  };
+  const set = sums.added.map((name) => [name, sql`${columns[name]} + ${excluded(name)}`]);
+  return insert.onConflictDoUpdate({ target, set: Object.fromEntries(set) });
 }
 
 /** Separates the advisory locks of this program from those of others in the same database. */
