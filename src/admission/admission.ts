@@ -50,6 +50,8 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   /** The database fails: requests run without limits until a beat succeeds. */
   let degraded = false;
   let closed = false;
+  /** Whether the database lists this process, or has failed to. */
+  let isListed = false;
   const watch = createInstanceWatch({
     store,
     instance,
@@ -146,7 +148,10 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       lastNumber += 1;
       const request: AdmissionRequest = { keyId, limits, tokens, number: lastNumber };
       if (degraded || closed) return unlimited;
-      await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
+      if (!isListed) {
+        await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
+        isListed = true;
+      }
       if (degraded) return unlimited;
       const settled = Promise.withResolvers<Admission>();
       waiting.push({ request, settled });

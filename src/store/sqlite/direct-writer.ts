@@ -5,7 +5,7 @@ import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys.ts";
 import type { KeyStore } from "../key-store.ts";
 import type { FlushedRequests } from "../request-log-store.ts";
-import type { UsageStore } from "../usage-store.ts";
+import type { FlushId, UsageStore } from "../usage-store.ts";
 import { prepareAdmit } from "../limit-admission.ts";
 import type { AdmissionResult, LimitStore } from "../limit-store.ts";
 import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
@@ -59,6 +59,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   let pages = 0;
   let unfolded = 0;
   const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
+  let lastFlush: FlushId | undefined;
   let latest: Promise<unknown> = Promise.resolve();
 
   /** One at a time: no other statement may run between those of a transaction. */
@@ -80,7 +81,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
       if (pages >= pagesPerCheckpoint) void checkpoint();
       return { result };
     } catch (error) {
-      // A flush has a number: the thread does not count it again.
+      // Rolled back; and if not, a flush has a number: the thread does not count it again.
       if (!isBusy(error)) pause();
       return undefined;
     }
@@ -90,7 +91,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     ...[increments, id, responses = [], requests = noRequests, settled = []]: Parameters<UsageStore["add"]>
   ): Promise<boolean> {
     // What a response adds depends on the tables.
-    if (id === undefined || responses.length > 0) return false;
+    if (id === undefined || responses.length > 0 || isRepeated(id)) return false;
     const rows = increments.length + requests.rows.length;
     const committed = await exclusively(() =>
       tryToCommit(rows + settled.length, () => append(id, { increments, requests, settled })),
@@ -99,6 +100,13 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     unfolded += rows;
     if (unfolded >= rowsPerFold) void fold();
     return true;
+  }
+
+  /** The thread knows which flushes are committed. */
+  function isRepeated(id: FlushId): boolean {
+    const before = lastFlush?.ledger === id.ledger ? lastFlush.number : 0;
+    lastFlush = id;
+    return id.number <= before;
   }
 
   function pause(): void {

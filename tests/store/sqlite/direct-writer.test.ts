@@ -1,7 +1,10 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { createDirectWriter, type DirectWriter, firstPauseMs } from "../../../src/store/sqlite/direct-writer.ts";
+import { noLimits } from "../../../src/store/key-rules.ts";
+import type { CountedLoad } from "../../../src/store/limit-store.ts";
 import { startWorker, type StorageWorker } from "../../../src/store/sqlite/worker-client.ts";
+import { dayOf } from "../../../src/time/seoul.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { createKeys, memoryLog, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
 
@@ -65,6 +68,29 @@ async function addFirst(): Promise<void> {
   await worker.call("checkWritable");
 }
 
+let admitted = 0;
+const limits = { ...noLimits, requests_per_minute: 100, tokens_per_minute: 1000, tokens_per_day: 100 };
+
+/** @returns the limits that refuse requests of one key, which reserve 30 tokens each */
+async function admit(keyId: number, count = 1): Promise<(string | undefined)[]> {
+  const requests = Array.from({ length: count }, () => ({ keyId, limits, tokens: 30, number: ++admitted }));
+  const results = await direct.admit({ instance: "one", requests, ended: [] });
+  return results.map(({ refusedBy }) => refusedBy);
+}
+
+/** Ends the latest admission of a key. */
+const settle = (keyId: number, tokens: number): Promise<unknown> =>
+  direct.add(
+    [usageIncrement({ keyId, minute: now / 60_000, lastClosedAt: now, inputTokens: tokens, outputTokens: 0 })],
+    { ledger: "test", number: ++flushes },
+    [],
+    undefined,
+    [{ keyId, instance: "one", number: admitted }],
+  );
+
+const loadsOf = async (...keyIds: number[]): Promise<CountedLoad[]> =>
+  (await worker.call("limits.listLoads", keyIds)) as CountedLoad[];
+
 const requestCount = async (): Promise<number> => (await opened.store.usage.sumOfKeys()).requestCount;
 
 test("the thread writes the first flush of each minute, which prunes, and those of many keys", async () => {
@@ -89,11 +115,11 @@ test("a flush that was written before counts once, whoever repeats it", async ()
   await add(1);
   flushes -= 1;
   await add(1);
-  expect(writes()).toHaveLength(1);
+  expect(writes()).toHaveLength(2);
   flushes -= 1;
   now += 60_000;
   await add(1);
-  expect(writes()).toHaveLength(2);
+  expect(writes()).toHaveLength(3);
   expect(await requestCount()).toBe(2);
 });
 
@@ -165,6 +191,73 @@ test("what the database refuses stays in the journal, is logged, and keeps nothi
   );
   other.run("DROP TRIGGER refuse");
   expect(await requestCount()).toBe(260);
+});
+
+test("requests are admitted here, except the first ones of a minute, after which the thread prunes", async () => {
+  expect(await admit(1)).toEqual([undefined]);
+  expect(writes()).toEqual(["limits.admit"]);
+  expect(await admit(1, 3)).toEqual([undefined, undefined, "tokens_per_day"]);
+  expect(await admit(2, 257)).toContain("tokens_per_day");
+  expect(writes()).toEqual(["limits.admit", "limits.admit"]);
+  now += 60_000;
+  await admit(2);
+  expect(writes()).toHaveLength(3);
+  const [first, second] = await loadsOf(1, 2);
+  expect(first).toMatchObject({ inFlight: 3, reserved: 90, refusedToday: 1 });
+  expect(second).toMatchObject({ inFlight: 3, refusedToday: 255 });
+});
+
+test("what ended counts against the limits before the journal is folded, and once after it", async () => {
+  await addFirst();
+  await admit(1);
+  await settle(1, 80);
+  expect(journaled()).toBe(1);
+  calls = [];
+  expect(await admit(1)).toEqual(["tokens_per_day"]);
+  expect(calls).toEqual([]);
+  flushes -= 1;
+  await settle(1, 80);
+  expect(calls).toEqual(["usage.add"]);
+  const [load] = await loadsOf(1);
+  expect(load).toMatchObject({ inFlight: 0, reserved: 0, minuteTokens: 80, dayTokens: 92, minuteRequests: 1 });
+  expect(journaled()).toBe(0);
+  // The key's total and its day agree.
+  expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 2, inputTokens: 90 });
+  expect(await opened.store.usage.sumOfDay(dayOf(now))).toMatchObject({ requestCount: 2, inputTokens: 90 });
+});
+
+test("what is left of a refused flush counts once in the sums of days", async () => {
+  await addFirst();
+  using other = new Database(opened.file);
+  other.run("CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT RAISE(ABORT, 'no'); END");
+  await admit(2);
+  await settle(2, 50);
+  await worker.call("usage.sumOfKeys");
+  expect(journaled()).toBe(1);
+  other.run("DROP TRIGGER refuse");
+  expect((await loadsOf(2))[0]).toMatchObject({ inFlight: 0, dayTokens: 50 });
+});
+
+test("admissions and counts of one moment are committed one after the other", async () => {
+  await addFirst();
+  await admit(1);
+  await settle(1, 0);
+  calls = [];
+  const all = await Promise.all([admit(1), add(1), admit(1), settle(2, 5), admit(1, 2), add(2)]);
+  expect([all[0], all[2], all[4]].flat()).toEqual([undefined, undefined, "tokens_per_day", "tokens_per_day"]);
+  expect(calls).toEqual([]);
+  expect(await requestCount()).toBe(5);
+});
+
+test("while another program locks the database, the thread admits when it is free", async () => {
+  await admit(1);
+  using other = new Database(opened.file);
+  other.run("BEGIN IMMEDIATE");
+  const admitting = admit(1);
+  await pollUntil(() => writes().length === 2);
+  other.run("ROLLBACK");
+  expect(await admitting).toEqual([undefined]);
+  expect((await loadsOf(1))[0]).toMatchObject({ inFlight: 2 });
 });
 
 test("after a slow commit, the thread writes for a while", async () => {
