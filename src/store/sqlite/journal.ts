@@ -38,10 +38,11 @@ export function prepareSettledAppend(engine: Engine): (id: FlushId, flush: Journ
   const addDays = prepareAddDays(engine);
   return async (id, flush) => {
     const { settled, increments } = flush;
-    if (settled.length === 0) return void (await append(id, flush)());
-    await engine.transaction(() =>
-      engine.pipeline([append(id, { ...flush, isSettled: true }), ...settle(settled, increments), addDays(increments)]),
-    );
+    if (settled.length === 0) await append(id, flush)();
+    else {
+      const counted = [...settle(settled, increments), addDays(increments)];
+      await engine.transaction(() => engine.pipeline([append(id, { ...flush, isSettled: true }), ...counted]));
+    }
   };
 }
 
