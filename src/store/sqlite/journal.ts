@@ -12,7 +12,7 @@ import { createUsageWriter, prepareAddDays } from "../usage-writer.ts";
 import { usageJournal } from "./journal-table.ts";
 
 interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
-  /** Whether the sums of days hold it already, and its admissions are settled. */
+  /** Whether its admissions were settled, and the sums of days added to, when it was appended. */
   isSettled?: boolean;
 }
 
@@ -41,7 +41,9 @@ export function prepareSettledAppend(engine: Engine): (id: FlushId, flush: Journ
     if (settled.length === 0) await append(id, flush)();
     else {
       const counted = [...settle(settled, increments), addDays(increments)];
-      await engine.transaction(() => engine.pipeline([append(id, { ...flush, isSettled: true }), ...counted]));
+      await engine.transaction(() =>
+        engine.pipeline([append(id, { ...flush, settled: [], isSettled: true }), ...counted]),
+      );
     }
   };
 }
@@ -80,7 +82,8 @@ export function createJournalFold(engine: Engine, clock: WallClock): JournalFold
       if (last === undefined) return;
       const flushes = (await unrecorded(rows)).map(flushOf);
       const flush = merge(flushes);
-      await writer.write({ ...flush, missingInDays: merge(flushes.filter(isUnsettled)).increments });
+      const missingInDays = merge(flushes.filter(({ isSettled }) => isSettled !== true)).increments;
+      await writer.write({ ...flush, missingInDays });
       await remove.execute({ after: refusedId, last: last.id });
       written += flush.increments.length + flush.requests.rows.length;
     });
@@ -164,10 +167,8 @@ const merge = (flushes: readonly JournaledFlush[]): JournaledFlush => ({
     rows: flushes.flatMap(({ requests }) => requests.rows),
     amendments: flushes.flatMap(({ requests }) => requests.amendments),
   },
-  settled: flushes.filter(isUnsettled).flatMap(({ settled }) => settled),
+  settled: flushes.flatMap(({ settled }) => settled),
 });
-
-const isUnsettled = ({ isSettled }: JournaledFlush): boolean => isSettled !== true;
 
 function partsOf({ increments, requests, settled, isSettled = false }: JournaledFlush): JournaledFlush[] {
   const keys = new Set(increments.map(({ keyId }) => keyId));
