@@ -77,6 +77,43 @@ describe("200 keys at their limits, over two processes, are granted exactly thes
   );
 });
 
+describe("a day's tokens exceed their limit only by what running requests use above their reservations", () => {
+  const limit = 100_000;
+  const running = 16;
+  const used = 3010;
+
+  async function useUp(max_tokens: number | undefined): Promise<number> {
+    const { program, admin, keys } = await startWithKeys({ PROCESSES: "2" }, { tokens_per_day: limit }, 1);
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], max_tokens });
+    const headers = { authorization: `Bearer ${keys[0]}`, "x-simulate": `usage=10,${used - 10}`, connection: "close" };
+    const client = async (): Promise<void> => {
+      let status = 200;
+      while (status === 200) {
+        const response = await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body });
+        await response.arrayBuffer();
+        status = response.status;
+      }
+      expect(status).toBe(429);
+    };
+    await Promise.all(Array.from({ length: running }, client));
+    const [key] = await admin.expectOk<{ total_input_tokens: number; total_output_tokens: number }[]>(
+      "GET",
+      "/api/keys",
+    );
+    await program.stop();
+    return (key?.total_input_tokens ?? 0) + (key?.total_output_tokens ?? 0);
+  }
+
+  test("without max_tokens", async () => {
+    // 1024 tokens of output are reserved.
+    expect(await useUp(undefined)).toBeWithin(limit - used, limit + running * (used - 1024) + 1);
+  });
+
+  test("with the max_tokens that it uses", async () => {
+    expect(await useUp(used)).toBeWithin(limit - running * used, limit + 1);
+  });
+});
+
 test("the places of a process that is killed with SIGKILL are free again within a minute of its next start", async () => {
   using folder = createTempFolder();
   const { program, keys } = await startWithKeys({ DATA_DIR: folder.path }, { max_concurrency: 1 }, 1);
