@@ -18,8 +18,8 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the journal, for about three milliseconds. */
-const rowsPerFold = 256;
+/** After so many rows the thread folds the journal, for less than a millisecond. */
+const rowsPerFold = 64;
 /** An estimate of what a commit adds to SQLite's log: a copy of each page that it changes. */
 const pagesPerCommit = 2;
 const rowsPerPage = 8;
@@ -59,6 +59,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   let pages = 0;
   let unfolded = 0;
   const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
+  /** Pending while the thread folds the journal. */
+  let folding: Promise<void> | undefined;
   let lastFlush: FlushId | undefined;
   let latest: Promise<unknown> = Promise.resolve();
 
@@ -83,8 +85,11 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     } catch (error) {
       // Rolled back; and if not, a flush has a number: the thread does not count it again.
       if (!isBusy(error)) pause();
-      return undefined;
+      if (!isBusy(error) || folding === undefined) return undefined;
     }
+    // The fold, which has the lock, ends sooner than the thread would commit the same.
+    await folding;
+    return tryToCommit(rows, work);
   }
 
   async function tryToAppend(
@@ -98,7 +103,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     );
     if (committed === undefined) return false;
     unfolded += rows;
-    if (unfolded >= rowsPerFold) void fold();
+    if (unfolded >= rowsPerFold) startFold();
     return true;
   }
 
@@ -121,8 +126,15 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   }
 
   /** The thread also does it before it reads or writes counts. */
-  async function fold(): Promise<void> {
+  function startFold(): void {
     unfolded = 0;
+    const done = fold().finally(() => {
+      if (folding === done) folding = undefined;
+    });
+    folding = done;
+  }
+
+  async function fold(): Promise<void> {
     const refused = (await worker.call("fold").catch(() => [])) as RefusedCounts[];
     for (const counts of refused) log.error("Database refuses usage; keeping it in the journal", { ...counts });
     // The thread refuses before it commits, so that the ledger knows.
@@ -147,7 +159,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
         if (toStorageError(error).isRefusal) pause();
         throw error;
       } finally {
-        if (isFirst) void fold();
+        if (isFirst) startFold();
       }
     },
     async admit(batch) {
