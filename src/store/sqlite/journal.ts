@@ -16,8 +16,8 @@ interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
   isSettled?: boolean;
 }
 
-/** More rows hold the write lock for longer than a request should wait. */
-const maxFolded = 500;
+/** Flushes in one transaction: more hold the write lock for longer than a request should wait. */
+const maxFolded = 64;
 
 /** Begins the ledgers of what was refused with others, and is tried by itself. */
 const partLedger = "part";
