@@ -24,6 +24,15 @@ const minutes = Number(values.minutes ?? 10);
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 
 const clients = 24;
+/** How many keys have limits: their requests are admitted, and their counts settle what they reserved. */
+const limitedKeys = 2;
+const neverReached = {
+  max_concurrency: 1e6,
+  requests_per_minute: 1e9,
+  tokens_per_minute: 1e12,
+  tokens_per_day: 1e12,
+  tokens_per_month: 1e12,
+};
 const metricsToken = "soak-metrics-token";
 const password = "soak-password";
 const settlingMs = 60_000;
@@ -51,6 +60,7 @@ async function soak(): Promise<string[]> {
   const program = await startProgram({ ...environment, PROXY_UPSTREAM_URL: backend.url });
   const admin = await logIn(program.adminUrl, "admin", password);
   const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => admin.createKey(name)));
+  for (const { id } of keys.slice(0, limitedKeys)) await admin.updateKey(id, neverReached);
   const [probeKey, hostileKey] = [await admin.createKey(probeName), await admin.createKey("hostile")];
   const traffic: Traffic = {
     url: program.url,
@@ -162,9 +172,11 @@ async function sumProblems({ admin, traffic, backend }: Soak): Promise<string[]>
     );
   };
   await pollUntil(async () => (await compare()).length === 0, settlingMs).catch(() => {});
+  const held = (await admin.listKeys()).filter(({ used }) => (used["max_concurrency"] ?? 0) > 0);
+  const places = held.map(({ name, used }) => `${name} still holds ${used["max_concurrency"]} places`);
   const simulator: Tally = new Map(Object.entries(backend.stats().reportedByUser));
   const reported = differences(traffic.finished, simulator).map((line) => `Clients vs. simulator: ${line}`);
-  return [...(await compare()), ...reported];
+  return [...(await compare()), ...places, ...reported];
 }
 
 /** The program's descriptors must return to the initial ones, apart from kept-alive connections to the backend. */

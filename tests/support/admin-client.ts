@@ -25,6 +25,8 @@ export interface ListedKey {
   total_request_count: number;
   total_input_tokens: number;
   total_output_tokens: number;
+  /** What counts against each limit; null for one that the key does not have. */
+  used: Record<string, number | null>;
 }
 
 /** @throws Error if the login is refused */
