@@ -18,7 +18,6 @@ afterAll(async () => {
 });
 
 interface LimitedKey extends ListedKey {
-  used: Record<string, number | null>;
   refused_today: number;
 }
 
