@@ -20,15 +20,20 @@ export interface LogOptions {
  */
 export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
   const toLine = format === "json" ? jsonLine : prettyLine;
+  const hasCommon = Object.keys(always).length > 0;
   const entry = (of: LogLevel): Log["info"] => {
     if (logLevels.indexOf(of) < logLevels.indexOf(level)) return () => {};
-    return (message, fields) => {
+    return (message, fields = noFields) => {
       const time = new Date(clock()).toISOString();
-      write(boundedLine(message, { ...always, ...fields }, (...parts) => toLine(time, of, ...parts)));
+      const all = hasCommon ? { ...always, ...fields } : fields;
+      const line = toLine(time, of, message, all);
+      write(fits(line) ? line : boundedLine(message, all, (...parts) => toLine(time, of, ...parts)));
     };
   };
   return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
 }
+
+const noFields: LogFields = {};
 
 /** Including the line feed: collectors split or drop longer lines, and a client could fill the disk. */
 const maxLineBytes = 2048;
@@ -38,8 +43,6 @@ const textLimits = [1500, 1000, 500, 250, 100, 50];
 type ToLine = (message: string, fields: LogFields) => string;
 
 function boundedLine(message: string, fields: LogFields, toLine: ToLine): string {
-  const whole = toLine(message, fields);
-  if (fits(whole)) return whole;
   for (const limit of textLimits) {
     const cutFields = Object.entries(fields).map(([name, value]) => [name, cutText(value, limit)] as const);
     const line = toLine(cutText(message, limit), Object.fromEntries(cutFields));
@@ -57,8 +60,12 @@ function cutText<T>(value: T, limit: number): T | string {
   return `${value.slice(0, limit).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
+/** The fields are not copied into one object with the rest: that would cost as much as to write them. */
 function jsonLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
-  return `${withoutControls(JSON.stringify({ time, level, message, ...fields }))}\n`;
+  const rest = JSON.stringify(fields).slice(1);
+  const separator = rest === "}" ? "" : ",";
+  const json = `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${separator}${rest}`;
+  return `${withoutControls(json)}\n`;
 }
 
 function prettyLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
