@@ -57,7 +57,7 @@ const nothing = (): void => {};
 export function trackRequest(
   observer: RequestObserver,
   monotonic: MonotonicClock,
-  { id, ...request }: TrackedRequest,
+  { id, clientAddress, clientProgram, method, path }: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
   let sentAt = startedAt;
@@ -75,7 +75,10 @@ export function trackRequest(
 
   const describe = (outcome: Outcome, details: FinishDetails | undefined): RequestRecord => ({
     requestId: id,
-    ...request,
+    clientAddress,
+    clientProgram,
+    method,
+    path,
     status: tracker.status,
     outcome,
     keyId: tracker.keyId,
@@ -98,9 +101,9 @@ export function trackRequest(
   const running: RunningHandle = {
     describe: () => ({
       requestId: id,
-      clientAddress: request.clientAddress,
-      method: request.method,
-      path: request.path,
+      clientAddress,
+      method,
+      path,
       keyId: tracker.keyId,
       model: tracker.model?.sent,
       backend,

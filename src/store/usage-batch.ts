@@ -72,19 +72,28 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
 
   return {
     add(event) {
-      const { keyId, closedAt, requestCount = 1, inputTokens, outputTokens, responseId, admission } = event;
+      const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
       if (admission !== undefined) settled.push(admission);
-      const { cachedInputTokens, cachedBesideInputTokens, reasoningTokens } = event;
       const model = modelOf(event);
-      const request = { keyId, minute: minuteOf(closedAt), requestCount, lastClosedAt: closedAt, model };
+      const minute = minuteOf(closedAt);
       const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));
       if (isPlain) {
-        const details = { cachedInputTokens, cachedBesideInputTokens, reasoningTokens };
-        addIncrement({ ...request, inputTokens, outputTokens, ...details });
+        addIncrement({
+          keyId,
+          model,
+          minute,
+          requestCount,
+          inputTokens: event.inputTokens,
+          outputTokens: event.outputTokens,
+          cachedInputTokens: event.cachedInputTokens,
+          cachedBesideInputTokens: event.cachedBesideInputTokens,
+          reasoningTokens: event.reasoningTokens,
+          lastClosedAt: closedAt,
+        });
         log.addEvent(event, null);
         return true;
       }
-      addIncrement({ ...request, inputTokens: 0, outputTokens: 0 });
+      addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
       const isFirst = addResponse({ ...event, model }, responseId);
       log.addEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
       return isFirst;

@@ -195,8 +195,9 @@ const describedBy = (tracker: RequestTracker): DescribedRequest => ({
     tracker.recordForLedger(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
 });
 
-const countOf = (responding: Responding, deps: RespondDeps): Count =>
-  createCount({ ...responding, described: describedBy(responding.tracker) }, deps);
+function countOf({ upstream, keyId, method, path, admission, tracker }: Responding, deps: RespondDeps): Count {
+  return createCount({ upstream, keyId, method, path, admission, described: describedBy(tracker) }, deps);
+}
 
 interface Ending {
   usage: Usage;

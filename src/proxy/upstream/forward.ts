@@ -103,7 +103,7 @@ export function createForward(deps: ForwardDeps): Forward {
       const keepalive = mayUsePool(request, pool);
       const putBack = keepalive ? pool.take() : undefined;
       const body = upload?.body ?? request.body;
-      const response = await deps.fetch(url, fetchInit({ ...request, body }, keepalive, aborter.signal, route));
+      const response = await deps.fetch(url, fetchInit(request, body, keepalive, aborter.signal, route));
       hasResponded = true;
       deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw failed("not_http");
@@ -168,15 +168,16 @@ function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): bo
 const direct = { proxy: false } as const;
 
 function fetchInit(
-  request: UpstreamRequest,
+  { method, headers }: UpstreamRequest,
+  body: UpstreamRequest["body"],
   keepalive: boolean,
   signal: AbortSignal,
   route: Pick<BunFetchRequestInit, "proxy" | "unix">,
 ): BunFetchRequestInit {
   return {
-    method: request.method,
-    headers: request.headers,
-    body: request.body,
+    method,
+    headers,
+    body,
     signal,
     // The client follows redirects, not we.
     redirect: "manual",
