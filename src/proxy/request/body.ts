@@ -91,10 +91,11 @@ const maxBlankChunks = 16;
 
 /** Takes the budget before anything is read. @throws ProxyError */
 function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
-  if (request.body === null) return 0;
   const declared = request.headers.get("content-length");
   // The same length sent twice arrives as `5, 5`.
-  if (declared === null || !/^\d+$/.test(declared)) return undefined;
+  const isDeclared = declared !== null && /^\d+$/.test(declared);
+  // Only then: reading `body` makes a stream of it, which `bytes` has to take apart again.
+  if (!isDeclared) return request.body === null ? 0 : undefined;
   const length = Number(declared);
   if (length > maxBytes) throw new ProxyError("body_too_large");
   if (!held.take(length)) throw new ProxyError("too_many_bytes_held");
