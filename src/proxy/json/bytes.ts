@@ -41,3 +41,8 @@ export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number
 export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
   return Buffer.prototype.latin1Slice.call(bytes, from, to);
 }
+
+/** What is not UTF-8, and a character cut in two, becomes U+FFFD. */
+export function utf8(bytes: Uint8Array, from = 0, to = bytes.length): string {
+  return Buffer.prototype.utf8Slice.call(bytes, from, to);
+}

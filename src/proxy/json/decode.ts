@@ -1,5 +1,5 @@
 import type { JsonValue, Span } from "./slots.ts";
-import { latin1 } from "./bytes.ts";
+import { latin1, utf8 } from "./bytes.ts";
 import { backslash, minus, startsWith } from "./tokens.ts";
 
 /** No name, word or count is longer, and this much is decoded in 0.1 ms. */
@@ -82,9 +82,4 @@ function unescapeCut(raw: string): string {
   return raw.replace(escapes, (_, hex: string | undefined, letter = "") =>
     hex === undefined ? (letters[letter] ?? letter) : String.fromCharCode(Number.parseInt(hex, 16)),
   );
-}
-
-/** A character cut in two becomes U+FFFD. */
-function utf8(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.prototype.utf8Slice.call(bytes, start, end);
 }

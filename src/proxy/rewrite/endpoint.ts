@@ -28,7 +28,10 @@ export function getEndpoint(path: string): Endpoint {
   return endpoints.get(path) ?? endpoints.get(canonical(path)) ?? other;
 }
 
-export const canonical = (path: string): string => decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
+export function canonical(path: string): string {
+  // Nearly every path is one of these, which are canonical, and the replacements cost more than the look-up.
+  return endpoints.has(path) ? path : decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
+}
 
 /** What is malformed stays as it is, as backends leave it. */
 const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+/gi, (part) => decodedPart(part));

@@ -1,4 +1,4 @@
-import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading } from "../json/bytes.ts";
+import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading, utf8 } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
 import { createFollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
 
@@ -187,7 +187,7 @@ const maxParsedLength = 64 * 1024;
 export function findShortJson(bytes: Uint8Array): unknown {
   if (bytes.length > maxParsedLength) return undefined;
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    return JSON.parse(utf8(bytes));
   } catch {
     return undefined;
   }

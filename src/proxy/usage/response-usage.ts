@@ -142,8 +142,11 @@ function mediaType(contentType: string | null): string {
   return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
+const noEncodings: readonly string[] = [];
+
 /** In lower case, in the order in which they were applied. */
-function encodingsOf(contentEncoding: string | null): string[] {
-  const names = (contentEncoding ?? "").split(",").map((name) => name.trim().toLowerCase());
+function encodingsOf(contentEncoding: string | null): readonly string[] {
+  if (contentEncoding === null) return noEncodings;
+  const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
   return names.filter((name) => name !== "" && name !== "identity");
 }
