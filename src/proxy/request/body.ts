@@ -94,9 +94,10 @@ function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): num
   const declared = request.headers.get("content-length");
   // The same length sent twice arrives as `5, 5`.
   const isDeclared = declared !== null && /^\d+$/.test(declared);
-  // Only then: reading `body` makes a stream of it, which `bytes` has to take apart again.
+  // Only here: the getter makes a stream of the body, and reading its bytes then costs more.
   if (!isDeclared) return request.body === null ? 0 : undefined;
   const length = Number(declared);
+  if (length === 0) return 0;
   if (length > maxBytes) throw new ProxyError("body_too_large");
   if (!held.take(length)) throw new ProxyError("too_many_bytes_held");
   return length;
