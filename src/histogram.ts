@@ -33,44 +33,127 @@ export function addHistogram(sum: Histogram, added: Histogram): void {
   for (const [bucket, count] of added) sum.set(bucket, (sum.get(bucket) ?? 0) + count);
 }
 
-/** As text: `bucket:count`, separated by spaces. */
+/** As text: `bucket:count`, separated by spaces. Where consecutive buckets have counts, `first bucket:count:count` does too. */
 export const encodeHistogram = (histogram: Histogram): string =>
   [...histogram].map(([bucket, count]) => `${bucket}:${count}`).join(" ");
 
-/** Adds a histogram that is given as text. Reads it by character: charts add up tens of thousands of them. */
-export function addEncoded(sum: Histogram, text: string): void {
-  let [bucket, number] = [0, 0];
-  for (let at = 0; at <= text.length; at++) {
-    const code = at < text.length ? text.charCodeAt(at) : space;
-    if (code === colon) [bucket, number] = [number, 0];
-    else if (code !== space) number = number * 10 + code - zero;
-    else if (number > 0) {
-      sum.set(bucket, (sum.get(bucket) ?? 0) + number);
-      number = 0;
+/**
+ * What histograms in text are added to: an array, in which adding takes a fraction of the time that it takes in a map. Only
+ * the buckets from `from` to before `to` may have counts.
+ */
+export interface HistogramSum {
+  counts: Float64Array;
+  from: number;
+  to: number;
+}
+
+/** Enough for a month in milliseconds. */
+const usualBuckets = 640;
+
+export const createSum = (): HistogramSum => ({ counts: new Float64Array(usualBuckets), from: Infinity, to: 0 });
+
+/** Reads the text by character: charts add up a million buckets. Several texts may be joined by spaces. */
+export function addEncoded(sum: HistogramSum, text: string): void {
+  const { length } = text;
+  let { counts, from, to } = sum;
+  for (let at = 0; at < length;) {
+    let bucket = 0;
+    let code = space;
+    while (at < length && (code = text.charCodeAt(at++)) >= zero && code < colon) bucket = bucket * 10 + code - zero;
+    if (code === colon && bucket < from) from = bucket;
+    while (code === colon) {
+      let count = 0;
+      code = space;
+      while (at < length && (code = text.charCodeAt(at++)) >= zero && code < colon) count = count * 10 + code - zero;
+      if (bucket >= counts.length) counts = withRoom(counts, bucket + 1);
+      counts[bucket] = (counts[bucket] ?? 0) + count;
+      bucket++;
+      if (bucket > to) to = bucket;
     }
+  }
+  sum.counts = counts;
+  sum.from = from;
+  sum.to = to;
+}
+
+/** A colon follows the nine. */
+const [space, zero, colon] = [0x20, 0x30, 0x3a];
+
+function withRoom(counts: Float64Array, to: number): Float64Array {
+  const wider = new Float64Array(to * 2);
+  wider.set(counts);
+  return wider;
+}
+
+export function addSum(sum: HistogramSum, added: HistogramSum): void {
+  if (added.to > sum.counts.length) sum.counts = withRoom(sum.counts, added.to);
+  sum.from = Math.min(sum.from, added.from);
+  sum.to = Math.max(sum.to, added.to);
+  for (let bucket = added.from; bucket < added.to; bucket++) {
+    sum.counts[bucket] = (sum.counts[bucket] ?? 0) + (added.counts[bucket] ?? 0);
   }
 }
 
-const [space, zero, colon] = [0x20, 0x30, 0x3a];
-
-export function decodeHistogram(text: string): Histogram {
-  const histogram: Histogram = new Map();
-  addEncoded(histogram, text);
-  return histogram;
+export function clearSum(sum: HistogramSum): void {
+  if (sum.to > 0) sum.counts.fill(0, sum.from, sum.to);
+  [sum.from, sum.to] = [Infinity, 0];
 }
 
-export const countOf = (histogram: Histogram): number => [...histogram.values()].reduce((sum, count) => sum + count, 0);
+/** Two numbers of up to 16 digits, and two separators. */
+const maxBytesPerBucket = 34;
+let bytes = new Uint8Array(usualBuckets * maxBytesPerBucket);
+const decoder = new TextDecoder();
 
-/** For each share, such as 0.95, the value that this share of the values does not exceed. */
-export function quantilesOf(histogram: Histogram, shares: readonly number[]): number[] {
-  const buckets = [...histogram].toSorted(([a], [b]) => a - b);
-  const total = countOf(histogram);
-  return shares.map((share) => {
-    let left = Math.ceil(total * share);
-    for (const [bucket, count] of buckets) {
-      left -= count;
-      if (left <= 0) return valueOfBucket(bucket);
+/**
+ * In the order of the buckets, with runs. Writes bytes: a text that grows by a number at a time takes several times as long.
+ */
+export function encodeSum({ counts, from, to }: HistogramSum): string {
+  if (counts.length * maxBytesPerBucket > bytes.length) bytes = new Uint8Array(counts.length * maxBytesPerBucket);
+  let at = 0;
+  for (let bucket = from; bucket < to; bucket++) {
+    const count = counts[bucket] ?? 0;
+    if (count === 0) continue;
+    if (bucket === from || counts[bucket - 1] === 0) {
+      if (at > 0) bytes[at++] = space;
+      at = writeNumber(bucket, at);
     }
-    return 0;
+    bytes[at++] = colon;
+    at = writeNumber(count, at);
+  }
+  return decoder.decode(bytes.subarray(0, at));
+}
+
+/** @returns where the next byte goes */
+function writeNumber(number: number, at: number): number {
+  let end = at + 1;
+  for (let limit = 10; number >= limit; limit *= 10) end++;
+  let left = number;
+  for (let place = end - 1; place >= at; place--) {
+    const rest = Math.floor(left / 10);
+    bytes[place] = zero + left - rest * 10;
+    left = rest;
+  }
+  return end;
+}
+
+export function decodeHistogram(text: string): HistogramSum {
+  const sum = createSum();
+  addEncoded(sum, text);
+  return sum;
+}
+
+export function countOf({ counts, from, to }: HistogramSum): number {
+  let count = 0;
+  for (let bucket = from; bucket < to; bucket++) count += counts[bucket] ?? 0;
+  return count;
+}
+
+/** For each share, in rising order and such as 0.95, the value that this share of the values does not exceed. */
+export function quantilesOf(sum: HistogramSum, shares: readonly number[]): number[] {
+  const total = countOf(sum);
+  let [bucket, counted] = [sum.from - 1, 0];
+  return shares.map((share) => {
+    while (counted < Math.ceil(total * share)) counted += sum.counts[++bucket] ?? 0;
+    return total === 0 ? 0 : valueOfBucket(bucket);
   });
 }

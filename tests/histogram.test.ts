@@ -1,13 +1,18 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {
+  addEncoded,
   addHistogram,
+  addSum,
   addValue,
   bucketOf,
+  clearSum,
   countOf,
   decodeHistogram,
   encodeHistogram,
+  encodeSum,
   type Histogram,
+  type HistogramSum,
   quantilesOf,
   valueOfBucket,
 } from "../src/histogram.ts";
@@ -32,7 +37,7 @@ test("quantiles of any values are at most 5 % off those of the sorted values", (
       for (const value of values) addValue(histogram, value);
       const sorted = values.toSorted((a, b) => a - b);
       const shares = [0.01, 0.5, 0.95, 0.99];
-      for (const [index, found] of quantilesOf(histogram, shares).entries()) {
+      for (const [index, found] of quantilesOf(decodeHistogram(encodeHistogram(histogram)), shares).entries()) {
         const exact = sorted[Math.ceil(values.length * (shares[index] ?? 0)) - 1] ?? 0;
         expect(Math.abs(found - exact) / exact).toBeLessThan(0.05);
       }
@@ -40,14 +45,49 @@ test("quantiles of any values are at most 5 % off those of the sorted values", (
   );
 });
 
-test("a histogram is the same after it was written as text, and sums hold all values", () => {
+test("a histogram in text is the same after it was read, and sums hold all values", () => {
   const one: Histogram = new Map();
   const other: Histogram = new Map();
   for (const value of [1, 1, 50, 9000]) addValue(one, value);
   addValue(other, 50);
-  expect(decodeHistogram(encodeHistogram(one))).toEqual(one);
-  expect([encodeHistogram(new Map()), decodeHistogram("").size]).toEqual(["", 0]);
+  const text = encodeHistogram(one);
+  expect(encodeSum(decodeHistogram(text))).toBe(text);
+  expect([encodeHistogram(new Map()), encodeSum(decodeHistogram(""))]).toEqual(["", ""]);
   addHistogram(one, other);
-  expect(countOf(one)).toBe(5);
-  expect(quantilesOf(new Map(), [0.5])).toEqual([0]);
+  const sum = decodeHistogram(text);
+  addEncoded(sum, encodeHistogram(other));
+  expect(encodeSum(sum)).toBe(encodeHistogram(one));
+  expect([countOf(sum), countOf(decodeHistogram(""))]).toEqual([5, 0]);
+  expect(quantilesOf(decodeHistogram(""), [0.5])).toEqual([0]);
 });
+
+test("a sum holds buckets of any number, in any order, of texts that are joined", () => {
+  const sum = decodeHistogram("900:3  5:1 900:12 20000:7 ");
+  expect(encodeSum(sum)).toBe("5:1 900:15 20000:7");
+  const other = decodeHistogram("7:2");
+  addSum(other, sum);
+  expect(encodeSum(other)).toBe("5:1 7:2 900:15 20000:7");
+  clearSum(other);
+  addEncoded(other, "8:1");
+  expect(encodeSum(other)).toBe("8:1");
+});
+
+test("counts of consecutive buckets follow the first one's number", () => {
+  const sum = decodeHistogram("10:1 9:22 12:4 40:5 41:6 0:7");
+  expect(encodeSum(sum)).toBe("0:7 9:22:1 12:4 40:5:6");
+  addEncoded(sum, encodeSum(sum));
+  addEncoded(sum, "11:1000000");
+  expect(encodeSum(sum)).toBe("0:14 9:44:2:1000000:8 40:10:12");
+  const counts = fc.array(fc.tuple(fc.nat(700), fc.integer({ min: 1, max: 2 ** 48 })));
+  fc.assert(
+    fc.property(counts, (entries) => {
+      const histogram: Histogram = new Map(entries);
+      expect(entriesOf(decodeHistogram(encodeSum(decodeHistogram(encodeHistogram(histogram)))))).toEqual(
+        [...histogram].toSorted(([a], [b]) => a - b),
+      );
+    }),
+  );
+});
+
+const entriesOf = ({ counts }: HistogramSum): [number, number][] =>
+  [...counts.entries()].filter(([, count]) => count > 0);

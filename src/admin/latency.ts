@@ -1,4 +1,4 @@
-import { addEncoded, countOf, type Histogram, quantilesOf } from "../histogram.ts";
+import { addEncoded, addSum, clearSum, countOf, createSum, type HistogramSum, quantilesOf } from "../histogram.ts";
 import type { Store } from "../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../store/traffic-store.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -43,60 +43,71 @@ export const getLatency =
   ({ store, clock }: LatencyDeps) =>
   async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
     const { hours, bucket_minutes, by, model } = query;
-    const points = new Map<string, Sum>();
-    const totals = new Map<string, Sum>();
+    const points: LatencyBody["points"] = [];
+    const totals = new Map<string | null, LatencySum>();
+    const point = createLatencySum();
     for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
       for (const row of await store.traffic.latencies(range, { allModels: by === "all", model })) {
         const name = by === "model" ? row.model : null;
-        addTo(points, `${row.minute} ${name}`, { bucket: row.minute, name }, row);
-        addTo(totals, String(name), { bucket: 0, name }, row);
+        read(point, row);
+        points.push({ bucket_start: timestampOf(row.minute * msPerMinute), ...bodyOf(name, point) });
+        const total = totals.get(name) ?? createLatencySum();
+        totals.set(name, total);
+        add(total, point);
       }
     }
     return {
       hours,
       bucket_minutes,
       by,
-      points: [...points.values()].map((sum) =>
-        Object.assign({ bucket_start: timestampOf(sum.bucket * msPerMinute) }, totalOf(sum)),
+      points,
+      totals: Array.from(totals, ([name, sum]) => bodyOf(name, sum)).toSorted(
+        (a, b) => b.request_count - a.request_count,
       ),
-      totals: [...totals.values()].map(totalOf).toSorted((a, b) => b.request_count - a.request_count),
     };
   };
 
-interface Sum {
-  bucket: number;
-  name: string | null;
+interface LatencySum {
   requestCount: number;
-  firstByte: Histogram;
-  duration: Histogram;
-  tokensPerSecond: Histogram;
+  firstByte: HistogramSum;
+  duration: HistogramSum;
+  tokensPerSecond: HistogramSum;
 }
 
-function addTo(sums: Map<string, Sum>, id: string, group: Pick<Sum, "bucket" | "name">, row: StoredLatency): void {
-  const sum = sums.get(id) ?? {
-    ...group,
-    requestCount: 0,
-    firstByte: new Map(),
-    duration: new Map(),
-    tokensPerSecond: new Map(),
-  };
-  sums.set(id, sum);
-  sum.requestCount += row.requestCount;
-  addEncoded(sum.firstByte, row.firstByte);
-  addEncoded(sum.duration, row.duration);
-  addEncoded(sum.tokensPerSecond, row.tokensPerSecond);
-}
+const metrics = ["firstByte", "duration", "tokensPerSecond"] as const;
 
-const totalOf = ({ name, requestCount, firstByte, duration, tokensPerSecond }: Sum): LatencyTotal => ({
-  model: name,
-  request_count: requestCount,
-  first_byte_ms: quantilesBody(firstByte),
-  duration_ms: quantilesBody(duration),
-  tokens_per_second: quantilesBody(tokensPerSecond),
+const createLatencySum = (): LatencySum => ({
+  requestCount: 0,
+  firstByte: createSum(),
+  duration: createSum(),
+  tokensPerSecond: createSum(),
 });
 
-function quantilesBody(histogram: Histogram): Quantiles | null {
-  if (histogram.size === 0) return null;
-  const [p1 = 0, p5 = 0, p50 = 0, p95 = 0, p99 = 0] = quantilesOf(histogram, [0.01, 0.05, 0.5, 0.95, 0.99]);
-  return { count: countOf(histogram), p1, p5, p50, p95, p99 };
+/** Replaces what the sum held. */
+function read(sum: LatencySum, row: StoredLatency): void {
+  sum.requestCount = row.requestCount;
+  for (const metric of metrics) {
+    clearSum(sum[metric]);
+    addEncoded(sum[metric], row[metric]);
+  }
+}
+
+function add(sum: LatencySum, added: LatencySum): void {
+  sum.requestCount += added.requestCount;
+  for (const metric of metrics) addSum(sum[metric], added[metric]);
+}
+
+const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({
+  model,
+  request_count: sum.requestCount,
+  first_byte_ms: quantilesBody(sum.firstByte),
+  duration_ms: quantilesBody(sum.duration),
+  tokens_per_second: quantilesBody(sum.tokensPerSecond),
+});
+
+function quantilesBody(sum: HistogramSum): Quantiles | null {
+  const count = countOf(sum);
+  if (count === 0) return null;
+  const [p1 = 0, p5 = 0, p50 = 0, p95 = 0, p99 = 0] = quantilesOf(sum, [0.01, 0.05, 0.5, 0.95, 0.99]);
+  return { count, p1, p5, p50, p95, p99 };
 }

@@ -34,8 +34,11 @@ export interface Engine {
   prepareKeySums: <Name extends string>(
     query: KeySums<Name>,
   ) => (keyIds: readonly KeyId[], values: Record<string, unknown>) => Promise<Map<KeyId, Record<Name, number>>>;
-  /** Runs a query that is written as SQL and returns only numbers. */
-  rows: <Row extends NumberColumns<Row>>(query: SQL) => Promise<Row[]>;
+  /**
+   * Runs a query that is written as SQL, without a conversion of each value, which takes longer than the query if there are
+   * thousands of rows. It returns numbers, and text in the columns that are named.
+   */
+  rows: <Row extends ColumnValues<Row>>(query: SQL, texts?: readonly TextColumn<Row>[]) => Promise<Row[]>;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
   /** Commits if `work` resolves, else rolls back. SQLite takes the write lock first; PostgreSQL repeats `work` after a deadlock. */
@@ -60,7 +63,9 @@ export interface KeySums<Name extends string> {
 
 export type Statement = () => PromiseLike<unknown>;
 
-export type NumberColumns<Row> = { [Column in keyof Row]: number | null };
+export type ColumnValues<Row> = { [Column in keyof Row]: number | string | null };
+
+export type TextColumn<Row> = { [Column in keyof Row]: Row[Column] extends string ? Column : never }[keyof Row];
 
 interface PreparedQuery<Row> {
   get(values: Record<string, unknown>): Row | undefined;

@@ -1,5 +1,5 @@
 import { inArray, sql } from "drizzle-orm";
-import { addEncoded, decodeHistogram, encodeHistogram } from "../histogram.ts";
+import { addEncoded, decodeHistogram, encodeSum } from "../histogram.ts";
 import { minutesPerHour } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
 import { cleanText, maxModelLength } from "./request-row.ts";
@@ -122,5 +122,5 @@ const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
 function merge(a: string, b: string): string {
   const sum = decodeHistogram(a);
   addEncoded(sum, b);
-  return encodeHistogram(sum);
+  return encodeSum(sum);
 }

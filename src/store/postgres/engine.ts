@@ -1,7 +1,7 @@
 import { and, getTableColumns, getTableName, inArray, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { type Engine, type KeySums, type NumberColumns, orZero } from "../engine.ts";
+import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine.ts";
 import type { PostgresPool } from "./pool.ts";
 import { columnName } from "../tables.ts";
 import * as schema from "./schema.ts";
@@ -60,9 +60,12 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
         return new Map(ids.map((id) => [id, found.get(id) ?? { ...zero }]));
       };
     },
-    async rows<Row extends NumberColumns<Row>>(query: Query) {
+    async rows<Row extends ColumnValues<Row>>(query: Query, texts: readonly TextColumn<Row>[] = []) {
       const found = (await db.execute(query)) as Record<string, unknown>[];
-      return found.map(numbersOf) as Row[];
+      const numbers = Object.keys(found[0] ?? {}).filter((column) => !texts.includes(column as TextColumn<Row>));
+      // Not new objects: there may be thousands.
+      for (const row of found) for (const column of numbers) row[column] = numberOf(row[column]);
+      return Array.from(found) as Row[];
     },
     async find<Row>(query: unknown, values: Record<string, unknown>) {
       const rows = await (query as { execute(values: Record<string, unknown>): Promise<Row[]> }).execute(values);
@@ -102,8 +105,4 @@ function onConflict(insert: Insert, table: SQLiteTable, sums: Sums): Pick<Insert
 const lockSpace = 7_655_443;
 
 /** Bun returns 64-bit integers as strings (1.4.5). */
-function numbersOf(row: Record<string, unknown>): Record<string, number | null> {
-  return Object.fromEntries(
-    Object.entries(row).map(([column, value]) => [column, value === null ? null : Number(value)]),
-  );
-}
+const numberOf = (value: unknown): number | null => (value === null ? null : Number(value));
