@@ -1,4 +1,3 @@
-import type { Outcome } from "../domain.ts";
 import type { Store } from "../store/store.ts";
 import type { OutcomePoint, StoredOutcome } from "../store/traffic-store.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -58,16 +57,16 @@ function addFailure(sums: Map<string, StoredOutcome>, failure: StoredOutcome): v
 }
 
 function pointsOf(found: readonly OutcomePoint[]): FailuresBody["points"] {
-  const points = new Map<number, FailuresBody["points"][number]>();
-  for (const one of found) {
-    const start = timestampOf(one.minute * msPerMinute);
-    const point = points.get(one.minute) ?? { bucket_start: start, request_count: 0, failed_count: 0, outcomes: {} };
-    points.set(one.minute, point);
-    point.request_count += one.count;
-    point.failed_count += one.failedCount;
-    point.outcomes[one.outcome as Outcome] = one.count;
+  const points: FailuresBody["points"] = [];
+  for (const [minute, outcomes] of Map.groupBy(found, (one) => one.minute)) {
+    points.push({
+      bucket_start: timestampOf(minute * msPerMinute),
+      request_count: outcomes.reduce((sum, { count }) => sum + count, 0),
+      failed_count: outcomes.reduce((sum, { failedCount }) => sum + failedCount, 0),
+      outcomes: Object.fromEntries(outcomes.map(({ outcome, count }) => [outcome, count])),
+    });
   }
-  return [...points.values()];
+  return points;
 }
 
 export interface TokenlessDeps extends FailuresDeps {

@@ -75,13 +75,20 @@ function storeQuery(query: ModelUsageQuery, from: number, to: number, hasPrices:
 }
 
 function createSums({ by, bucket }: ModelUsageQuery) {
-  const rows = new Map<string, Row & { period: number }>();
+  const sums = new Map<string, { period: number; row: Row }>();
   const unitMinutes = bucket === "hour" ? minutesPerHour : minutesPerDay;
   const shift = bucket === "hour" ? 0 : offsetMinutes;
+  /** There may be thousands of rows in each. */
+  const starts = new Map<number, string>();
 
-  const newRow = ({ period, keyId, model }: ModelUsage): Row & { period: number } => ({
-    period,
-    bucket_start: bucket === "none" ? null : timestampOf((period * unitMinutes - shift) * msPerMinute),
+  function startOf(period: number): string {
+    const start = starts.get(period) ?? timestampOf((period * unitMinutes - shift) * msPerMinute);
+    starts.set(period, start);
+    return start;
+  }
+
+  const newRow = ({ period, keyId, model }: ModelUsage): Row => ({
+    bucket_start: bucket === "none" ? null : startOf(period),
     key_id: by === "model" ? null : keyId,
     key_name: null,
     model: by === "key" ? null : model,
@@ -97,8 +104,8 @@ function createSums({ by, bucket }: ModelUsageQuery) {
   return {
     add(usage: ModelUsage, price: ReturnType<typeof findPrice>): void {
       const id = `${usage.period} ${usage.keyId} ${by === "key" ? "" : usage.model}`;
-      const row = rows.get(id) ?? newRow(usage);
-      rows.set(id, row);
+      const row = sums.get(id)?.row ?? newRow(usage);
+      sums.set(id, { period: usage.period, row });
       row.request_count += usage.requestCount;
       row.input_tokens += usage.inputTokens;
       row.cached_input_tokens += usage.cachedInputTokens;
@@ -108,9 +115,9 @@ function createSums({ by, bucket }: ModelUsageQuery) {
       else if (usage.inputTokens + usage.outputTokens > 0) row.cost_is_partial = true;
     },
     rows: (): Row[] =>
-      [...rows.values()]
-        .toSorted((a, b) => a.period - b.period || tokensOf(b) - tokensOf(a))
-        .map(({ period: _period, ...row }) => row),
+      [...sums.values()]
+        .toSorted((a, b) => a.period - b.period || tokensOf(b.row) - tokensOf(a.row))
+        .map(({ row }) => row),
   };
 }
 
