@@ -151,9 +151,14 @@ export function countOf({ counts, from, to }: HistogramSum): number {
 /** For each share, in rising order and such as 0.95, the value that this share of the values does not exceed. */
 export function quantilesOf(sum: HistogramSum, shares: readonly number[]): number[] {
   const total = countOf(sum);
-  let [bucket, counted] = [sum.from - 1, 0];
-  return shares.map((share) => {
-    while (counted < Math.ceil(total * share)) counted += sum.counts[++bucket] ?? 0;
-    return total === 0 ? 0 : valueOfBucket(bucket);
-  });
+  if (total === 0) return shares.map(() => 0);
+  const quantiles: number[] = [];
+  let bucket = sum.from;
+  let counted = sum.counts[bucket] ?? 0;
+  for (const share of shares) {
+    const rank = Math.ceil(total * share);
+    while (counted < rank) counted += sum.counts[++bucket] ?? 0;
+    quantiles.push(valueOfBucket(bucket));
+  }
+  return quantiles;
 }

@@ -5,6 +5,8 @@ import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } f
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
 const rowsPerScan = 2000;
+/** Of a key or of failures: each may be a page of its own. */
+const apartRowsPerScan = 500;
 
 /** A process whose flushes failed writes older requests after newer ones of another process. */
 const lateMs = 10 * 60_000;
@@ -29,7 +31,7 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
     async list(filter, limit, before) {
       const ids = await idRange(filter, before);
       const selective = selectiveCondition(log, filter);
-      const end = isIndexed(filter) ? undefined : await findEnd(engine, and(selective, isWithin(log, ids)));
+      const end = isIndexed(filter) ? undefined : await findEnd(engine, selective, ids);
       const within = isWithin(log, { from: end?.id ?? ids.from, to: ids.to });
       const requests = await selectFrom(and(selective, within, ...conditions(log, filter)), limit);
       const last = requests.at(-1);
@@ -75,16 +77,17 @@ const isWithin = (log: LogTable, { from, to }: IdRange): SQL | undefined =>
 /** The last row of the part of the log that one call looks at; undefined if that part is the rest. */
 async function findEnd(
   { db, tables: { requestLog: log } }: Engine,
-  range: SQL | undefined,
+  selective: SQL | undefined,
+  ids: IdRange,
 ): Promise<RequestPosition | undefined> {
   // The index alone has the id; a row of a key or a failure is a page of its own.
   const [last] = await db
     .select({ id: log.id })
     .from(log)
-    .where(range)
+    .where(and(selective, isWithin(log, ids)))
     .orderBy(desc(log.id))
     .limit(1)
-    .offset(rowsPerScan - 1);
+    .offset((selective === undefined ? rowsPerScan : apartRowsPerScan) - 1);
   if (last === undefined) return undefined;
   const [row] = await db.select({ endedAt: log.endedAt, id: log.id }).from(log).where(eq(log.id, last.id));
   return row;
