@@ -1,4 +1,5 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, is, type SQL, sql } from "drizzle-orm";
+import { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { addEncoded, clearSum, createSum, encodeSum } from "../histogram.ts";
 import type { Engine } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
@@ -24,7 +25,7 @@ export async function listLatencies(
   const found = await rows<LatencyRow>(
     allModels
       ? sql`select ${period} as "period", '' as "model", count(*) as "models", ${safeSum(table.requestCount)} as "requestCount",
-          ${columnsOf(histograms, (column) => sql`string_agg(${column}, ' ')`)}
+          ${columnsOf(histograms, joined)}
           from ${table} where ${where} group by 1 order by 1`
       : sql`select ${period} as "period", ${table.model} as "model", 1 as "models", ${table.requestCount} as "requestCount",
           ${columnsOf(histograms, (column) => sql`${column}`)}
@@ -33,6 +34,10 @@ export async function listLatencies(
   );
   return addUp(found, range);
 }
+
+/** PostgreSQL's function is in SQLite since 3.44, and macOS brings older ones. */
+const joined = (column: SQLiteColumn): SQL =>
+  is(column, SQLiteColumn) ? sql`group_concat(${column}, ' ')` : sql`string_agg(${column}, ' ')`;
 
 const columnsOf = <Column>(columns: Record<string, Column>, select: (column: Column) => SQL): SQL =>
   sql.join(

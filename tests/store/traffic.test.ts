@@ -46,6 +46,24 @@ onEachEngine(({ openTestStore }) => {
     ]);
   });
 
+  test("histograms add up whether or not consecutive buckets are joined", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const durations = ["7:1 8:2 20:1", "9:1 8:2", "20:3:1"];
+    for (const duration of durations) await store.add(traffic({ latencies: [latency({ duration })] }));
+    expect((await store.latencies(window))[0]).toMatchObject({ requestCount: 3, duration: "7:1:4:1 20:4:1" });
+    await store.add(traffic({ latencies: [latency({ model: "n", duration: "8:1 6:1", tokensPerSecond: "3:1" })] }));
+    expect(await store.latencies(window, { allModels: true })).toEqual([
+      latency({
+        model: "",
+        requestCount: 4,
+        firstByte: "5:4",
+        duration: "6:1:1:5:1 20:4:1",
+        tokensPerSecond: "3:1",
+      }),
+    ]);
+  });
+
   test("an hour has latencies of 50 models and of the rest together", async () => {
     await using opened = await openTestStore(() => start);
     const { traffic: store } = opened.store;
@@ -80,6 +98,22 @@ onEachEngine(({ openTestStore }) => {
     ]);
     expect((await store.outcomes(hours, 1)).failures).toHaveLength(1);
     expect(await store.outcomes({ ...window, from: minute + 6 }, 10)).toEqual({ points: [], failures: [] });
+  });
+
+  test("outcomes without a code are no failures, whatever they are", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { minute, keyId: 1, outcome: "completed", code: "", count: 4, lastAt: start };
+    const left = { ...one, outcome: "client_left", count: 2 };
+    const failed = { ...one, code: "status_503", count: 1 };
+    await store.add(traffic({ outcomes: [one, left, failed, { ...left, minute: minute + 1, keyId: 2 }] }));
+    expect(await store.outcomes({ ...window, bucketMinutes: 5 }, 10)).toEqual({
+      points: [
+        { minute, outcome: "client_left", count: 4, failedCount: 0 },
+        { minute, outcome: "completed", count: 5, failedCount: 1 },
+      ],
+      failures: [{ ...failed, minute: 0 }],
+    });
   });
 
   test("responses without tokens add up, most first", async () => {
