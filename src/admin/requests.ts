@@ -12,8 +12,8 @@ import {
   timeMessage,
 } from "./request-schemas.ts";
 
-/** A page with rare matches ends after this time and the read that runs then, with a cursor. */
-const searchMs = 20;
+/** A page with rare matches ends after this time, with a cursor. */
+const searchMs = 30;
 
 export interface RequestsDeps {
   store: Pick<Store, "requests">;

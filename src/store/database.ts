@@ -4,7 +4,7 @@ import type { Engine } from "./engine.ts";
 import { StorageError } from "./store.ts";
 import { tableNames } from "./tables.ts";
 
-/** Takes a few milliseconds, or a dozen where the rows are large. */
+/** Takes a few milliseconds. */
 const maxCounted = 40_000;
 
 export function createDatabaseStore({ describe, rows }: Engine): DatabaseStore {
