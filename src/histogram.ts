@@ -101,30 +101,29 @@ export function clearSum(sum: HistogramSum): void {
 
 /** Two numbers of up to 16 digits, and two separators. */
 const maxBytesPerBucket = 34;
-let bytes = new Uint8Array(usualBuckets * maxBytesPerBucket);
 const decoder = new TextDecoder();
 
 /**
  * In the order of the buckets, with runs. Writes bytes: a text that grows by a number at a time takes several times as long.
  */
 export function encodeSum({ counts, from, to }: HistogramSum): string {
-  if (counts.length * maxBytesPerBucket > bytes.length) bytes = new Uint8Array(counts.length * maxBytesPerBucket);
+  const bytes = new Uint8Array(Math.max(0, to - from) * maxBytesPerBucket);
   let at = 0;
   for (let bucket = from; bucket < to; bucket++) {
     const count = counts[bucket] ?? 0;
     if (count === 0) continue;
     if (bucket === from || counts[bucket - 1] === 0) {
       if (at > 0) bytes[at++] = space;
-      at = writeNumber(bucket, at);
+      at = writeNumber(bytes, at, bucket);
     }
     bytes[at++] = colon;
-    at = writeNumber(count, at);
+    at = writeNumber(bytes, at, count);
   }
   return decoder.decode(bytes.subarray(0, at));
 }
 
 /** @returns where the next byte goes */
-function writeNumber(number: number, at: number): number {
+function writeNumber(bytes: Uint8Array, at: number, number: number): number {
   let end = at + 1;
   for (let limit = 10; number >= limit; limit *= 10) end++;
   let left = number;
