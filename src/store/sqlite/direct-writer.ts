@@ -18,8 +18,8 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the journal, for less than a millisecond. */
-const rowsPerFold = 64;
+/** After so many rows the thread folds the journal, for about a millisecond. */
+const rowsPerFold = 128;
 /** An estimate of what a commit adds to SQLite's log: a copy of each page that it changes. */
 const pagesPerCommit = 2;
 const rowsPerPage = 8;

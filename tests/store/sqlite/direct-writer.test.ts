@@ -139,23 +139,23 @@ test("while another program locks the database, the thread waits for it", async 
   expect(await requestCount()).toBe(2);
 });
 
-test("the thread folds the journal after every 64 rows", async () => {
+test("the thread folds the journal after every 128 rows", async () => {
   await addFirst();
-  await add(...Array.from({ length: 40 }, () => 1));
+  await add(...Array.from({ length: 100 }, () => 1));
   expect(journaled()).toBe(1);
   expect(calls.splice(0)).toEqual(["usage.add", "fold", "checkWritable"]);
-  await add(...Array.from({ length: 24 }, () => 2));
+  await add(...Array.from({ length: 28 }, () => 2));
   expect(calls).toEqual(["fold"]);
   await worker.call("checkWritable");
   expect(journaled()).toBe(0);
-  expect(await requestCount()).toBe(65);
+  expect(await requestCount()).toBe(129);
 });
 
 test("a flush that finds the database locked while the thread folds waits for it, and is committed here", async () => {
   await addFirst();
   const gate = Promise.withResolvers<void>();
   foldGate = gate.promise;
-  await add(...Array.from({ length: 64 }, () => 1));
+  await add(...Array.from({ length: 128 }, () => 1));
   using other = new Database(opened.file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(2);
@@ -164,7 +164,7 @@ test("a flush that finds the database locked while the thread folds waits for it
   gate.resolve();
   await adding;
   expect(writes()).toEqual(["usage.add"]);
-  expect(await requestCount()).toBe(66);
+  expect(await requestCount()).toBe(130);
 });
 
 test("the thread runs a checkpoint after every 1000 pages, and writes what comes meanwhile", async () => {
@@ -206,12 +206,12 @@ test("what the database refuses stays in the journal, is logged, and keeps nothi
   await add(1);
   expect(await worker.call("usage.sumOfKeys")).toMatchObject({ requestCount: 3 });
   expect(journaled()).toBe(1);
-  await add(...Array.from({ length: 64 }, () => 1));
+  await add(...Array.from({ length: 128 }, () => 1));
   await pollUntil(() =>
     logged.entries.some(({ message }) => message === "Database refuses usage; keeping it in the journal"),
   );
   other.run("DROP TRIGGER refuse");
-  expect(await requestCount()).toBe(68);
+  expect(await requestCount()).toBe(132);
 });
 
 test("requests are admitted here, except the first ones of a minute, after which the thread prunes", async () => {
