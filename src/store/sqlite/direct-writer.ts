@@ -96,7 +96,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     ...[increments, id, responses = [], requests = noRequests, settled = []]: Parameters<UsageStore["add"]>
   ): Promise<boolean> {
     // What a response adds depends on the tables.
-    if (id === undefined || responses.length > 0 || isRepeated(id)) return false;
+    if (id === undefined || responses.length > 0) return false;
     const rows = increments.length + requests.rows.length;
     const committed = await exclusively(() =>
       tryToCommit(rows + settled.length, () => append(id, { increments, requests, settled })),
@@ -108,7 +108,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   }
 
   /** The thread knows which flushes are committed. */
-  function isRepeated(id: FlushId): boolean {
+  function isRepeated(id: FlushId | undefined): boolean {
+    if (id === undefined) return false;
     const before = lastFlush?.ledger === id.ledger ? lastFlush.number : 0;
     lastFlush = id;
     return id.number <= before;
@@ -152,7 +153,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   return {
     async add(...args) {
       const isFirst = isFirstOfMinute("usage.add");
-      if (!isFirst && (await tryToAppend(...args))) return [];
+      const isForThread = isRepeated(args[1]) || isFirst;
+      if (!isForThread && (await tryToAppend(...args))) return [];
       try {
         return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
       } catch (error) {

@@ -247,6 +247,16 @@ test("what ended counts against the limits before the journal is folded, and onc
   expect(await opened.store.usage.sumOfDay(dayOf(now))).toMatchObject({ requestCount: 2, inputTokens: 90 });
 });
 
+test("a flush that the thread may have written counts once in the sums of days", async () => {
+  await admit(1);
+  await settle(1, 80);
+  flushes -= 1;
+  await settle(1, 80);
+  expect(writes()).toEqual(["limits.admit", "usage.add", "usage.add"]);
+  const [load] = await loadsOf(1);
+  expect(load).toMatchObject({ inFlight: 0, reserved: 0, minuteTokens: 80, dayTokens: 80 });
+});
+
 test("what is left of a refused flush counts once in the sums of days", async () => {
   await addFirst();
   using other = new Database(opened.file);
