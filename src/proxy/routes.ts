@@ -5,6 +5,7 @@ import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
+import { eventLoopSlices } from "./json/steps.ts";
 import { type Admit, type HeaderPairs, requireAdmission, reservesTokens } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
@@ -112,6 +113,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
     startReadTimeout,
     held,
     maxBytes: config.maxBodyBytes,
+    waitForTurn: eventLoopSlices.waitForTurn,
   });
   const rewritten = await rewriteBody(path, received, config.rewrite);
   const { body, length, stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;

@@ -4,14 +4,13 @@
  */
 import { join } from "node:path";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
-import type { LoadResult, LoadSpec } from "./load/spec.ts";
+import { chat, completionsOf, startLoad } from "./load/start.ts";
+import type { LoadResult } from "./load/spec.ts";
 import { markdownTable } from "./table.ts";
 
 const [seconds = "5", rounds = "3", connections = "2000"] = process.argv.slice(2);
-const completionsPerSecond = 20;
 
 const gpus = { gpus: [{ gpu_id: 0, name: "GPU", power_draw_w: 300 }] };
-const chat = { model: "m", max_tokens: 1, messages: [{ role: "user", content: "Hi" }] };
 /** The first one is what the others are compared with. */
 const floods: readonly [name: string, path: string, key: (gate: ProgramWithKey) => string, body: object][] = [
   ["wrong keys", "/v1/chat/completions", () => "wrong", chat],
@@ -19,32 +18,9 @@ const floods: readonly [name: string, path: string, key: (gate: ProgramWithKey) 
   ["GPU posts", "/api/gpu-stats", ({ key }) => key, gpus],
 ];
 
-function startLoad(spec: LoadSpec): Promise<LoadResult> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "load/main.ts")], {
-    stdin: Buffer.from(JSON.stringify(spec)),
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  return new Response(child.stdout).json() as Promise<LoadResult>;
-}
-
-const specOf = (gate: ProgramWithKey, fields: Partial<LoadSpec>): LoadSpec => ({
-  port: Number(new URL(gate.url).port),
-  path: "/v1/chat/completions",
-  headers: [],
-  keys: [gate.key],
-  body: JSON.stringify(chat),
-  connections: 200,
-  requests: Number(seconds) * completionsPerSecond,
-  perSecond: completionsPerSecond,
-  stallMs: 0,
-  limitMs: Number(seconds) * 5000,
-  ...fields,
-});
-
 async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods)[number]) {
   const flood = startLoad(
-    specOf(gate, {
+    completionsOf(gate, Number(seconds), {
       path,
       keys: [key(gate)],
       body: JSON.stringify(body),
@@ -56,14 +32,14 @@ async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods
   );
   // The flood opens its connections.
   await Bun.sleep(2000);
-  return { completions: await startLoad(specOf(gate, {})), flood: await flood };
+  return { completions: await startLoad(completionsOf(gate, Number(seconds))), flood: await flood };
 }
 
 const backend = Bun.spawn([process.execPath, join(import.meta.dir, "simulator.ts")], { stdout: "pipe" });
 const { value: firstLine } = await backend.stdout.getReader().read();
 const { url } = JSON.parse(new TextDecoder().decode(firstLine)) as { url: string };
 const gate = await startProgramWithKey(url, { LOG_LEVEL: "warn" });
-await startLoad(specOf(gate, {}));
+await startLoad(completionsOf(gate, Number(seconds)));
 
 const results = floods.map(() => [] as Awaited<ReturnType<typeof measure>>[]);
 for (let round = 0; round < Number(rounds); round++) {

@@ -59,3 +59,6 @@ export function createSlices(sliceMs: number, now = () => performance.now()): Sl
     });
   return { sliceMs, now, waitForTurn };
 }
+
+/** One for all that shares the event loop, servers in one process included. */
+export const eventLoopSlices = createSlices(2);

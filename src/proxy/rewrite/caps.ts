@@ -63,13 +63,13 @@ export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<n
   };
   // A character has one to four bytes in UTF-8. Characters are counted only if that leaves the limit open.
   const least = limit(bytes.length);
-  if (least === limit(bytes.length / 4) || isAscii(bytes)) return least;
+  if (least === limit(bytes.length / 4)) return least;
   return limit(yield* countCharactersInSteps(bytes));
 }
 
 /** The estimated input of a body, as the cap uses it. */
 export function* estimateInputInSteps(bytes: Uint8Array): Steps<number> {
-  const characters = isAscii(bytes) ? bytes.length : yield* countCharactersInSteps(bytes);
+  const characters = yield* countCharactersInSteps(bytes);
   return Math.floor(characters / charactersPerToken);
 }
 
@@ -80,7 +80,8 @@ const stepBytes = 64 * 1024;
 export function* countCharactersInSteps(bytes: Uint8Array): Steps<number> {
   let count = 0;
   for (let from = 0; from < bytes.length; from += stepBytes) {
-    count += countCharacters(bytes.subarray(from, from + stepBytes));
+    const piece = bytes.subarray(from, from + stepBytes);
+    count += isAscii(piece) ? piece.length : countCharacters(piece);
     yield;
   }
   return count;

@@ -3,7 +3,7 @@ import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { createSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
+import { eventLoopSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
 import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
@@ -56,7 +56,6 @@ const untouched: Rewritten = {
 
 /** Takes a few milliseconds. */
 const maxBytesAtOnce = 256 * 1024;
-const sharedSlices = createSlices(2);
 
 /**
  * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
@@ -69,14 +68,14 @@ export function rewriteRequest(
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
   rules: RewriteRules,
-  slices = sharedSlices,
+  slices = eventLoopSlices,
 ): Rewritten | RefusedBody | Promise<Rewritten | RefusedBody> {
   const steps = rewriteInSteps(path, bytes, rules);
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
 /** The estimated input tokens of a body. @returns a promise for a long body */
-export function estimateInput(bytes: Uint8Array, slices = sharedSlices): number | Promise<number> {
+export function estimateInput(bytes: Uint8Array, slices = eventLoopSlices): number | Promise<number> {
   const steps = estimateInputInSteps(bytes);
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }

@@ -54,13 +54,16 @@ describe("readBody", () => {
     budget?: number;
     startReadTimeout?: StartReadTimeout;
     rewritesPath?: boolean;
+    waitForTurn?: () => Promise<void>;
   }
 
   /** What was read, or the code of the refusal. */
   async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
     const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rewritesPath = true } = limits;
     const held = createHeldBytes(budget, budget).open(1);
-    return readBody(request, rewritesPath, { startReadTimeout, held, maxBytes }).catch((error: Error) => error.message);
+    const { waitForTurn = () => Promise.resolve() } = limits;
+    const deps = { startReadTimeout, held, maxBytes, waitForTurn };
+    return readBody(request, rewritesPath, deps).catch((error: Error) => error.message);
   }
 
   const textOf = (result: ReadBody | string): string | undefined =>
@@ -74,6 +77,17 @@ describe("readBody", () => {
     expect(textOf(await read(post(open, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
     const declared = { ...open, "content-length": String(large.length) };
     expect(textOf(await read(post(declared, chunked(pieces)), { maxBytes: 1e7 }))).toBe(large);
+  });
+
+  test("gives others a turn after each mebibyte of a body that is all there", async () => {
+    const pieces = Array.from({ length: 64 }, () => new Uint8Array(128 * 1024));
+    let turns = 0;
+    const waitForTurn = (): Promise<void> => {
+      turns += 1;
+      return Promise.resolve();
+    };
+    await read(post(open, chunked(pieces)), { maxBytes: 1e7, waitForTurn });
+    expect(turns).toBe(8);
   });
 
   test("reads a missing body as empty", async () => {
