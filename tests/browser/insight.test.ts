@@ -88,6 +88,9 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
       const cost = page.getByRole("region", { name }).locator("tbody td[data-label=Cost]");
       await cost.getByText(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`).waitFor();
     }
+    const [header, line] = await csvOf(page, "Daily usage");
+    expect(header?.slice(-2)).toEqual(["cost", "cost_is_partial"]);
+    expect(line?.slice(-2)).toEqual([String(euros), "false"]);
 
     await page.goto(`${traffic.console.program.adminUrl}/settings/prices`);
     await page.getByRole("button", { name: "Remove price 1" }).click();

@@ -1,4 +1,5 @@
 import { csv } from "./csv.ts";
+import type { Cost } from "./money.ts";
 import { sumsOf, type UsageFields, type UsageSums } from "./usage-history.ts";
 
 /** A row of `GET /api/usage/daily`. */
@@ -45,12 +46,25 @@ export const lineOfRow = (row: DailyUsageRow): DailyUsageLine => ({
   ...sumsOf(row),
 });
 
-/** @param perKey adds the key columns */
-export function dailyUsageCsv(lines: readonly DailyUsageLine[], perKey: boolean): string {
+/**
+ * @param perKey adds the key columns
+ * @param costOf adds the cost columns, with the names of the API; a cost that is not known is empty
+ */
+export function dailyUsageCsv(
+  lines: readonly DailyUsageLine[],
+  perKey: boolean,
+  costOf?: (line: DailyUsageLine) => Cost | undefined,
+): string {
   const keyColumns = perKey ? ["key_id", "key_name"] : [];
-  const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens"];
-  const rows = lines.map(({ date, key, requests, input, output }) =>
-    key === undefined ? [date, requests, input, output] : [date, key.id, key.name, requests, input, output],
-  );
+  const costColumns = costOf === undefined ? [] : ["cost", "cost_is_partial"];
+  const header = ["date", ...keyColumns, "request_count", "input_tokens", "output_tokens", ...costColumns];
+  const rows = lines.map((line) => {
+    const { date, key, requests, input, output } = line;
+    const keyCells = key === undefined ? [] : [key.id, key.name];
+    return [date, ...keyCells, requests, input, output, ...(costOf === undefined ? [] : costCells(costOf(line)))];
+  });
   return csv(header, rows);
 }
+
+const costCells = (cost: Cost | undefined): (string | number)[] =>
+  cost === undefined ? ["", ""] : [cost.cost ?? "", String(cost.cost_is_partial)];

@@ -66,12 +66,13 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     const shown = data();
     if (shown === undefined || isExporting()) return;
     const name = `usage-daily-${shown.days}-days.csv`;
-    if (!perKey()) return downloadCsv(name, dailyUsageCsv(days() ?? [], false));
+    const costOf = costs.currency() === undefined ? undefined : costs.costOf;
+    if (!perKey()) return downloadCsv(name, dailyUsageCsv(days() ?? [], false, costOf));
     setExporting(true);
     try {
       const rows = await getDailyUsage(shown.days);
       const matching = rows.filter((row) => matchesSelection(shown.selection, row.key_id, row.key_name));
-      downloadCsv(name, dailyUsageCsv(matching.map(lineOfRow), true));
+      downloadCsv(name, dailyUsageCsv(matching.map(lineOfRow), true, costOf));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
     } finally {

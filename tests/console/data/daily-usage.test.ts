@@ -34,3 +34,11 @@ test("the CSV has the lines and columns of the table", () => {
     'date,key_id,key_name,request_count,input_tokens,output_tokens\r\n2026-11-21,2,"a,b",2,20,200\r\n',
   );
 });
+
+test("the CSV has the costs where there are prices, and nothing where a cost is not known", () => {
+  const lines = linesByDay({ date: ["2026-11-21", "2026-11-20"], ...columns });
+  const costs = new Map([["2026-11-21", { cost: 1.5, cost_is_partial: true }]]);
+  expect(dailyUsageCsv(lines, false, ({ date }) => costs.get(date))).toBe(
+    "date,request_count,input_tokens,output_tokens,cost,cost_is_partial\r\n2026-11-21,3,30,300,1.5,true\r\n2026-11-20,4,40,400,,\r\n",
+  );
+});
