@@ -1,0 +1,70 @@
+import { Database } from "bun:sqlite";
+import { createDirectWriter } from "../../../src/store/sqlite/direct-writer.ts";
+import { startWorker, type StorageWorker } from "../../../src/store/sqlite/worker-client.ts";
+import { createKeys, memoryLog, openTestStore, usageIncrement } from "../test-store.ts";
+
+/** A direct writer beside a storage thread whose calls are recorded, on a database with the keys 1 and 2. */
+export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
+  const opened = await openTestStore();
+  const { store, file } = opened;
+  await createKeys(store, ["a", "b"]);
+  const state = {
+    now: 60_000 * 1000,
+    /** The number of the latest flush. */
+    flushes: 0,
+    /** A fold begins when it is resolved. */
+    foldGate: Promise.resolve(),
+  };
+  /** The calls that the storage thread got. */
+  const calls: string[] = [];
+  const clock = () => state.now;
+  const thread = startWorker(clock);
+  await thread.call("open", file);
+  const worker: StorageWorker = {
+    ...thread,
+    async call(method, ...args) {
+      calls.push(method);
+      if (method === "fold") await state.foldGate;
+      return thread.call(method, ...args);
+    },
+  };
+  const logged = memoryLog();
+  const direct = createDirectWriter({ file, worker, clock, log: logged.log, maxCommitMs });
+
+  const add = (...keyIds: number[]): Promise<unknown> =>
+    direct.add(
+      keyIds.map((keyId) => usageIncrement({ keyId, minute: 1000 })),
+      { ledger: "test", number: ++state.flushes },
+      [],
+    );
+
+  return {
+    store,
+    file,
+    worker,
+    direct,
+    state,
+    calls,
+    /** What the thread did besides folding the journal. */
+    writes: () => calls.filter((call) => call !== "fold" && call !== "checkWritable"),
+    logged: logged.entries,
+    add,
+    /** The first flush of a minute, until the thread has folded the journal after it: a fold locks the database. */
+    async addFirst() {
+      await add(1);
+      await worker.call("checkWritable");
+    },
+    /** The rows of the journal. */
+    journaled() {
+      using client = new Database(file, { readonly: true });
+      return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
+    },
+    requestCount: async () => (await store.usage.sumOfKeys()).requestCount,
+    async [Symbol.asyncDispose]() {
+      direct.close();
+      await worker.call("close");
+      worker.stop();
+      await opened[Symbol.asyncDispose]();
+    },
+  };
+}
