@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import { isSettled, startLedger, usageEvent } from "./start-ledger.ts";
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+test("an event is recorded once it is committed, and not before", async () => {
+  const { ledger, flushAt } = startLedger();
+  const recorded = ledger.record(usageEvent(1));
+  const flush = await flushAt(0);
+  expect(await isSettled(recorded)).toBe(false);
+  expect(ledger.waiting()).toEqual({ requests: 1, keys: 1, sinceMs: 0 });
+  flush.commit();
+  await recorded;
+  expect(ledger.waiting()).toEqual({ requests: 0, keys: 0, sinceMs: 0 });
+});
+
+test("events that arrive during a flush go into the next one, summed by key and minute", async () => {
+  const { ledger, flushes, flushAt } = startLedger();
+  const first = ledger.record(usageEvent(1));
+  await flushAt(0);
+  const events = [usageEvent(1), usageEvent(2), usageEvent(1, 121_000), usageEvent(1, 120_500), usageEvent(1, 180_000)];
+  const later = events.map((one) => ledger.record(one));
+  flushes[0]?.commit();
+  await first;
+  expect(await isSettled(Promise.race(later))).toBe(false);
+  const second = await flushAt(1);
+  expect(second.increments).toEqual([
+    { keyId: 1, minute: 2, requestCount: 3, inputTokens: 30, outputTokens: 6, lastClosedAt: 121_000 },
+    { keyId: 2, minute: 2, requestCount: 1, inputTokens: 10, outputTokens: 2, lastClosedAt: 120_000 },
+    { keyId: 1, minute: 3, requestCount: 1, inputTokens: 10, outputTokens: 2, lastClosedAt: 180_000 },
+  ]);
+  second.commit();
+  await Promise.all(later);
+  expect(flushes).toHaveLength(2);
+});
+
+test("events of one tick share a flush", async () => {
+  const { ledger, flushes, flushAt } = startLedger();
+  const recorded: Promise<unknown>[] = [];
+  for (let n = 0; n < 50; n++) {
+    recorded.push(ledger.record(usageEvent(1)));
+    await Promise.resolve();
+  }
+  (await flushAt(0)).commit();
+  await Promise.all(recorded);
+  expect(flushes.map(({ increments }) => increments[0]?.requestCount)).toEqual([50]);
+});
+
+test("the waiting time of the oldest event follows the clock", async () => {
+  let now = 1000;
+  const { ledger, flushAt } = startLedger({ clock: () => now });
+  void ledger.record(usageEvent(1));
+  const flush = await flushAt(0);
+  now = 8000;
+  expect(ledger.waiting()).toEqual({ requests: 1, keys: 1, sinceMs: 7000 });
+  flush.commit();
+});
+
+test("the tokens of a response go apart from its request, and what they added is returned", async () => {
+  const { ledger, flushAt } = startLedger();
+  const recorded = ["a", "b", "a"].map((responseId) => ledger.record({ ...usageEvent(1), responseId }));
+  const flush = await flushAt(0);
+  expect(flush.increments).toMatchObject([{ keyId: 1, requestCount: 3, inputTokens: 0, outputTokens: 0 }]);
+  expect(flush.responses).toEqual([
+    { responseId: "a", keyId: 1, closedAt: 120_000, inputTokens: 10, outputTokens: 2 },
+    { responseId: "b", keyId: 1, closedAt: 120_000, inputTokens: 10, outputTokens: 2 },
+  ]);
+  flush.commit([
+    { inputTokens: 10, outputTokens: 2 },
+    { inputTokens: 0, outputTokens: 1 },
+  ]);
+  expect((await Promise.all(recorded)).map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
+    [10, 2],
+    [0, 1],
+    [0, 0],
+  ]);
+});

@@ -1,0 +1,81 @@
+import { jest } from "bun:test";
+import type { Usage, UsageEvent } from "../../src/domain.ts";
+import { createLedger, type LedgerOptions } from "../../src/ledger.ts";
+import type { FlushId, ResponseUsage, UsageIncrement } from "../../src/store/usage-store.ts";
+import { StorageError } from "../../src/store/store.ts";
+import { memoryLog } from "../store/test-store.ts";
+
+interface Flush {
+  increments: readonly UsageIncrement[];
+  responses: readonly ResponseUsage[];
+  id: FlushId | undefined;
+  /** @param added the tokens that were added for each of the responses */
+  commit: (added?: Usage[]) => void;
+  fail: (message: string) => void;
+  reject: () => void;
+}
+
+export const waitLimitMs = 1000;
+const maxRetryMs = 5;
+
+/** Runs everything that does not wait for a timer. */
+export async function runTicks(): Promise<void> {
+  for (let n = 0; n < 3; n++) await new Promise(setImmediate);
+}
+
+export async function pass(ms: number): Promise<void> {
+  await runTicks();
+  jest.advanceTimersByTime(ms);
+  await runTicks();
+}
+
+/** A ledger over a store whose commits the test decides. Its timers are the fake ones of the test. */
+export function startLedger(options: Partial<LedgerOptions> = {}) {
+  const flushes: Flush[] = [];
+  const { entries, log } = memoryLog();
+  const store: LedgerOptions["store"] = {
+    add: (increments, id, responses = []) =>
+      new Promise((resolve, reject) => {
+        flushes.push({
+          increments,
+          responses,
+          id,
+          commit: (added = []) => resolve(added),
+          fail: (message) => reject(new StorageError(message)),
+          reject: () => reject(new StorageError("out of range", { isRefusal: true })),
+        });
+      }),
+  };
+  const ledger = createLedger({
+    store,
+    clock: () => 500_000,
+    log,
+    waitLimitMs,
+    firstRetryMs: 1,
+    maxRetryMs,
+    ...options,
+  });
+  /** The flush at this position, which starts at once or after a retry pause. */
+  const flushAt = async (position: number): Promise<Flush> => {
+    await runTicks();
+    if (flushes[position] === undefined) await pass(maxRetryMs);
+    const flush = flushes[position];
+    if (flush === undefined) throw new Error(`There is no flush ${position}`);
+    return flush;
+  };
+  return { ledger, flushes, entries, flushAt };
+}
+
+export const usageEvent = (keyId: number, closedAt = 120_000): UsageEvent => ({
+  keyId,
+  closedAt,
+  inputTokens: 10,
+  outputTokens: 2,
+});
+
+export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  void promise.then(() => (settled = true));
+  await runTicks();
+  return settled;
+}
