@@ -1,0 +1,103 @@
+import { afterEach, describe, expect, jest, test } from "bun:test";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
+import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
+import { passTicks } from "../../support/event-loop.ts";
+import { readAll, readText, startMeter, text, utf8, write } from "./start-meter.ts";
+
+afterEach(() => void jest.useRealTimers());
+
+describe("a meter that fails", () => {
+  const frame = utf8.encode('data: {"error":{}}\n\n');
+  const frameText = text.decode(frame);
+
+  test.each([
+    ["between events", ["data: a\n\n"], `data: a\n\n${frameText}`],
+    ["between the lines of an event", ["event: a\n"], `event: a\n\n${frameText}`],
+    ["inside a line", ["data: a\n\ndata: {"], `data: a\n\ndata: {\n\n${frameText}`],
+    ["after a CR", ["data: a\r"], `data: a\r\n\n${frameText}`],
+  ])("%s puts its frame on a line of its own", async (_, chunks, expected) => {
+    const { meter, writer, settlements } = startMeter();
+    const reader = meter.readable.getReader();
+    let received = "";
+    for (const chunk of chunks) {
+      write(writer, chunk);
+      received += await readText(reader);
+    }
+    meter.fail(frame);
+    received += await readText(reader);
+    expect(received).toBe(expected);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+    expect(settlements).toHaveLength(1);
+    expect(settlements[0]?.cause).toBe("broken");
+  });
+
+  test("before any byte sends nothing: the caller still has a whole response to give", async () => {
+    const { meter, writer } = startMeter();
+    meter.fail(frame);
+    expect(meter.hasSent()).toBe(false);
+    await writer.abort("broken");
+    expect(meter.started).rejects.toBe("broken");
+  });
+
+  test("sends nothing after the frame, and the frame once", async () => {
+    jest.useFakeTimers();
+    const { meter, writer } = startMeter({ keepaliveMs: 5 });
+    write(writer, "data: a\n\n");
+    await meter.started;
+    meter.fail(frame);
+    meter.fail(frame);
+    write(writer, "data: late\n\n");
+    void writer.close();
+    jest.advanceTimersByTime(20);
+    expect(await readAll(meter.readable)).toBe(`data: a\n\n${frameText}`);
+  });
+
+  test("sends no frame if there is none to send, nor once the response is settled", async () => {
+    const broken = startMeter();
+    broken.meter.fail(undefined);
+    await broken.writer.abort("broken");
+    expect(broken.meter.readable.getReader().read()).rejects.toBe("broken");
+
+    const left = startMeter();
+    await left.meter.readable.cancel("gone");
+    left.meter.fail(frame);
+    expect(left.settlements).toHaveLength(1);
+  });
+
+  test("drops an unfinished event that was held", async () => {
+    const { meter, writer } = startMeter({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, 'data: a\n\ndata: {"cho');
+    expect(await readText(reader)).toBe("data: a\n\n");
+    meter.fail(frame);
+    expect(await readText(reader)).toBe(frameText);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+  });
+
+  test("sends no frame after the terminal event", async () => {
+    const { meter, writer } = startMeter({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    expect(await readText(reader)).toBe("data: [DONE]\n\n");
+    meter.fail(frame);
+    await writer.abort("broken");
+    expect(reader.read()).rejects.toBe("broken");
+  });
+
+  test("first sends what a filter holds, but not the beginning of the usage that only the proxy requested", async () => {
+    const held = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
+    const { meter, writer } = startMeter({
+      filter: createStreamUsageFilter({ includeUsage: true, continuousUsage: false }),
+    });
+    const reader = meter.readable.getReader();
+    write(writer, `${held}data: {"cho`);
+    await passTicks();
+    meter.fail(frame);
+    expect(await readText(reader)).toBe(held);
+    expect(await readText(reader)).toBe(frameText);
+  });
+});

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { readAll, readText, type StartedMeter, startMeter, write } from "./start-meter.ts";
+
+const comment = ": keepalive\n\n";
+
+describe("a meter that keeps a client alive", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test("sends comments before the first byte, and again after each further silence", async () => {
+    const { meter } = startMeter({ keepaliveMs: 10 });
+    const reader = meter.readable.getReader();
+    jest.advanceTimersByTime(10);
+    expect(await readText(reader)).toBe(comment);
+    jest.advanceTimersByTime(10);
+    expect(await readText(reader)).toBe(comment);
+    await reader.cancel();
+  });
+
+  test("sends a single line between the lines of an event", async () => {
+    const { meter, writer } = startMeter({ keepaliveMs: 10 });
+    const reader = meter.readable.getReader();
+    write(writer, "event: a\n");
+    expect(await readText(reader)).toBe("event: a\n");
+    jest.advanceTimersByTime(10);
+    expect(await readText(reader)).toBe(": keepalive\n");
+    await reader.cancel();
+  });
+
+  test.each(["data: {", "data: a\r", "event: a\r\n:"])("never sends a comment after %j", async (half) => {
+    const { meter, writer } = startMeter({ keepaliveMs: 2 });
+    const reader = meter.readable.getReader();
+    write(writer, half);
+    let received = await readText(reader);
+    const next = readText(reader);
+    jest.advanceTimersByTime(30);
+    write(writer, "\n\n");
+    received += await next;
+    expect(received).toBe(`${half}\n\n`);
+    await reader.cancel();
+  });
+
+  test("sends one comment to a client that does not read, not one for every silence", async () => {
+    const { meter, writer } = startMeter({ keepaliveMs: 2 });
+    jest.advanceTimersByTime(60);
+    void writer.close();
+    expect(await readAll(meter.readable)).toBe(comment);
+  });
+
+  test("sends none as long as bytes come", async () => {
+    const { meter, writer } = startMeter({ keepaliveMs: 100 });
+    const reader = meter.readable.getReader();
+    for (let round = 0; round < 20; round++) {
+      write(writer, "data: a\n\n");
+      expect(await readText(reader)).toBe("data: a\n\n");
+      jest.advanceTimersByTime(99);
+    }
+    await reader.cancel();
+  });
+
+  test("leaves a byte order mark at the start", async () => {
+    const { meter, writer } = startMeter({ keepaliveMs: 1000 });
+    write(writer, "\uFEFFdata: a\n\n");
+    void writer.close();
+    expect(await readAll(meter.readable)).toBe("\uFEFFdata: a\n\n");
+  });
+
+  test("drops a byte order mark that follows a comment", async () => {
+    const { meter, writer } = startMeter({ keepaliveMs: 10 });
+    const reader = meter.readable.getReader();
+    jest.advanceTimersByTime(10);
+    expect(await readText(reader)).toBe(comment);
+    write(writer, "\uFEFFdata: a\n\n");
+    write(writer, "\uFEFFdata: b\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    expect(await readText(reader)).toBe("\uFEFFdata: b\n\n");
+    await reader.cancel();
+  });
+
+  test("leaves no timer behind, however the response ends", async () => {
+    const endings: ((started: StartedMeter) => Promise<unknown>)[] = [
+      ({ meter }) => meter.readable.cancel(),
+      ({ writer }) => writer.abort("broken"),
+      ({ meter, writer }) => Promise.all([writer.close(), readAll(meter.readable)]),
+    ];
+    for (const end of endings) {
+      await end(startMeter({ keepaliveMs: 5 }));
+      expect(jest.getTimerCount()).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,45 @@
+import type { Usage } from "../../../src/domain.ts";
+import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
+import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+
+export const utf8 = new TextEncoder();
+export const text = new TextDecoder("utf-8", { ignoreBOM: true });
+export const usageEvent = utf8.encode('data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n');
+export const five: Usage = { inputTokens: 5, outputTokens: 2 };
+
+export interface StartedMeter {
+  meter: Meter;
+  writer: WritableStreamDefaultWriter<Uint8Array>;
+  settlements: { usage: Usage; cause: unknown }[];
+}
+
+/** A meter over an event stream, and the settlements of it. */
+export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
+  const settlements: StartedMeter["settlements"] = [];
+  const meter = createMeter({
+    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
+    keepaliveMs: 0,
+    commit: async () => {},
+    async settle(usage, cause) {
+      settlements.push({ usage, cause });
+    },
+    ...options,
+  });
+  const writer = meter.writable.getWriter();
+  // Each test looks at the readable side or at the settlement.
+  writer.closed.catch(() => {});
+  return { meter, writer, settlements };
+}
+
+export function write(writer: StartedMeter["writer"], chunk: string | Uint8Array): void {
+  writer.write(typeof chunk === "string" ? utf8.encode(chunk) : chunk).catch(() => {});
+}
+
+export async function readText(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  const { done, value } = await reader.read();
+  return done ? "(end)" : text.decode(value);
+}
+
+export async function readAll(stream: ReadableStream<Uint8Array>): Promise<string> {
+  return text.decode(await new Response(stream).bytes());
+}
