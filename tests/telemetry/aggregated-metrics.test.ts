@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { aggregatedCounters, aggregatedMetricsText } from "../../src/telemetry/metrics.ts";
+import { finish, openMetrics, record, valueOf } from "./open-metrics.ts";
+
+test("sums the snapshots of several processes", async () => {
+  using one = openMetrics({ waiting: { requests: 1, keys: 1, sinceMs: 100 } });
+  using other = openMetrics({ waiting: { requests: 2, keys: 1, sinceMs: 4000 } });
+  finish(one, record());
+  finish(other, record(), record());
+  one.started();
+  const snapshots = await Promise.all([one, other].map((metrics) => metrics.snapshot()));
+  const text = await aggregatedMetricsText(structuredClone(snapshots));
+  const labels = 'endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(3);
+  expect(valueOf(text, `tollgate_request_duration_seconds_bucket{le="60",${labels},streamed="true"}`)).toBe(3);
+  expect(valueOf(text, "tollgate_requests_in_flight")).toBe(1);
+  expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
+  expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(4);
+  expect(valueOf(text, 'tollgate_build_info{version="1.2.3",commit="abc1234"}')).toBe(1);
+});
+
+test("merges the counters of several processes without their gauges", async () => {
+  using one = openMetrics({ perKey: true });
+  using other = openMetrics({ perKey: true });
+  finish(one, record());
+  finish(other, record(), record());
+  const counters = await aggregatedCounters(
+    structuredClone(await Promise.all([one, other].map((each) => each.snapshot()))),
+  );
+  const text = await aggregatedMetricsText(structuredClone([counters, await one.snapshot()]));
+  const labels = 'endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(4);
+  expect(valueOf(text, `tollgate_request_duration_seconds_count{${labels},streamed="true"}`)).toBe(4);
+  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(4);
+  expect(valueOf(text, "tollgate_processes")).toBe(1);
+  expect(await aggregatedMetricsText([counters])).not.toContain(" gauge");
+});

@@ -1,0 +1,62 @@
+import type { RequestRecord } from "../../src/domain.ts";
+import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
+import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
+import { steadySamples } from "../support/steady-samples.ts";
+
+/** The metrics of a server on which nothing has happened. */
+export function openMetrics({
+  perKey = false,
+  waiting = { requests: 0, keys: 0, sinceMs: 0 },
+  samples = steadySamples,
+} = {}): Metrics & Disposable {
+  const inFlight = createInFlight();
+  const options = {
+    version: "1.2.3",
+    commit: "abc1234",
+    perKey,
+    waiting: () => waiting,
+    refusedRequests: () => 5,
+    inFlight: inFlight.count,
+    samples,
+    droppedRequests: () => 0,
+    tokenless: () => 0,
+  };
+  const metrics = createMetrics(options);
+  return { ...metrics, ...observeAll(inFlight, metrics), [Symbol.dispose]: metrics.close };
+}
+
+export const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
+  requestId: "req-1",
+  clientAddress: "192.0.2.7",
+  method: "POST",
+  path: "/v1/chat/completions",
+  status: 200,
+  outcome: "completed",
+  keyId: 7,
+  modelAsked: "claude-x",
+  modelSent: "served",
+  code: undefined,
+  cause: undefined,
+  receivedBytes: 5_000,
+  streamed: true,
+  upstreamMs: 180,
+  firstByteMs: 200,
+  durationMs: 42_000,
+  usage: { inputTokens: 1200, outputTokens: 350 },
+  ...fields,
+});
+
+/** The value of a series in the text; undefined if it has none. */
+export function valueOf(text: string, series: string): number | undefined {
+  const line = text.split("\n").find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+export const seriesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
+
+export function finish(metrics: Metrics, ...records: RequestRecord[]): void {
+  for (const each of records) {
+    metrics.started();
+    metrics.finished(each);
+  }
+}

@@ -1,0 +1,153 @@
+import { describe, expect, test } from "bun:test";
+import type { RequestRecord } from "../../src/domain.ts";
+import { finish, openMetrics, record, seriesOf, valueOf } from "./open-metrics.ts";
+
+test("counts a request by endpoint, method, outcome and status class", async () => {
+  using metrics = openMetrics();
+  finish(
+    metrics,
+    record(),
+    record(),
+    record({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNREFUSED" }),
+  );
+  const text = await metrics.text();
+  const labels = 'method="POST",endpoint="/v1/chat/completions"';
+  expect(valueOf(text, `tollgate_requests_total{${labels},outcome="completed",status="2xx"}`)).toBe(2);
+  expect(valueOf(text, `tollgate_requests_total{${labels},outcome="upstream_failed",status="5xx"}`)).toBe(1);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}')).toBe(1);
+});
+
+test("keeps counts from scrape to scrape", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record());
+  await metrics.text();
+  expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(1200);
+  finish(metrics, record());
+  expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(2400);
+});
+
+test("two concurrent scrapes count nothing twice", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record());
+  const texts = await Promise.all([metrics.text(), metrics.text()]);
+  expect(texts.map((text) => valueOf(text, 'tollgate_tokens_total{direction="output"}'))).toEqual([350, 350]);
+});
+
+test("a request is in flight from its start to its end", async () => {
+  using metrics = openMetrics();
+  metrics.started();
+  metrics.started();
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(2);
+  metrics.finished(record());
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(1);
+});
+
+test("puts durations into buckets from milliseconds to twenty minutes", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record(), record({ durationMs: 1_100_000 }), record({ durationMs: 4, firstByteMs: undefined }));
+  const text = await metrics.text();
+  const bucket = (name: string, le: string) =>
+    valueOf(text, `${name}_bucket{le="${le}",endpoint="/v1/chat/completions",streamed="true"}`);
+  const durations = ["0.01", "30", "60", "600", "1200", "+Inf"].map((le) =>
+    bucket("tollgate_request_duration_seconds", le),
+  );
+  expect(durations).toEqual([1, 1, 2, 2, 3, 3]);
+  const firstBytes = ["0.1", "0.25", "+Inf"].map((le) => bucket("tollgate_time_to_first_byte_seconds", le));
+  expect(firstBytes).toEqual([0, 2, 2]);
+});
+
+test("counts refused requests but does not measure their duration", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record({ outcome: "refused", status: 401, keyId: undefined, usage: undefined, durationMs: 0.2 }));
+  const text = await metrics.text();
+  expect(seriesOf(text, "tollgate_requests_total")).toHaveLength(1);
+  expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toEqual([]);
+});
+
+test("bounds the number of series, whatever clients send", async () => {
+  using metrics = openMetrics();
+  for (let index = 0; index < 2000; index += 1) {
+    finish(
+      metrics,
+      record({
+        method: `VERB${index}`,
+        path: `/v1/models/${index}"}\n`,
+        status: 100 + index,
+        outcome: "upstream_failed",
+        code: `code_${index}`,
+        cause: `cause_${index}`,
+      }),
+    );
+  }
+  const text = await metrics.text();
+  expect(seriesOf(text, "tollgate_requests_total").length).toBeLessThanOrEqual(6);
+  expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toHaveLength(1);
+  expect(seriesOf(text, "tollgate_upstream_errors_total").length).toBeLessThanOrEqual(51);
+  expect(valueOf(text, 'tollgate_upstream_errors_total{code="other",cause="other"}')).toBe(1950);
+});
+
+test("a path cannot add a label", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record({ path: '/v1/x",evil="1', method: "__proto__" }));
+  const text = await metrics.text();
+  expect(text).not.toContain("evil");
+  expect(text).not.toContain("__proto__");
+  expect(text).toContain('method="other",endpoint="other"');
+});
+
+test("adds no series by key by default", async () => {
+  using metrics = openMetrics();
+  finish(metrics, record());
+  expect(await metrics.text()).not.toContain("key_id");
+});
+
+test("adds series by key id if enabled", async () => {
+  using metrics = openMetrics({ perKey: true });
+  finish(metrics, record(), record({ usage: undefined }), record({ keyId: 8 }), record({ keyId: undefined }));
+  const text = await metrics.text();
+  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(2);
+  expect(valueOf(text, 'tollgate_key_tokens_total{key_id="7",direction="input"}')).toBe(1200);
+  expect(valueOf(text, 'tollgate_key_tokens_total{key_id="8",direction="output"}')).toBe(350);
+  expect(seriesOf(text, "tollgate_key_requests_total")).toHaveLength(2);
+});
+
+describe("models", () => {
+  const of = (modelSent: string | undefined, fields: Partial<RequestRecord> = {}) => record({ modelSent, ...fields });
+
+  test("have series of their own, with requests and tokens", async () => {
+    using metrics = openMetrics();
+    finish(metrics, of("small"), of("small", { usage: undefined }), of('an "odd"\nname'), of(undefined));
+    const text = await metrics.text();
+    expect(seriesOf(text, "tollgate_model_requests_total")).toEqual([
+      'tollgate_model_requests_total{model="small"} 2',
+      'tollgate_model_requests_total{model="an \\"odd\\"\\nname"} 1',
+    ]);
+    expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="input"}')).toBe(1200);
+    expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="output"}')).toBe(350);
+  });
+
+  test("that the backend does not know, or with very long names, are counted as other", async () => {
+    using metrics = openMetrics();
+    finish(metrics, of("unknown", { status: 404 }), of("x".repeat(200)), of("known"), of("known", { status: 502 }));
+    expect(seriesOf(await metrics.text(), "tollgate_model_requests_total")).toEqual([
+      'tollgate_model_requests_total{model="other"} 2',
+      'tollgate_model_requests_total{model="known"} 2',
+    ]);
+  });
+
+  test("have at most 200 names, and the rest is counted as other", async () => {
+    using metrics = openMetrics();
+    finish(metrics, ...Array.from({ length: 300 }, (_, n) => of(`model-${n}`)), of("model-7"));
+    const text = await metrics.text();
+    expect(seriesOf(text, "tollgate_model_requests_total")).toHaveLength(201);
+    expect(valueOf(text, 'tollgate_model_requests_total{model="other"}')).toBe(100);
+    expect(valueOf(text, 'tollgate_model_requests_total{model="model-7"}')).toBe(2);
+  });
+});
+
+test("a secret in a path or a method reaches no label", async () => {
+  const secret = "sk-3f2a90d1c5e84b7f9c1b";
+  using metrics = openMetrics({ perKey: true });
+  finish(metrics, record({ path: `/v1/${secret}`, method: secret }));
+  expect(await metrics.text()).not.toContain(secret);
+});
