@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chat, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+
+let gate: TollgateWithKeys;
+beforeAll(async () => {
+  gate = await startTollgateWithKeys();
+});
+afterAll(() => gate[Symbol.asyncDispose]());
+
+describe("end_running", () => {
+  const stream = { ...chat, stream: true };
+
+  test.each<[string, (id: number) => Promise<unknown>]>([
+    ["switching a key off", (id) => gate.admin.updateKey(id, { is_active: false, end_running: true })],
+    ["deleting it", (id) => gate.admin.expectOk("DELETE", `/api/keys/${id}?end_running=true`)],
+    [
+      "an expiry that has come",
+      (id) => gate.admin.updateKey(id, { expires_at: new Date(Date.now() - 1).toISOString(), end_running: true }),
+    ],
+    [
+      "an expiry that comes",
+      (id) => gate.admin.updateKey(id, { expires_at: new Date(Date.now() + 300).toISOString(), end_running: true }),
+    ],
+  ])("ends running responses with %s soon, and counts what was seen", async (_, end) => {
+    const { id, key } = await gate.createKey({});
+    const body = { ...stream, stream_options: { include_usage: true, continuous_usage_stats: true } };
+    const client = await gate.postRaw(key, "gap=forever@3", body);
+    await client.nextEvent();
+    const other = await gate.postRaw(gate.key, "gap=450ms@1; gap=450ms@2; gap=450ms@3; gap=450ms@4", stream);
+    await end(id);
+    expect(await client.ended()).not.toBe("complete");
+    expect(await client.text()).toContain('"code":"key_revoked"');
+    expect(await gate.waitForLog(({ keyId, code }) => keyId === id && code === "key_revoked")).toMatchObject({
+      outcome: "revoked",
+    });
+    expect(await other.text()).toContain("[DONE]");
+  });
+
+  test("is not asked for, so responses finish", async () => {
+    const { id, key } = await gate.createKey({});
+    const client = await gate.postRaw(key, "gap=300ms@1; gap=300ms@2; gap=300ms@3", stream);
+    await client.nextEvent();
+    await gate.admin.updateKey(id, { is_active: false });
+    expect(await client.text()).toContain("[DONE]");
+  });
+
+  test("with an expiry is taken back with the expiry", async () => {
+    const { id, key } = await gate.createKey({});
+    await gate.admin.updateKey(id, { expires_at: new Date(Date.now() + 3000).toISOString(), end_running: true });
+    await gate.admin.updateKey(id, { expires_at: null });
+    const client = await gate.postRaw(key, "gap=4s@1", stream);
+    expect(await client.text()).toContain("[DONE]");
+  });
+
+  test.each([
+    [{ is_active: false, end_running: 1 }, "end_running must be a boolean"],
+    [{ is_active: true, end_running: true }, "end_running requires is_active false or expires_at"],
+    [{ expires_at: null, end_running: true }, "end_running requires is_active false or expires_at"],
+    [{ end_running: true }, "No fields to update"],
+  ])("refuses %j", async (fields, error) => {
+    const { id } = await gate.createKey({});
+    const response = await gate.admin.request("PATCH", `/api/keys/${id}`, fields);
+    expect([response.status, await response.json()]).toEqual([400, { error }]);
+  });
+});

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+
+let gate: TollgateWithKeys;
+beforeAll(async () => {
+  gate = await startTollgateWithKeys();
+});
+afterAll(() => gate[Symbol.asyncDispose]());
+
+describe("the rules of a key", () => {
+  test("refuse models that are not allowed, by the name asked for and the name sent", async () => {
+    const { key } = await gate.createKey({ allowed_models: ["sim*"] });
+    expect((await gate.post(key, { body: { ...chat, model: "SIM-large" } })).status).toBe(200);
+    const refused = await gate.post(key, { body: { ...chat, model: "other" } });
+    expect(await errorOf(refused)).toMatchObject({ status: 403, type: "permission_error", code: "model_not_allowed" });
+    for (const body of [{ input: "x" }, { model: 7 }]) expect((await gate.post(key, { body })).status).toBe(403);
+    const twice = await fetch(`${gate.url}/v1/x`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      body: '{"model":"other","model":"sim"}',
+    });
+    expect(twice.status).toBe(403);
+    const form = new FormData();
+    form.set("model", "other");
+    const upload = await fetch(`${gate.url}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: { "x-api-key": key },
+      body: form,
+    });
+    expect(upload.status).toBe(403);
+  });
+
+  test("list only the models that are allowed", async () => {
+    const ids = async (key: string, path = "/v1/models") => {
+      const response = await fetch(gate.url + path, { headers: { "x-api-key": key } });
+      return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
+    };
+    const all = await ids(gate.key);
+    const [first = ""] = all;
+    const { key } = await gate.createKey({ allowed_models: [first.toUpperCase()] });
+    for (const path of ["/v1/models", "//v1/models?x=1"]) expect(await ids(key, path)).toEqual([first]);
+    const { key: other } = await gate.createKey({ allowed_models: ["other"] });
+    expect(await ids(other)).toEqual([]);
+    const one = await fetch(`${gate.url}/v1/models/${first}`, { headers: { "x-api-key": other } });
+    expect(one.status).toBe(403);
+  });
+
+  test("refuse a key that is only for GPU samples", async () => {
+    const { key } = await gate.createKey({ scope: "gpu" });
+    expect(await errorOf(await gate.post(key))).toMatchObject({ status: 403, code: "scope_not_allowed" });
+  });
+
+  test("end with the key's expiry", async () => {
+    const { key, id } = await gate.createKey({ expires_at: "2100-01-01T00:00:00Z" });
+    expect((await gate.post(key)).status).toBe(200);
+    await gate.admin.updateKey(id, { expires_at: new Date(Date.now() - 1).toISOString() });
+    expect((await gate.post(key)).status).toBe(401);
+  });
+
+  test("say nothing on the responses of a key without limits", async () => {
+    const response = await gate.post(gate.key);
+    expect([...response.headers.keys()].filter((name) => name.startsWith("x-ratelimit"))).toEqual([]);
+  });
+});

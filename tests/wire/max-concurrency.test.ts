@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { pollUntil } from "../support/poll-until.ts";
+import { connectRaw } from "../support/raw-client.ts";
+import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+
+let gate: TollgateWithKeys;
+beforeAll(async () => {
+  gate = await startTollgateWithKeys();
+});
+beforeEach(() => gate.backend.clear());
+afterAll(() => gate[Symbol.asyncDispose]());
+
+describe("a place of a limit of concurrent requests is given back", () => {
+  const stream = { ...chat, stream: true };
+  const endings: Record<string, (key: string) => Promise<unknown>> = {
+    "after a whole response": async (key) => (await gate.post(key)).text(),
+    "after a stream": async (key) => (await gate.post(key, { body: stream })).text(),
+    "after a HEAD": (key) => fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": key } }),
+    "after a response without a body": (key) => gate.post(key, { script: "204" }),
+    "after an error of the backend": async (key) => (await gate.post(key, { script: "status=500" })).text(),
+    "after a reset before the head": async (key) => (await gate.post(key, { script: "reset-before-head" })).text(),
+    "after garbage": async (key) => (await gate.post(key, { script: "garbage" })).text(),
+    "after a whole response that breaks off": async (key) =>
+      (await gate.post(key, { script: "wrong-length=100; body=1000; gap=30ms@1" })).text(),
+    "after a stream that breaks off": async (key) => (await gate.postRaw(key, "die@2", stream)).ended(),
+    "after the client left before the head": async (key) => {
+      const client = await gate.postRaw(key, "slow-head=forever", stream);
+      await gate.backend.nextRequest();
+      client.reset();
+    },
+    "after the client left a stream": async (key) => {
+      const client = await gate.postRaw(key, "gap=forever@2", stream);
+      await client.nextEvent();
+      client.close();
+    },
+    "after the client left while it sent its body": async (key) => {
+      const client = await connectRaw(gate.url);
+      client.send(
+        `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`,
+      );
+      await pollUntil(() => gate.log.some(({ message }) => message === "Listening"));
+      client.reset();
+    },
+    "after a body that is refused": async (key) =>
+      (await gate.post(key, { body: Object.fromEntries([["model", "m"]]), script: "status=400" })).text(),
+    "after a body that is too large": async (key) => {
+      const headers = { "x-api-key": key, "content-type": "application/json", "content-length": "999999999" };
+      const client = await connectRaw(gate.url);
+      client.request("POST", "/v1/chat/completions", headers);
+      client.close();
+    },
+    "after a stream without usage": async (key) => (await gate.post(key, { body: stream, script: "no-usage" })).text(),
+    "after a stream without its terminal event": async (key) =>
+      (await gate.post(key, { body: stream, script: "no-done" })).text(),
+  };
+
+  test.each(Object.entries(endings))("%s", async (_, end) => {
+    const { id, key } = await gate.createKey({ max_concurrency: 1, tokens_per_day: 1_000_000 });
+    await end(key);
+    await expectFree(id);
+    expect((await gate.post(key)).status).toBe(200);
+  });
+
+  const timeouts: Record<string, (key: string, to: TollgateWithKeys) => Promise<unknown>> = {
+    "after a read timeout before the head": async (key, to) =>
+      (await to.post(key, { script: "slow-head=forever" })).text(),
+    "after a read timeout within a stream": async (key, to) => (await to.postRaw(key, "gap=forever@2", stream)).ended(),
+  };
+
+  test.each(Object.entries(timeouts))("%s", async (_, end) => {
+    await using impatient = await startTollgateWithKeys({
+      PROXY_STREAM_READ_TIMEOUT: "0.5",
+      PROXY_NONSTREAM_READ_TIMEOUT: "0.5",
+    });
+    const { id, key } = await impatient.createKey({ max_concurrency: 1, tokens_per_day: 1_000_000 });
+    await end(key, impatient);
+    await expectFree(id, impatient);
+  });
+
+  async function expectFree(id: number, of = gate): Promise<void> {
+    await pollUntil(async () => (await of.getKey(id)).used["max_concurrency"] === 0);
+    // Nothing is reserved either.
+    const [totals, { used }] = [await of.getKey(id), await of.getKey(id)];
+    expect(used["tokens_per_day"]).toBe(
+      (totals as unknown as { total_input_tokens: number }).total_input_tokens +
+        (totals as unknown as { total_output_tokens: number }).total_output_tokens,
+    );
+  }
+
+  test("and a second request is refused until then", async () => {
+    const { key } = await gate.createKey({ max_concurrency: 1 });
+    const client = await gate.postRaw(key, "gap=forever@1", stream);
+    await client.nextEvent();
+    const refused = await gate.post(key);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await errorOf(refused)).toMatchObject({
+      status: 429,
+      code: "max_concurrency",
+      message: "This API key is limited to 1 concurrent requests; try again in 1 second.",
+    });
+    client.reset();
+    await pollUntil(async () => (await gate.post(key)).status === 200);
+  });
+
+  test("before the client sees the end, so that it can go on at once", async () => {
+    const { key } = await gate.createKey({ max_concurrency: 1 });
+    for (let n = 0; n < 20; n++) {
+      const response = await gate.post(key, { body: n % 2 === 0 ? stream : chat });
+      expect(response.status).toBe(200);
+      await response.text();
+    }
+  });
+});
