@@ -1,25 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
+import { childrenOf, listenersOn } from "../support/proc.ts";
 import { commandLine } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 type Line = Readonly<Record<string, unknown>>;
-
-/** proc_net_tcp(5): the local address is the second field, 0A means listening. */
-const listenersOn = (port: number): number =>
-  readFileSync("/proc/net/tcp", "utf8")
-    .split("\n")
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, local, , state]) => state === "0A" && Number.parseInt(local?.split(":")[1] ?? "", 16) === port).length;
-
-/** proc_pid_task_children(5). */
-const children = (): number[] =>
-  readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
 describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   const count = 2;
@@ -59,8 +48,8 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
   beforeEach(() => {
     folder = createTempFolder();
     [lines, port, ending, expectedStatus] = [[], findFreePort(), new AbortController(), 0];
-    const before = new Set(children());
-    own = () => children().filter((pid) => !before.has(pid));
+    const before = new Set(childrenOf(process.pid));
+    own = () => childrenOf(process.pid).filter((pid) => !before.has(pid));
   });
   afterEach(async () => {
     ending.abort();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { childrenOf } from "../support/proc.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const processes = 2;
@@ -17,10 +17,6 @@ async function readMetric({ adminUrl }: ProgramWithKey, name: string): Promise<n
   const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
 }
-
-/** proc_pid_task_children(5). */
-const childrenOf = (pid: number): number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
 describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQL", () => {
   let backend: Simulator;

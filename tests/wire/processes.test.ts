@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { findFreePort } from "../support/free-port.ts";
-import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { childrenOf, isRunning } from "../support/proc.ts";
+import { freshly, logged, processCount, scrape, startProcesses, stream } from "../support/processes.ts";
+import type { Program } from "../support/program.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -14,82 +12,12 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-const count = 3;
-const token = "scraper";
-
-/** Starts a program and waits until all three processes respond. */
-async function start(environment: ProgramEnvironment = {}): Promise<Program> {
-  const program = await startProgram({
-    PROXY_UPSTREAM_URL: backend.url,
-    ADMIN_PASSWORD: "password",
-    METRICS_TOKEN: token,
-    PROCESSES: String(count),
-    LOG_FORMAT: "json",
-    ...environment,
-  });
-  await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
-  return program;
-}
-
-/** proc_pid_task_children(5). */
-function childrenOf(pid: number): number[] {
-  const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-  return listed.split(" ").filter(Boolean).map(Number);
-}
-
-const isRunning = (pid: number): boolean => {
-  try {
-    return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
-  } catch {
-    return false;
-  }
-};
-
-/** proc_net_tcp(5): the second field is the local address, state 0A is listening. */
-const listenersOn = (port: number): number =>
-  readFileSync("/proc/net/tcp", "utf8")
-    .split("\n")
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, local, , state]) => state === "0A" && Number.parseInt(local?.split(":")[1] ?? "", 16) === port).length;
-
-/** Each request uses a new connection, so that the kernel may give it to any process. */
-const freshly = { headers: { connection: "close" } };
-
-/** Unlabelled series, and the sum of `tollgate_requests_total`. */
-async function scrape({ adminUrl }: Program): Promise<Record<string, number>> {
-  const headers = { ...freshly.headers, authorization: `Bearer ${token}` };
-  const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
-  const metrics: Record<string, number> = { requests: 0 };
-  for (const [, name = "", labels, value] of text.matchAll(/^(\w+)(\{.*\})? (\S+)$/gm)) {
-    if (labels === undefined) metrics[name] = Number(value);
-    else if (name === "tollgate_requests_total") metrics["requests"] = (metrics["requests"] ?? 0) + Number(value);
-  }
-  return metrics;
-}
-
 const complete = (url: string, key: string): Promise<Response> =>
   fetch(`${url}/v1/messages`, {
     method: "POST",
     headers: { ...freshly.headers, "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
     body: JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
   });
-
-async function stream({ url }: Program, key: string, script: string): Promise<RawClient> {
-  const client = await connectRaw(url);
-  const messages = [{ role: "user", content: "Hi" }];
-  const body = { model: "m", stream: true, stream_options: { include_usage: true }, max_tokens: 6, messages };
-  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
-  await client.nextEvent();
-  return client;
-}
-
-const logged = (program: Program): Record<string, unknown>[] =>
-  program
-    .stdout()
-    .split("\n")
-    .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line));
 
 /** Sends requests until the signal aborts. Counts only responses whose end it saw. */
 async function sendUntilAborted(
@@ -110,7 +38,7 @@ async function sendUntilAborted(
 }
 
 test("counts stay exact and metrics never decrease while each process is killed in turn under load", async () => {
-  const program = await start({ LOG_LEVEL: "error" });
+  const program = await startProcesses(backend.url, { LOG_LEVEL: "error" });
   const admin = await logIn(program.adminUrl, "admin", "password");
   const { key } = await admin.createKey("test");
   const [seen, ended, rounds, clients] = [{ requests: 0 }, new AbortController(), 6, 6];
@@ -120,12 +48,12 @@ test("counts stay exact and metrics never decrease while each process is killed 
     const before = seen.requests;
     await pollUntil(() => seen.requests >= before + 40);
     scraped.push(await pollUntil(async () => (await scrape(program)).requests));
-    const victim = childrenOf(program.pid)[round % count] ?? 0;
+    const victim = childrenOf(program.pid)[round % processCount] ?? 0;
     process.kill(victim, "SIGKILL");
     await pollUntil(() => !isRunning(victim));
     // Retried, because a connection may still land on the victim's socket and be reset.
     scraped.push(await pollUntil(async () => (await scrape(program)).requests));
-    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === processCount);
   }
   ended.abort();
   await Promise.all(load);
@@ -143,7 +71,7 @@ test("counts stay exact and metrics never decrease while each process is killed 
 describe("several processes", () => {
   let program: Program;
   beforeAll(async () => {
-    program = await start();
+    program = await startProcesses(backend.url);
   });
   afterAll(async () => {
     await program.stop();
@@ -152,7 +80,7 @@ describe("several processes", () => {
   test("log their address once, and each line with its pid", () => {
     const lines = logged(program);
     expect(lines.filter(({ message }) => message === "Listening")).toMatchObject([
-      { proxy: `${program.url}/v1`, processes: count },
+      { proxy: `${program.url}/v1`, processes: processCount },
     ]);
     expect(lines.filter(({ pid }) => typeof pid !== "number")).toEqual([]);
   });
@@ -204,7 +132,7 @@ describe("several processes", () => {
         headers: { ...headers, cookie: admin.cookie },
       });
       expect(await overview.json()).toMatchObject({ in_flight: 9 });
-      expect(await scrape(program)).toMatchObject({ tollgate_requests_in_flight: 9, tollgate_processes: count });
+      expect(await scrape(program)).toMatchObject({ tollgate_requests_in_flight: 9, tollgate_processes: processCount });
     }
     for (const client of clients) client.close();
   });
@@ -220,9 +148,9 @@ describe("several processes", () => {
       expect(await client.text()).toEndWith("data: [DONE]\n\n");
     }
     await pollUntil(() => !childrenOf(program.pid).includes(leaving));
-    await pollUntil(async () => (await scrape(program)).tollgate_processes === count);
+    await pollUntil(async () => (await scrape(program)).tollgate_processes === processCount);
     const after = childrenOf(program.pid);
-    expect(after).toHaveLength(count);
+    expect(after).toHaveLength(processCount);
     expect(before.filter((pid) => after.includes(pid))).toEqual(before.slice(1));
   });
 
@@ -248,101 +176,4 @@ describe("several processes", () => {
     expect(refusedFrom).toBeLessThanOrEqual(9);
     expect(new Set(statuses.slice(refusedFrom))).toEqual(new Set([429]));
   });
-});
-
-describe("the parent", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)(
-    "forwards %s, waits until all processes have drained, and exits with 0",
-    async (signal) => {
-      const program = await start();
-      const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-      const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1500ms@3")));
-      const stopped = program.stop(signal);
-      for (const client of clients) expect(await client.ended()).toBe("complete");
-      expect(await stopped).toBe(0);
-      expect(logged(program).filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
-    },
-  );
-
-  test("ends everything immediately on a second signal", async () => {
-    const program = await start({ SHUTDOWN_GRACE: "600" });
-    const children = childrenOf(program.pid);
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const client = await stream(program, key, "gap=forever@2");
-    void program.stop();
-    await pollUntil(() => children.some((pid) => !isRunning(pid)));
-    expect(await program.stop()).toBe(1);
-    expect(await client.ended()).not.toBe("complete");
-    await pollUntil(() => !children.some(isRunning));
-  });
-
-  test("leaves no orphans if it is killed, and its children finish their requests", async () => {
-    const program = await start();
-    const children = childrenOf(program.pid);
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1000ms@3")));
-    await program.stop("SIGKILL");
-    for (const client of clients) expect(await client.ended()).toBe("complete");
-    await pollUntil(() => !children.some(isRunning));
-  });
-
-  test.each(["1", "2"])("does not share its port with a second program with PROCESSES=%s", async (processes) => {
-    const program = await start();
-    const { status, stderr } = await runProgram(["serve"], { PORT: new URL(program.url).port, PROCESSES: processes });
-    expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: port ${new URL(program.url).port} on 127.0.0.1 is in use by another program\n`);
-    await program.stop();
-  });
-
-  test("keeps the admin side's address and port from a second copy that listens elsewhere for /v1", async () => {
-    const environment = { ADMIN_HOST: "127.0.0.1", ADMIN_PORT: String(findFreePort()) };
-    const program = await start({ ...environment, HOST: "127.0.0.2" });
-    const { status, stderr } = await runProgram(["serve"], {
-      ...environment,
-      HOST: "127.0.0.3",
-      PORT: "0",
-      PROCESSES: "2",
-    });
-    expect([status, stderr]).toEqual([1, expect.stringContaining(`port ${environment.ADMIN_PORT} on 127.0.0.1`)]);
-    await program.stop();
-  });
-
-  test.each(["PORT", "ADMIN_PORT"])("reports in one line that %s is in use", async (variable) => {
-    const other = createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => other.once("listening", resolve));
-    const { port } = other.address() as { port: number };
-    const { status, stderr } = await runProgram(["serve"], { PORT: "0", PROCESSES: "2", [variable]: String(port) });
-    expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
-    other.close();
-  });
-
-  test("exits with the error of its first process", async () => {
-    const { status, stderr } = await runProgram(["serve"], { PORT: "0", PROCESSES: "2", DATA_DIR: "/proc/nowhere" });
-    expect(status).toBe(1);
-    expect(stderr).toStartWith('tollgate: DATA_DIR "/proc/nowhere"');
-    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-  });
-
-  test("gives all processes the ports of the first one, and prints one password", async () => {
-    const program = await start({ PORT: "0", ADMIN_PORT: String(findFreePort()), ADMIN_PASSWORD: "" });
-    const { proxy } = logged(program).find(({ message }) => message === "Listening") as { proxy: string };
-    expect((await fetch(`${proxy}/models`)).status).toBe(401);
-    expect(listenersOn(Number(new URL(proxy).port))).toBe(count);
-    expect(program.stdout().match(/password {3}\S+/g)).toHaveLength(1);
-    await program.stop();
-  });
-
-  test("warns once, not once for each process, that the backend does not respond", async () => {
-    const program = await start({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
-    await program.stop();
-    const warnings = logged(program).filter(({ level }) => level === "warn");
-    expect(warnings).toMatchObject([{ message: "Backend not reachable; requests fail until it is" }]);
-  });
-});
-
-test("serve-process run by hand is an error that refers to PROCESSES", async () => {
-  const { status, stderr } = await runProgram(["serve-process"]);
-  expect(status).toBe(2);
-  expect(stderr).toBe("tollgate: serve-process cannot be started directly; set PROCESSES instead\n");
 });
