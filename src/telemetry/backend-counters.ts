@@ -7,6 +7,9 @@ export interface BackendCounters {
 
 const sources = ["vllm", "sglang"] as const;
 
+/** SGLang has no token counters until its first request ended, but this gauge from its start. */
+const sglangGauge = "sglang:num_running_reqs";
+
 /** Reads the token counters of vLLM or SGLang out of metrics in the Prometheus text format. */
 export function findBackendCounters(text: string): BackendCounters | undefined {
   for (const source of sources) {
@@ -14,7 +17,8 @@ export function findBackendCounters(text: string): BackendCounters | undefined {
     if (generatedTokens === undefined) continue;
     return { source, generatedTokens, promptTokens: sumOf(text, `${source}:prompt_tokens_total`) ?? 0 };
   }
-  return undefined;
+  const isSglang = sumOf(text, sglangGauge) !== undefined;
+  return isSglang ? { source: "sglang", generatedTokens: 0, promptTokens: 0 } : undefined;
 }
 
 /** The sum over all labels; undefined if there is no such series. */

@@ -1,30 +1,36 @@
-import { expect, test } from "bun:test";
-import { findBackendCounters } from "../../src/telemetry/backend-counters.ts";
+import { describe, expect, test } from "bun:test";
+import type { Usage } from "../../src/domain.ts";
+import { type BackendCounters, findBackendCounters } from "../../src/telemetry/backend-counters.ts";
+import { recordedMetrics, sumUsage } from "../fixtures/recorded-metrics.ts";
 
-/** Names, labels and number formats are those of vLLM 0.10 with two engines; the values are made up. */
-const vllm = `# HELP vllm:prompt_tokens_total Number of prefill tokens processed.
-# TYPE vllm:prompt_tokens_total counter
-vllm:prompt_tokens_total{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 21.0
-vllm:prompt_tokens_total{engine="1",model_name="Qwen/Qwen2.5-7B-Instruct"} 9.0
-# HELP vllm:generation_tokens_total Number of generation tokens processed.
-# TYPE vllm:generation_tokens_total counter
-vllm:generation_tokens_total{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 1.048576e+06
-vllm:generation_tokens_total{engine="1",model_name="Qwen/Qwen2.5-7B-Instruct"} 12.0
-vllm:generation_tokens_created{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 1.7e+09
-`;
-/** From the documentation of SGLang 0.4, which shows what a server returned; shortened. */
-const sglang = `# HELP sglang:prompt_tokens_total Number of prefill tokens processed.
-# TYPE sglang:prompt_tokens_total counter
-sglang:prompt_tokens_total{model_name="meta-llama/Llama-3.1-8B-Instruct"} 8.128902e+06
-# HELP sglang:generation_tokens_total Number of generation tokens processed.
-# TYPE sglang:generation_tokens_total counter
-sglang:generation_tokens_total{model_name="meta-llama/Llama-3.1-8B-Instruct"} 7.557572e+06
-sglang:gen_throughput{model_name="meta-llama/Llama-3.1-8B-Instruct"} 86.50814177726902
-`;
+const totals = ({ inputTokens, outputTokens }: Usage) => ({
+  generatedTokens: outputTokens,
+  promptTokens: inputTokens,
+});
+const increase = (before: BackendCounters | undefined, now: BackendCounters | undefined) => ({
+  generatedTokens: (now?.generatedTokens ?? NaN) - (before?.generatedTokens ?? NaN),
+  promptTokens: (now?.promptTokens ?? NaN) - (before?.promptTokens ?? NaN),
+});
 
-test("the counters of vLLM and SGLang are summed over engines and models", () => {
-  expect(findBackendCounters(vllm)).toEqual({ source: "vllm", generatedTokens: 1_048_588, promptTokens: 30 });
-  expect(findBackendCounters(sglang)).toEqual({
+describe.each(recordedMetrics)("$server", ({ source, started, first, firstUsage, second, reported, unreported }) => {
+  test("has generated nothing before its first request", () => {
+    expect(findBackendCounters(started)).toEqual({ source, generatedTokens: 0, promptTokens: 0 });
+  });
+
+  test("has generated the usage that it reported", () => {
+    expect(findBackendCounters(first)).toEqual({ source, ...totals(firstUsage) });
+  });
+
+  test("has generated more, by the usage that it reported and what no client got to know", () => {
+    const added = increase(findBackendCounters(first), findBackendCounters(second));
+    expect(added).toEqual(totals(sumUsage([...reported, unreported])));
+  });
+});
+
+test("SGLang 0.4 has no label but the model's", () => {
+  const labels = '{model_name="meta-llama/Llama-3.1-8B-Instruct"}';
+  const text = `sglang:prompt_tokens_total${labels} 8.128902e+06\nsglang:generation_tokens_total${labels} 7.557572e+06\n`;
+  expect(findBackendCounters(text)).toEqual({
     source: "sglang",
     generatedTokens: 7_557_572,
     promptTokens: 8_128_902,
@@ -38,6 +44,8 @@ test.each([
   ["vllm:generation_tokens_total NaN", undefined],
   ["vllm:generation_tokens_total{} -5", undefined],
   ["vllm:generation_tokens_total_sum 5", undefined],
+  ["vllm:num_requests_running 0", undefined],
+  ["sglang:num_running_reqs_offline_batch 0", undefined],
   ["vllm:generation_tokens_total 5", 5],
   ['sglang:generation_tokens_total{is_streaming="true"} 5\nsglang:generation_tokens_total{is_streaming="false"} 2', 7],
   ['vllm:generation_tokens_total{model_name="a } 7"} 5 1700000000000\r\n', 5],
