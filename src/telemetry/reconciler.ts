@@ -10,6 +10,8 @@ export interface ReconcilerDeps {
 }
 
 const intervalMs = 60_000;
+/** A backend that starts, also again, may take so many intervals until it serves its metrics. */
+const maxMisses = 10;
 /** For a backend without such metrics. */
 const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
@@ -18,18 +20,23 @@ const timeoutMs = 5000;
 export function startReconciler({ fetchMetrics, write, log }: ReconcilerDeps): () => void {
   const stopped = new AbortController();
   let timer = setTimeout(() => void reconcile(), intervalMs);
+  /** How many times in a row there were no counters. */
+  let misses = 0;
 
   async function reconcile(): Promise<void> {
-    let counters: BackendCounters | undefined;
+    misses++;
     try {
       const text = await fetchMetrics(AbortSignal.any([stopped.signal, AbortSignal.timeout(timeoutMs)]));
-      counters = text === undefined ? undefined : findBackendCounters(text);
-      if (counters !== undefined) await write(counters);
+      const counters = text === undefined ? undefined : findBackendCounters(text);
+      if (counters !== undefined) {
+        misses = 0;
+        await write(counters);
+      }
     } catch (error) {
       log.debug("Backend's token counters not read", { error: String(error) });
     }
     if (!stopped.signal.aborted) {
-      timer = setTimeout(() => void reconcile(), counters === undefined ? rareIntervalMs : intervalMs);
+      timer = setTimeout(() => void reconcile(), misses < maxMisses ? intervalMs : rareIntervalMs);
     }
   }
 

@@ -17,30 +17,54 @@ async function pass(ms: number): Promise<void> {
   for (let n = 0; n < 10; n++) await Promise.resolve();
 }
 
-test("a backend with counters is read once a minute, one without every quarter of an hour", async () => {
+function startReading() {
   const written: BackendCounters[] = [];
-  let text: string | undefined = "vllm:generation_tokens_total 5";
-  let reads = 0;
+  const backend = { text: "vllm:generation_tokens_total 5" as string | undefined, reads: 0 };
   const stop = startReconciler({
     fetchMetrics: async () => {
-      reads++;
-      if (text === "fails") throw new Error("connection refused");
-      return text;
+      backend.reads++;
+      if (backend.text === "fails") throw new Error("connection refused");
+      return backend.text;
     },
     write: async (counters) => void written.push(counters),
     log: memoryLog().log,
   });
+  return { written, backend, stop };
+}
+
+test("a backend with counters is read once a minute", async () => {
+  const { written, backend, stop } = startReading();
   await pass(minute);
   await pass(minute);
-  expect([reads, written.length]).toEqual([2, 2]);
-  for (const other of [undefined, "fails", "other"]) {
-    text = other;
-    await pass(15 * minute);
-  }
-  expect([reads, written.length]).toEqual([5, 2]);
-  await pass(minute / 2);
-  expect(reads).toBe(5);
+  expect([backend.reads, written.length]).toEqual([2, 2]);
   stop();
   await pass(60 * minute);
-  expect([reads, jest.getTimerCount()]).toEqual([5, 0]);
+  expect([backend.reads, jest.getTimerCount()]).toEqual([2, 0]);
+});
+
+test.each([undefined, "fails", "other"])(
+  "a backend without counters (%p) is read every quarter of an hour",
+  async (text) => {
+    const { written, backend, stop } = startReading();
+    backend.text = text;
+    for (let n = 0; n < 10; n++) await pass(minute);
+    expect(backend.reads).toBe(10);
+    await pass(14 * minute);
+    expect(backend.reads).toBe(10);
+    await pass(minute);
+    await pass(15 * minute);
+    expect([backend.reads, written.length]).toEqual([12, 0]);
+    stop();
+  },
+);
+
+test("a backend that restarts is read again in the minute after it is up", async () => {
+  const { written, backend, stop } = startReading();
+  await pass(minute);
+  backend.text = "fails";
+  for (let n = 0; n < 5; n++) await pass(minute);
+  backend.text = "vllm:generation_tokens_total 1";
+  await pass(minute);
+  expect(written.map(({ generatedTokens }) => generatedTokens)).toEqual([5, 1]);
+  stop();
 });
