@@ -24,10 +24,11 @@ export function createReconciliationStore(
 
   async function addSince(last: BackendSample, sample: BackendSample): Promise<void> {
     const counted = await usage.sumOfMinutes(minuteOf(last.at), minuteOf(sample.at));
+    const before = hasRestarted(last, sample) ? { generatedTokens: 0, promptTokens: 0 } : last;
     const row = {
       day: dayNumberOf(sample.at),
-      generatedTokens: increase(last.generatedTokens, sample.generatedTokens),
-      promptTokens: increase(last.promptTokens, sample.promptTokens),
+      generatedTokens: sample.generatedTokens - before.generatedTokens,
+      promptTokens: sample.promptTokens - before.promptTokens,
       countedOutputTokens: counted.outputTokens,
       countedInputTokens: counted.inputTokens,
     };
@@ -60,5 +61,6 @@ export function createReconciliationStore(
   };
 }
 
-/** A counter that fell began again at zero. */
-const increase = (before: number, now: number): number => (now >= before ? now - before : now);
+/** A counter never falls while the backend runs. */
+const hasRestarted = (last: BackendSample, now: BackendSample): boolean =>
+  now.source !== last.source || now.generatedTokens < last.generatedTokens || now.promptTokens < last.promptTokens;

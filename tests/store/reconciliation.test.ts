@@ -52,4 +52,16 @@ onEachEngine(({ openTestStore }) => {
     await reconciliation.add(sample(start, 9000));
     expect(await generated()).toBe(31);
   });
+
+  test.each([
+    ["fell in one counter", { ...sample(start + minute, 30, 700), source: "vllm" }, [30, 700]],
+    ["is another server", { ...sample(start + minute, 1500, 600), source: "sglang" }, [1500, 600]],
+  ])("a backend that %s has begun again at zero in both counters", async (_, next, expected) => {
+    await using opened = await openTestStore(() => start);
+    const { reconciliation } = opened.store;
+    await reconciliation.add(sample(start, 1000, 500));
+    await reconciliation.add(next);
+    const [day] = await reconciliation.days(0);
+    expect([day?.generatedTokens, day?.promptTokens]).toEqual(expected);
+  });
 });
