@@ -16,8 +16,9 @@ const driftShare = 0.05;
 export const getReconciliation =
   ({ store, clock }: ReconciliationDeps) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
-    const found = await store.reconciliation.days(dayNumberOf(clock()) - days + 1);
+    // In this order, so that the rows have the sample.
     const sample = await store.reconciliation.lastSample();
+    const found = await store.reconciliation.days(dayNumberOf(clock()) - days + 1);
     return {
       days,
       source: sample?.source ?? null,
