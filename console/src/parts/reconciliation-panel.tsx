@@ -56,7 +56,8 @@ export function ReconciliationPanel(): JSX.Element {
           <MoreRows scroll={scroll} />
           <p class="footnote">
             The difference comes from responses that were cut, from streams that report no usage, and from clients that
-            reach the backend directly. A day drifts at more than 5% and 10,000 tokens.
+            reach the backend directly. For a request with <code>n</code> choices, the backend counts the prompt for
+            each of them. A day drifts at more than 5% and 10,000 tokens.
           </p>
         </Panel>
       )}
