@@ -16,7 +16,7 @@ const driftShare = 0.05;
 export const getReconciliation =
   ({ store, clock }: ReconciliationDeps) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
-    // In this order, so that the rows have the sample.
+    // First, because the rows must not be older.
     const sample = await store.reconciliation.lastSample();
     const found = await store.reconciliation.days(dayNumberOf(clock()) - days + 1);
     return {

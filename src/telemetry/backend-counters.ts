@@ -7,7 +7,7 @@ export interface BackendCounters {
 
 const sources = ["vllm", "sglang"] as const;
 
-/** SGLang has no token counters until its first request ended, but this gauge from its start. */
+/** SGLang serves this gauge from its start, and token counters only when its first request has ended. */
 const sglangGauge = "sglang:num_running_reqs";
 
 /** Reads the token counters of vLLM or SGLang out of metrics in the Prometheus text format. */

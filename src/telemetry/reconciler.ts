@@ -10,7 +10,7 @@ export interface ReconcilerDeps {
 }
 
 const intervalMs = 60_000;
-/** A backend that starts, also again, may take so many intervals until it serves its metrics. */
+/** So many intervals may pass until a backend that starts, or restarts, serves its metrics. */
 const maxMisses = 10;
 /** For a backend without such metrics. */
 const rareIntervalMs = 15 * 60_000;
