@@ -80,12 +80,14 @@ describe("with recorded metrics", () => {
     await using backend = startBackend([firstUsage, ...reported]);
     const time = { now: Date.parse("2026-05-01T12:00:00+09:00") };
     await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => time.now });
-    const post = () =>
-      fetch(`${gate.url}/v1/chat/completions`, {
+    const post = async (): Promise<string> => {
+      const response = await fetch(`${gate.url}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${gate.key}`, "content-type": "application/json" },
         body: JSON.stringify({ model: "tiny", messages: [] }),
       });
+      return await response.text();
+    };
     /** Resolves when these metrics of the backend are stored. It cannot sleep, because timers are not real. */
     const readMetrics = async (text: string): Promise<ReconciliationBody> => {
       Object.assign(backend.metrics, { text, areRead: false });
