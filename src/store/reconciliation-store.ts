@@ -18,7 +18,10 @@ export interface ReconciledDay {
 }
 
 export interface ReconciliationStore {
-  /** Adds what came since the last sample; a sample less than half a minute after the last one is ignored. */
+  /**
+   * Adds what came since the last sample, unless the backend has restarted or the last one is ten minutes old. A sample
+   * less than half a minute after the last one is ignored.
+   */
   add(sample: BackendSample): Promise<void>;
   /** From a day on, latest first. */
   days(sinceDay: number): Promise<ReconciledDay[]>;

@@ -24,11 +24,10 @@ export function createReconciliationStore(
 
   async function addSince(last: BackendSample, sample: BackendSample): Promise<void> {
     const counted = await usage.sumOfMinutes(minuteOf(last.at), minuteOf(sample.at));
-    const before = hasRestarted(last, sample) ? { generatedTokens: 0, promptTokens: 0 } : last;
     const row = {
       day: dayNumberOf(sample.at),
-      generatedTokens: sample.generatedTokens - before.generatedTokens,
-      promptTokens: sample.promptTokens - before.promptTokens,
+      generatedTokens: sample.generatedTokens - last.generatedTokens,
+      promptTokens: sample.promptTokens - last.promptTokens,
       countedOutputTokens: counted.outputTokens,
       countedInputTokens: counted.inputTokens,
     };
@@ -53,7 +52,8 @@ export function createReconciliationStore(
         const last = await lastSample();
         const ageMs = last === undefined ? Infinity : sample.at - last.at;
         if (ageMs >= 0 && ageMs < minAgeMs) return;
-        if (last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs) await addSince(last, sample);
+        const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !hasRestarted(last, sample);
+        if (isComparable) await addSince(last, sample);
         await settings.set(sampleSetting, JSON.stringify(sample));
       }),
     days: async (sinceDay) => await db.select().from(table).where(gte(table.day, sinceDay)).orderBy(desc(table.day)),
@@ -61,6 +61,6 @@ export function createReconciliationStore(
   };
 }
 
-/** A counter never falls while the backend runs. */
+/** Then nobody knows what the backend generated between the last sample and its restart. */
 const hasRestarted = (last: BackendSample, now: BackendSample): boolean =>
   now.source !== last.source || now.generatedTokens < last.generatedTokens || now.promptTokens < last.promptTokens;

@@ -36,14 +36,14 @@ onEachEngine(({ openTestStore }) => {
     expect(await reconciliation.lastSample()).toEqual(sample(start + 2 * minute, 1200, 600));
   });
 
-  test("a restart of the backend, a sample of another process and a long pause count nothing twice", async () => {
+  test("a sample of another process and a long pause count nothing twice", async () => {
     await using opened = await openTestStore(() => start);
     const { reconciliation } = opened.store;
     const generated = async () => (await reconciliation.days(0))[0]?.generatedTokens ?? 0;
     await reconciliation.add(sample(start, 1000));
     await reconciliation.add(sample(start + 5000, 1010));
     expect(await generated()).toBe(0);
-    await reconciliation.add(sample(start + minute, 30));
+    await reconciliation.add(sample(start + minute, 1030));
     expect(await generated()).toBe(30);
     await reconciliation.add(sample(start + 60 * minute, 5000));
     expect(await generated()).toBe(30);
@@ -54,14 +54,27 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test.each([
-    ["fell in one counter", { ...sample(start + minute, 30, 700), source: "vllm" }, [30, 700]],
-    ["is another server", { ...sample(start + minute, 1500, 600), source: "sglang" }, [1500, 600]],
-  ])("a backend that %s has begun again at zero in both counters", async (_, next, expected) => {
+    ["that generated less", sample(start + minute, 30, 700)],
+    ["that read less", sample(start + minute, 1500, 400)],
+    ["of the other kind", { ...sample(start + minute, 1500, 600), source: "sglang" }],
+  ])("a backend %s has restarted: what was counted since the sample before is left out", async (_, next) => {
     await using opened = await openTestStore(() => start);
-    const { reconciliation } = opened.store;
+    const { reconciliation, usage } = opened.store;
+    const counted = (at: number, outputTokens: number) =>
+      usageIncrement({ keyId: 1, minute: minuteOf(at), inputTokens: 0, outputTokens });
+    await usage.add([counted(start, 400), counted(start + minute, 90)]);
     await reconciliation.add(sample(start, 1000, 500));
     await reconciliation.add(next);
-    const [day] = await reconciliation.days(0);
-    expect([day?.generatedTokens, day?.promptTokens]).toEqual(expected);
+    expect(await reconciliation.days(0)).toEqual([]);
+    const { generatedTokens, promptTokens } = next;
+    await reconciliation.add({
+      ...next,
+      at: start + 2 * minute,
+      generatedTokens: generatedTokens + 90,
+      promptTokens: promptTokens + 50,
+    });
+    expect(await reconciliation.days(0)).toMatchObject([
+      { generatedTokens: 90, promptTokens: 50, countedOutputTokens: 90 },
+    ]);
   });
 });
