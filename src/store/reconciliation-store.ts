@@ -5,6 +5,8 @@ export interface BackendSample {
   at: number;
   generatedTokens: number;
   promptTokens: number;
+  /** The backend did not respond since the last sample: it may have restarted, and generated more than before. */
+  afterMiss?: boolean;
 }
 
 /** What a backend processed on a day in Seoul, and what was counted for it in the same minutes. */
@@ -19,8 +21,8 @@ export interface ReconciledDay {
 
 export interface ReconciliationStore {
   /**
-   * Adds what came since the last sample, unless the backend has restarted or the last one is ten minutes old. A sample
-   * less than half a minute after the last one is ignored.
+   * Adds what came since the last sample, unless the backend may have restarted or the last one is ten minutes old. A
+   * sample less than half a minute after the last one is ignored.
    */
   add(sample: BackendSample): Promise<void>;
   /** From a day on, latest first. */

@@ -52,7 +52,7 @@ export function createReconciliationStore(
         const last = await lastSample();
         const ageMs = last === undefined ? Infinity : sample.at - last.at;
         if (ageMs >= 0 && ageMs < minAgeMs) return;
-        const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !hasRestarted(last, sample);
+        const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !mayHaveRestarted(last, sample);
         if (isComparable) await addSince(last, sample);
         await settings.set(sampleSetting, JSON.stringify(sample));
       }),
@@ -62,5 +62,8 @@ export function createReconciliationStore(
 }
 
 /** Then nobody knows what the backend generated between the last sample and its restart. */
-const hasRestarted = (last: BackendSample, now: BackendSample): boolean =>
-  now.source !== last.source || now.generatedTokens < last.generatedTokens || now.promptTokens < last.promptTokens;
+const mayHaveRestarted = (last: BackendSample, now: BackendSample): boolean =>
+  now.afterMiss === true ||
+  now.source !== last.source ||
+  now.generatedTokens < last.generatedTokens ||
+  now.promptTokens < last.promptTokens;

@@ -4,8 +4,8 @@ import { type BackendCounters, findBackendCounters } from "./backend-counters.ts
 export interface ReconcilerDeps {
   /** The backend's metrics as text; undefined if it serves none. May reject. */
   fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Stores the counters, and compares them with what was counted since the last ones. */
-  write: (counters: BackendCounters) => Promise<void>;
+  /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
+  write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
   log: Log;
 }
 
@@ -29,8 +29,9 @@ export function startReconciler({ fetchMetrics, write, log }: ReconcilerDeps): (
       const text = await fetchMetrics(AbortSignal.any([stopped.signal, AbortSignal.timeout(timeoutMs)]));
       const counters = text === undefined ? undefined : findBackendCounters(text);
       if (counters !== undefined) {
+        const afterMiss = misses > 1;
         misses = 0;
-        await write(counters);
+        await write({ ...counters, afterMiss });
       }
     } catch (error) {
       log.debug("Backend's token counters not read", { error: String(error) });

@@ -18,7 +18,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 function startReading() {
-  const written: BackendCounters[] = [];
+  const written: (BackendCounters & { afterMiss: boolean })[] = [];
   const backend = { text: "vllm:generation_tokens_total 5" as string | undefined, reads: 0 };
   const stop = startReconciler({
     fetchMetrics: async () => {
@@ -65,6 +65,11 @@ test("a backend that restarts is read again in the minute after it is up", async
   for (let n = 0; n < 5; n++) await pass(minute);
   backend.text = "vllm:generation_tokens_total 1";
   await pass(minute);
-  expect(written.map(({ generatedTokens }) => generatedTokens)).toEqual([5, 1]);
+  await pass(minute);
+  expect(written.map(({ generatedTokens, afterMiss }) => [generatedTokens, afterMiss])).toEqual([
+    [5, false],
+    [1, true],
+    [1, false],
+  ]);
   stop();
 });
