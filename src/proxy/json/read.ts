@@ -16,7 +16,9 @@ export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot): Steps<boole
   let from = 0;
   while (from < bytes.length) {
     const limit = characterStart(bytes, Math.min(from + stepBytes, bytes.length));
-    if (!isUtf8(bytes.subarray(from, limit))) return false;
+    // A view of a body that the runtime has read gives it a buffer of its own, which costs more than the check.
+    const isWhole = from === 0 && limit === bytes.length;
+    if (!isUtf8(isWhole ? bytes : bytes.subarray(from, limit))) return false;
     continueScan(scan, limit);
     if (scan.at === notJson) return false;
     from = limit;

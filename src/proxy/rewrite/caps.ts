@@ -28,18 +28,19 @@ export function* capTokensInSteps(
   maxTokens: readonly RepeatedSlot[],
   rules: CapRules,
 ): Steps<CappedTokens> {
-  const values = maxTokens.flatMap((repeated) => repeated.values);
-  if (values.length === 0) return noLimits;
+  if (maxTokens.every(({ values }) => values.length === 0)) return noLimits;
   let largest: number | undefined;
   let lowered: CappedTokens["lowered"];
-  const limit = yield* outputLimitInSteps(bytes, rules);
-  for (const value of values) {
-    const tokens = findPositiveInteger(bytes, value);
-    if (tokens === undefined) continue;
-    largest = Math.max(largest ?? 0, Math.min(tokens, limit));
-    if (tokens <= limit) continue;
-    lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
-    editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
+  const limit = findOutputLimit(bytes.length, rules) ?? (yield* outputLimitInSteps(bytes, rules));
+  for (const { values } of maxTokens) {
+    for (const value of values) {
+      const tokens = findPositiveInteger(bytes, value);
+      if (tokens === undefined) continue;
+      largest = Math.max(largest ?? 0, Math.min(tokens, limit));
+      if (tokens <= limit) continue;
+      lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
+      editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
+    }
   }
   return { largest, lowered };
 }
@@ -57,14 +58,18 @@ function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number | unde
 
 /** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */
 export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<number> {
-  const limit = (characters: number): number => {
-    const available = rules.maxContextTokens - Math.floor(characters / charactersPerToken) - reservedTokens;
-    return Math.max(1, Math.min(available, rules.maxOutputTokens));
-  };
-  // A character has one to four bytes in UTF-8. Characters are counted only if that leaves the limit open.
-  const least = limit(bytes.length);
-  if (least === limit(bytes.length / 4)) return least;
-  return limit(yield* countCharactersInSteps(bytes));
+  return findOutputLimit(bytes.length, rules) ?? outputLimit(yield* countCharactersInSteps(bytes), rules);
+}
+
+/** Undefined if it depends on the characters, of which each has one to four bytes in UTF-8. */
+function findOutputLimit(byteCount: number, rules: CapRules): number | undefined {
+  const least = outputLimit(byteCount, rules);
+  return least === outputLimit(byteCount / 4, rules) ? least : undefined;
+}
+
+function outputLimit(characters: number, { maxContextTokens, maxOutputTokens }: CapRules): number {
+  const available = maxContextTokens - Math.floor(characters / charactersPerToken) - reservedTokens;
+  return Math.max(1, Math.min(available, maxOutputTokens));
 }
 
 /** The estimated input of a body, as the cap uses it. */

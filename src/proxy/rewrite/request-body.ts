@@ -1,18 +1,21 @@
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot } from "../json/slots.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { isReasoningModelServed } from "./model-name.ts";
+import type { RewriteRules } from "./rules.ts";
 
-/** The members of a request's body that rules read or edit. */
+/** The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. */
 export interface RequestBody {
   root: JsonSlot;
   model: RepeatedSlot;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
   stream: JsonSlot;
-  streamOptions: StreamOptions;
-  templateKwargs: TemplateKwargs;
-  outputConfig: OutputConfig;
-  /** Undefined on endpoints whose bodies have none. */
+  /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
+  streamOptions: StreamOptions | undefined;
+  /** Undefined unless the reasoning model is served. */
+  reasoning: ReasoningOptions | undefined;
+  /** Undefined if no prefix may be due, also on endpoints whose bodies have no conversation. */
   conversation: ConversationSlots | undefined;
 }
 
@@ -20,6 +23,11 @@ export interface StreamOptions {
   slot: JsonSlot;
   includeUsage: JsonSlot;
   continuousUsage: JsonSlot;
+}
+
+export interface ReasoningOptions {
+  templateKwargs: TemplateKwargs;
+  outputConfig: OutputConfig;
 }
 
 export interface TemplateKwargs {
@@ -38,7 +46,7 @@ export interface OutputConfig {
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
-export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint): RequestBody {
+export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint, rules: RewriteRules): RequestBody {
   const [model, maxTokens, maxCompletionTokens, maxOutputTokens] = [
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
@@ -46,37 +54,40 @@ export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint): Reques
     createRepeatedSlot(maxDuplicates),
   ];
   const stream = createSlot();
-  const streamOptions = createStreamOptions();
-  const templateKwargs = createTemplateKwargs();
-  const outputConfig = createOutputConfig();
-  const conversation = endpoint.system === undefined ? undefined : createConversationSlots(bytes);
-  const root = createSlot({
-    members: {
-      model: model.slot,
-      max_tokens: maxTokens.slot,
-      max_completion_tokens: maxCompletionTokens.slot,
-      max_output_tokens: maxOutputTokens.slot,
-      stream,
-      stream_options: streamOptions.slot,
-      chat_template_kwargs: templateKwargs.slot,
-      output_config: outputConfig.slot,
-      ...(conversation === undefined ? {} : { messages: conversation.messages, system: conversation.system }),
-    },
-  });
+  const members: Record<string, JsonSlot> = {
+    model: model.slot,
+    max_tokens: maxTokens.slot,
+    max_completion_tokens: maxCompletionTokens.slot,
+    max_output_tokens: maxOutputTokens.slot,
+    stream,
+  };
+  const isReasoning = isReasoningModelServed(rules);
+  const streamOptions = endpoint.streamOptions && rules.forceStreamUsage !== "off" ? createStreamOptions() : undefined;
+  if (streamOptions !== undefined) members["stream_options"] = streamOptions.slot;
+  const reasoning = isReasoning ? createReasoningOptions() : undefined;
+  if (reasoning !== undefined) {
+    members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
+    members["output_config"] = reasoning.outputConfig.slot;
+  }
+  const mayNeedPrefix = endpoint.system !== undefined && (isReasoning || rules.hanGuard);
+  const conversation = mayNeedPrefix ? createConversationSlots(bytes) : undefined;
+  if (conversation !== undefined) {
+    members["messages"] = conversation.messages;
+    members["system"] = conversation.system;
+  }
   return {
-    root,
+    root: createSlot({ members }),
     model,
     maxTokens: [maxTokens, maxCompletionTokens, maxOutputTokens],
     stream,
     streamOptions,
-    templateKwargs,
-    outputConfig,
+    reasoning,
     conversation,
   };
 }
 
 export function hasTooManyDuplicates({ model, maxTokens }: RequestBody): boolean {
-  return [model, ...maxTokens].some((repeated) => repeated.isOverflowing());
+  return model.isOverflowing() || maxTokens.some((repeated) => repeated.isOverflowing());
 }
 
 function createStreamOptions(): StreamOptions {
@@ -85,6 +96,11 @@ function createStreamOptions(): StreamOptions {
   const members = { include_usage: includeUsage, continuous_usage_stats: continuousUsage };
   return { slot: createSlot({ members }), includeUsage, continuousUsage };
 }
+
+const createReasoningOptions = (): ReasoningOptions => ({
+  templateKwargs: createTemplateKwargs(),
+  outputConfig: createOutputConfig(),
+});
 
 function createTemplateKwargs(): TemplateKwargs {
   const thinking = createSlot();

@@ -8,7 +8,7 @@ import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
-import { isReasoningModelServed, resolveModel } from "./model-name.ts";
+import { resolveModel } from "./model-name.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
 import { createRequestBody, hasTooManyDuplicates, type RequestBody } from "./request-body.ts";
 import type { RewriteRules } from "./rules.ts";
@@ -87,7 +87,7 @@ export function* rewriteInSteps(
 ): Steps<Rewritten | RefusedBody> {
   const endpoint = getEndpoint(path);
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
-  const body = createRequestBody(bytes, endpoint);
+  const body = createRequestBody(bytes, endpoint, rules);
   const isJson = yield* readJsonInSteps(bytes, body.root);
   if (!isJson || body.root.kind !== "object") return untouched;
   if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
@@ -104,16 +104,17 @@ export function* rewriteInSteps(
   note("model");
   const capped = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
   note("max_tokens");
-  const mode = isReasoningModelServed(rules) ? reasoningMode(bytes, body.outputConfig, nonThinking) : undefined;
-  if (mode !== undefined && endpoint.templateKwargs) {
-    fillTemplateKwargs(editor, bytes, body.root, body.templateKwargs, mode);
+  const { reasoning } = body;
+  const mode = reasoning && reasoningMode(bytes, reasoning.outputConfig, nonThinking);
+  if (reasoning !== undefined && mode !== undefined && endpoint.templateKwargs) {
+    fillTemplateKwargs(editor, bytes, body.root, reasoning.templateKwargs, mode);
   }
   note("thinking");
   kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
   counted = editor.count();
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
-    stream && endpoint.streamOptions
+    stream && body.streamOptions !== undefined
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
       : noUsageAdded;
   note("stream_usage");
@@ -132,7 +133,8 @@ export function* rewriteInSteps(
 
 /** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
 function isUtf16Or32(bytes: Uint8Array): boolean {
-  const [first, second] = bytes;
+  const first = bytes[0];
+  const second = bytes[1];
   if (first === undefined || second === undefined) return false;
   return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
 }
@@ -188,11 +190,11 @@ function prefixSystem(
   reasons: PrefixReasons,
 ): readonly RequestChange[] {
   const { endpoint, mode, hanGuard } = reasons;
-  const { root, conversation, templateKwargs } = body;
+  const { root, conversation, reasoning } = body;
   // The backend refuses a body without a conversation.
   if (conversation?.findFirst() === undefined) return [];
   const due: { kind: RequestChange; text: string }[] = [];
-  if (mode === "max" && !hasThinkingOff(bytes, templateKwargs)) {
+  if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
     due.push({ kind: "system_prompt_effort", text: maximumEffortPrefix });
   }
   if (hanGuard && discouragesHan(conversation.list())) {
