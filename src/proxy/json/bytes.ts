@@ -1,6 +1,10 @@
 // Native checks of all bytes at once; `Buffer` itself has none.
 export { isAscii, isUtf8 } from "node:buffer";
 
+/** No view of the whole: the first view of bytes that the runtime has read gives them a buffer of their own (Bun 1.4.5). */
+export const partOf = (bytes: Uint8Array, from: number, to: number): Uint8Array =>
+  from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
+
 const colon = 0x3a;
 
 /** @returns where white space and byte order marks end; the length if nothing else follows */

@@ -1,4 +1,4 @@
-import { isUtf8 } from "./bytes.ts";
+import { isUtf8, partOf } from "./bytes.ts";
 import { continueScan, isComplete, startScan } from "./scan.ts";
 import type { JsonSlot } from "./slots.ts";
 import type { Steps } from "./steps.ts";
@@ -16,9 +16,7 @@ export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot): Steps<boole
   let from = 0;
   while (from < bytes.length) {
     const limit = characterStart(bytes, Math.min(from + stepBytes, bytes.length));
-    // A view of a body that the runtime has read gives it a buffer of its own, which costs more than the check.
-    const isWhole = from === 0 && limit === bytes.length;
-    if (!isUtf8(isWhole ? bytes : bytes.subarray(from, limit))) return false;
+    if (!isUtf8(partOf(bytes, from, limit))) return false;
     continueScan(scan, limit);
     if (scan.at === notJson) return false;
     from = limit;

@@ -1,4 +1,4 @@
-import { isAscii } from "../json/bytes.ts";
+import { isAscii, partOf } from "../json/bytes.ts";
 import { findNumber, findString } from "../json/decode.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue, RepeatedSlot } from "../json/slots.ts";
@@ -31,7 +31,7 @@ export function* capTokensInSteps(
   if (maxTokens.every(({ values }) => values.length === 0)) return noLimits;
   let largest: number | undefined;
   let lowered: CappedTokens["lowered"];
-  const limit = findOutputLimit(bytes.length, rules) ?? (yield* outputLimitInSteps(bytes, rules));
+  const limit = yield* outputLimitInSteps(bytes, rules);
   for (const { values } of maxTokens) {
     for (const value of values) {
       const tokens = findPositiveInteger(bytes, value);
@@ -85,7 +85,7 @@ const stepBytes = 64 * 1024;
 export function* countCharactersInSteps(bytes: Uint8Array): Steps<number> {
   let count = 0;
   for (let from = 0; from < bytes.length; from += stepBytes) {
-    const piece = bytes.subarray(from, from + stepBytes);
+    const piece = partOf(bytes, from, Math.min(from + stepBytes, bytes.length));
     count += isAscii(piece) ? piece.length : countCharacters(piece);
     yield;
   }

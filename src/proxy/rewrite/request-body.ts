@@ -13,7 +13,7 @@ export interface RequestBody {
   stream: JsonSlot;
   /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
   streamOptions: StreamOptions | undefined;
-  /** Undefined unless the reasoning model is served. */
+  /** Undefined unless the reasoning model is served, on an endpoint whose bodies have its options. */
   reasoning: ReasoningOptions | undefined;
   /** Undefined if no prefix may be due, also on endpoints whose bodies have no conversation. */
   conversation: ConversationSlots | undefined;
@@ -61,15 +61,14 @@ export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint, rules: 
     max_output_tokens: maxOutputTokens.slot,
     stream,
   };
-  const isReasoning = isReasoningModelServed(rules);
   const streamOptions = endpoint.streamOptions && rules.forceStreamUsage !== "off" ? createStreamOptions() : undefined;
   if (streamOptions !== undefined) members["stream_options"] = streamOptions.slot;
-  const reasoning = isReasoning ? createReasoningOptions() : undefined;
+  const reasoning = endpoint.templateKwargs && isReasoningModelServed(rules) ? createReasoningOptions() : undefined;
   if (reasoning !== undefined) {
     members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
     members["output_config"] = reasoning.outputConfig.slot;
   }
-  const mayNeedPrefix = endpoint.system !== undefined && (isReasoning || rules.hanGuard);
+  const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || rules.hanGuard);
   const conversation = mayNeedPrefix ? createConversationSlots(bytes) : undefined;
   if (conversation !== undefined) {
     members["messages"] = conversation.messages;

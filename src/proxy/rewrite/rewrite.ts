@@ -104,10 +104,10 @@ export function* rewriteInSteps(
   note("model");
   const capped = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
   note("max_tokens");
-  const { reasoning } = body;
-  const mode = reasoning && reasoningMode(bytes, reasoning.outputConfig, nonThinking);
-  if (reasoning !== undefined && mode !== undefined && endpoint.templateKwargs) {
-    fillTemplateKwargs(editor, bytes, body.root, reasoning.templateKwargs, mode);
+  let mode: ReasoningMode | undefined;
+  if (body.reasoning !== undefined) {
+    mode = reasoningMode(bytes, body.reasoning.outputConfig, nonThinking);
+    fillTemplateKwargs(editor, bytes, body.root, body.reasoning.templateKwargs, mode);
   }
   note("thinking");
   kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
