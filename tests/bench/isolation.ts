@@ -2,9 +2,8 @@
  * How long completions take beside a flood on 2,000 connections, of one kind and of another in turn, so that a busy machine
  * slows all of them alike. Usage: `bun tests/bench/isolation.ts [seconds] [rounds] [connections]`
  */
-import { join } from "node:path";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
-import { chat, completionsOf, startLoad } from "./load/start.ts";
+import { chat, completionsOf, floodOf, startBackend, startLoad } from "./load/start.ts";
 import type { LoadResult } from "./load/spec.ts";
 import { markdownTable } from "./table.ts";
 
@@ -25,9 +24,7 @@ async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods
       keys: [key(gate)],
       body: JSON.stringify(body),
       connections: Number(connections),
-      requests: 1e9,
-      perSecond: 0,
-      limitMs: (Number(seconds) + 3) * 1000,
+      ...floodOf(Number(seconds)),
     }),
   );
   // The flood opens its connections.
@@ -35,10 +32,8 @@ async function measure(gate: ProgramWithKey, [, path, key, body]: (typeof floods
   return { completions: await startLoad(completionsOf(gate, Number(seconds))), flood: await flood };
 }
 
-const backend = Bun.spawn([process.execPath, join(import.meta.dir, "simulator.ts")], { stdout: "pipe" });
-const { value: firstLine } = await backend.stdout.getReader().read();
-const { url } = JSON.parse(new TextDecoder().decode(firstLine)) as { url: string };
-const gate = await startProgramWithKey(url, { LOG_LEVEL: "warn" });
+const backend = await startBackend("simulator.ts");
+const gate = await startProgramWithKey(backend.url, { LOG_LEVEL: "warn" });
 await startLoad(completionsOf(gate, Number(seconds)));
 
 const results = floods.map(() => [] as Awaited<ReturnType<typeof measure>>[]);
@@ -77,7 +72,7 @@ console.log(
 );
 console.log(`entered degraded mode ${degraded} times`);
 await gate.stop();
-backend.kill();
+backend.stop();
 
 function sumOf({ statuses }: LoadResult): number {
   return Object.values(statuses).reduce((sum, count) => sum + count, 0);

@@ -5,17 +5,15 @@
  */
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { startProgramWithKey } from "../support/program-with-key.ts";
-import { completionsOf, startLoad } from "./load/start.ts";
+import { completionsOf, floodOf, startBackend, startLoad } from "./load/start.ts";
 import { markdownTable } from "./table.ts";
 
 const [seconds = "4", mebibytes = "60", part = ""] = process.argv.slice(2);
 const length = Number(mebibytes) * 1024 * 1024;
 
-const backend = Bun.spawn([process.execPath, `${import.meta.dir}/sink.ts`], { stdout: "pipe" });
-const { value: firstLine } = await backend.stdout.getReader().read();
-const { url } = JSON.parse(new TextDecoder().decode(firstLine)) as { url: string };
+const backend = await startBackend("sink.ts");
 const metricsToken = "metrics";
-const gate = await startProgramWithKey(url, { LOG_LEVEL: "warn", METRICS_TOKEN: metricsToken });
+const gate = await startProgramWithKey(backend.url, { LOG_LEVEL: "warn", METRICS_TOKEN: metricsToken });
 
 /** In milliseconds, since the last call. */
 async function longestDelay(): Promise<number> {
@@ -33,9 +31,7 @@ async function measureBeside(name: string, create: ((length: number) => Buffer) 
       completionsOf(gate, Number(seconds), {
         body: create(length).toString(),
         connections: 1,
-        requests: 1e9,
-        perSecond: 0,
-        limitMs: (Number(seconds) + 3) * 1000,
+        ...floodOf(Number(seconds)),
       }),
     );
   // Time for the first body to be made and sent.
@@ -57,4 +53,4 @@ for (const { name, create } of hostileBodies) {
 }
 console.log(markdownTable(rows));
 await gate.stop();
-backend.kill();
+backend.stop();

@@ -1,29 +1,11 @@
 /** The cost of counting one finished request: `bun tests/bench/metrics.ts`. */
 import { createMetrics } from "../../src/telemetry/metrics.ts";
-import type { RequestRecord } from "../../src/domain.ts";
+import { requestRecord } from "../support/request-record.ts";
 import { steadySamples } from "../support/steady-samples.ts";
 
 const requests = 500_000;
 
-const record: RequestRecord = {
-  requestId: "req-1",
-  clientAddress: "192.0.2.7",
-  method: "POST",
-  path: "/v1/chat/completions",
-  status: 200,
-  outcome: "completed",
-  keyId: 7,
-  modelAsked: "claude-x",
-  modelSent: "served",
-  code: undefined,
-  cause: undefined,
-  receivedBytes: 5_000,
-  streamed: true,
-  upstreamMs: 180,
-  firstByteMs: 200,
-  durationMs: 4200,
-  usage: { inputTokens: 1200, outputTokens: 350 },
-};
+const record = requestRecord({ durationMs: 4200 });
 
 for (const perKey of [false, true]) {
   const metrics = createMetrics({

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { requestRecord } from "../store/logged-requests.ts";
+import { loggedRecord } from "../store/logged-requests.ts";
 import { runTicks, startLedger, usageEvent } from "./start-ledger.ts";
 
 beforeEach(() => void jest.useFakeTimers());
@@ -48,7 +48,7 @@ test("a flush that the database refuses is split until only what it refuses is l
 test("requests whose usage the database refuses are counted as dropped from the request log", async () => {
   const { ledger, flushAt } = startLedger({ logsRequests: true });
   const admission = { keyId: 11, instance: "a", number: 1 };
-  void ledger.record({ ...usageEvent(11), admission, request: requestRecord({ keyId: 11 }) });
+  void ledger.record({ ...usageEvent(11), admission, request: loggedRecord({ keyId: 11 }) });
   (await flushAt(0)).reject();
   (await flushAt(1)).reject();
   (await flushAt(2)).commit();

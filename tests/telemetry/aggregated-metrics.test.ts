@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test";
 import { aggregatedCounters, aggregatedMetricsText } from "../../src/telemetry/metrics.ts";
-import { finish, openMetrics, record, valueOf } from "./open-metrics.ts";
+import { requestRecord } from "../support/request-record.ts";
+import { finish, openMetrics, valueOf } from "./open-metrics.ts";
 
 test("sums the snapshots of several processes", async () => {
   using one = openMetrics({ waiting: { requests: 1, keys: 1, sinceMs: 100 } });
   using other = openMetrics({ waiting: { requests: 2, keys: 1, sinceMs: 4000 } });
-  finish(one, record());
-  finish(other, record(), record());
+  finish(one, requestRecord());
+  finish(other, requestRecord(), requestRecord());
   one.started();
   const snapshots = await Promise.all([one, other].map((metrics) => metrics.snapshot()));
   const text = await aggregatedMetricsText(structuredClone(snapshots));
@@ -22,8 +23,8 @@ test("sums the snapshots of several processes", async () => {
 test("merges the counters of several processes without their gauges", async () => {
   using one = openMetrics({ perKey: true });
   using other = openMetrics({ perKey: true });
-  finish(one, record());
-  finish(other, record(), record());
+  finish(one, requestRecord());
+  finish(other, requestRecord(), requestRecord());
   const counters = await aggregatedCounters(
     structuredClone(await Promise.all([one, other].map((each) => each.snapshot()))),
   );

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { metricsContentType } from "../../src/telemetry/metrics.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { finish, openMetrics, record, seriesOf, valueOf } from "./open-metrics.ts";
+import { requestRecord } from "../support/request-record.ts";
+import { finish, openMetrics, seriesOf, valueOf } from "./open-metrics.ts";
 
 test("reads the uncommitted usage at each scrape", async () => {
   const waiting = { requests: 3, keys: 2, sinceMs: 1500 };
@@ -56,13 +57,13 @@ test("reports the delay of a blocked event loop once", async () => {
 test("two servers in one process count separately", async () => {
   using one = openMetrics();
   using other = openMetrics();
-  finish(one, record());
+  finish(one, requestRecord());
   expect(seriesOf(await other.text(), "tollgate_requests_total")).toEqual([]);
 });
 
 test("the text and its content type follow the exposition format", async () => {
   using metrics = openMetrics({ perKey: true });
-  finish(metrics, record());
+  finish(metrics, requestRecord());
   expect(metricsContentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   const line = /^(#( HELP| TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z_]+="[^"\\\n]*",?)+\})? [-+.\deInf]+|)$/;
   expect((await metrics.text()).split("\n").filter((each) => !line.test(each))).toEqual([]);

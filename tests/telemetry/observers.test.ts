@@ -1,26 +1,9 @@
 import { expect, test } from "bun:test";
 import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/observers.ts";
-import type { RequestObserver, RequestRecord } from "../../src/domain.ts";
+import type { RequestObserver } from "../../src/domain.ts";
+import { requestRecord } from "../support/request-record.ts";
 
-const record: RequestRecord = {
-  requestId: "req-1",
-  clientAddress: "192.0.2.7",
-  method: "POST",
-  path: "/v1/messages",
-  status: 200,
-  outcome: "completed",
-  keyId: 7,
-  modelAsked: "claude-x",
-  modelSent: "served",
-  code: undefined,
-  cause: undefined,
-  receivedBytes: 5_000,
-  streamed: true,
-  upstreamMs: 1.26,
-  firstByteMs: undefined,
-  durationMs: 12.345,
-  usage: { inputTokens: 3, outputTokens: 4 },
-};
+const record = requestRecord({ path: "/v1/messages" });
 const nextTick = (): Promise<void> => new Promise(setImmediate);
 
 function createRecorder(): RequestObserver & { calls: string[] } {

@@ -25,27 +25,6 @@ export function openMetrics({
   return { ...metrics, ...observeAll(inFlight, metrics), [Symbol.dispose]: metrics.close };
 }
 
-export const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
-  requestId: "req-1",
-  clientAddress: "192.0.2.7",
-  method: "POST",
-  path: "/v1/chat/completions",
-  status: 200,
-  outcome: "completed",
-  keyId: 7,
-  modelAsked: "claude-x",
-  modelSent: "served",
-  code: undefined,
-  cause: undefined,
-  receivedBytes: 5_000,
-  streamed: true,
-  upstreamMs: 180,
-  firstByteMs: 200,
-  durationMs: 42_000,
-  usage: { inputTokens: 1200, outputTokens: 350 },
-  ...fields,
-});
-
 /** The value of a series in the text; undefined if it has none. */
 export function valueOf(text: string, series: string): number | undefined {
   const line = text.split("\n").find((each) => each.startsWith(`${series} `));

@@ -1,27 +1,15 @@
 import { expect, test } from "bun:test";
 import { createRequestLog } from "../../src/telemetry/request-log.ts";
-import type { RequestRecord } from "../../src/domain.ts";
 import { memoryLog } from "../store/test-store.ts";
+import { requestRecord } from "../support/request-record.ts";
 
-const record: RequestRecord = {
-  requestId: "req-1",
-  clientAddress: "192.0.2.7",
-  method: "POST",
+const record = requestRecord({
   path: "/v1/messages",
-  status: 200,
-  outcome: "completed",
-  keyId: 7,
-  modelAsked: "claude-x",
-  modelSent: "served",
-  code: undefined,
-  cause: undefined,
-  receivedBytes: 5_000,
-  streamed: true,
   upstreamMs: 1.26,
   firstByteMs: undefined,
   durationMs: 12.345,
   usage: { inputTokens: 3, outputTokens: 4 },
-};
+});
 
 test("logs tokens and durations to a tenth of a millisecond, and leaves out what did not happen", () => {
   const { entries, log } = memoryLog();

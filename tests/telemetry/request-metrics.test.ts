@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import type { RequestRecord } from "../../src/domain.ts";
-import { finish, openMetrics, record, seriesOf, valueOf } from "./open-metrics.ts";
+import { requestRecord } from "../support/request-record.ts";
+import { finish, openMetrics, seriesOf, valueOf } from "./open-metrics.ts";
 
 test("counts a request by endpoint, method, outcome and status class", async () => {
   using metrics = openMetrics();
   finish(
     metrics,
-    record(),
-    record(),
-    record({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNREFUSED" }),
+    requestRecord(),
+    requestRecord(),
+    requestRecord({ status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNREFUSED" }),
   );
   const text = await metrics.text();
   const labels = 'method="POST",endpoint="/v1/chat/completions"';
@@ -19,16 +20,16 @@ test("counts a request by endpoint, method, outcome and status class", async () 
 
 test("keeps counts from scrape to scrape", async () => {
   using metrics = openMetrics();
-  finish(metrics, record());
+  finish(metrics, requestRecord());
   await metrics.text();
   expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(1200);
-  finish(metrics, record());
+  finish(metrics, requestRecord());
   expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(2400);
 });
 
 test("two concurrent scrapes count nothing twice", async () => {
   using metrics = openMetrics();
-  finish(metrics, record());
+  finish(metrics, requestRecord());
   const texts = await Promise.all([metrics.text(), metrics.text()]);
   expect(texts.map((text) => valueOf(text, 'tollgate_tokens_total{direction="output"}'))).toEqual([350, 350]);
 });
@@ -38,13 +39,18 @@ test("a request is in flight from its start to its end", async () => {
   metrics.started();
   metrics.started();
   expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(2);
-  metrics.finished(record());
+  metrics.finished(requestRecord());
   expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(1);
 });
 
 test("puts durations into buckets from milliseconds to twenty minutes", async () => {
   using metrics = openMetrics();
-  finish(metrics, record(), record({ durationMs: 1_100_000 }), record({ durationMs: 4, firstByteMs: undefined }));
+  finish(
+    metrics,
+    requestRecord(),
+    requestRecord({ durationMs: 1_100_000 }),
+    requestRecord({ durationMs: 4, firstByteMs: undefined }),
+  );
   const text = await metrics.text();
   const bucket = (name: string, le: string) =>
     valueOf(text, `${name}_bucket{le="${le}",endpoint="/v1/chat/completions",streamed="true"}`);
@@ -58,7 +64,10 @@ test("puts durations into buckets from milliseconds to twenty minutes", async ()
 
 test("counts refused requests but does not measure their duration", async () => {
   using metrics = openMetrics();
-  finish(metrics, record({ outcome: "refused", status: 401, keyId: undefined, usage: undefined, durationMs: 0.2 }));
+  finish(
+    metrics,
+    requestRecord({ outcome: "refused", status: 401, keyId: undefined, usage: undefined, durationMs: 0.2 }),
+  );
   const text = await metrics.text();
   expect(seriesOf(text, "tollgate_requests_total")).toHaveLength(1);
   expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toEqual([]);
@@ -69,7 +78,7 @@ test("bounds the number of series, whatever clients send", async () => {
   for (let index = 0; index < 2000; index += 1) {
     finish(
       metrics,
-      record({
+      requestRecord({
         method: `VERB${index}`,
         path: `/v1/models/${index}"}\n`,
         status: 100 + index,
@@ -88,7 +97,7 @@ test("bounds the number of series, whatever clients send", async () => {
 
 test("a path cannot add a label", async () => {
   using metrics = openMetrics();
-  finish(metrics, record({ path: '/v1/x",evil="1', method: "__proto__" }));
+  finish(metrics, requestRecord({ path: '/v1/x",evil="1', method: "__proto__" }));
   const text = await metrics.text();
   expect(text).not.toContain("evil");
   expect(text).not.toContain("__proto__");
@@ -97,13 +106,19 @@ test("a path cannot add a label", async () => {
 
 test("adds no series by key by default", async () => {
   using metrics = openMetrics();
-  finish(metrics, record());
+  finish(metrics, requestRecord());
   expect(await metrics.text()).not.toContain("key_id");
 });
 
 test("adds series by key id if enabled", async () => {
   using metrics = openMetrics({ perKey: true });
-  finish(metrics, record(), record({ usage: undefined }), record({ keyId: 8 }), record({ keyId: undefined }));
+  finish(
+    metrics,
+    requestRecord(),
+    requestRecord({ usage: undefined }),
+    requestRecord({ keyId: 8 }),
+    requestRecord({ keyId: undefined }),
+  );
   const text = await metrics.text();
   expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(2);
   expect(valueOf(text, 'tollgate_key_tokens_total{key_id="7",direction="input"}')).toBe(1200);
@@ -112,7 +127,8 @@ test("adds series by key id if enabled", async () => {
 });
 
 describe("models", () => {
-  const of = (modelSent: string | undefined, fields: Partial<RequestRecord> = {}) => record({ modelSent, ...fields });
+  const of = (modelSent: string | undefined, fields: Partial<RequestRecord> = {}) =>
+    requestRecord({ modelSent, ...fields });
 
   test("have series of their own, with requests and tokens", async () => {
     using metrics = openMetrics();
@@ -148,6 +164,6 @@ describe("models", () => {
 test("a secret in a path or a method reaches no label", async () => {
   const secret = "sk-3f2a90d1c5e84b7f9c1b";
   using metrics = openMetrics({ perKey: true });
-  finish(metrics, record({ path: `/v1/${secret}`, method: secret }));
+  finish(metrics, requestRecord({ path: `/v1/${secret}`, method: secret }));
   expect(await metrics.text()).not.toContain(secret);
 });

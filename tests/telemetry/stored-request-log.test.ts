@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { RequestRecord } from "../../src/domain.ts";
 import { createStoredRequestLog } from "../../src/telemetry/stored-request-log.ts";
-import { requestRecord } from "../store/logged-requests.ts";
+import { loggedRecord } from "../store/logged-requests.ts";
 
 function start() {
   const logged: RequestRecord[] = [];
@@ -16,12 +16,12 @@ function start() {
 }
 
 const refused = (fields: Partial<RequestRecord> = {}): RequestRecord =>
-  requestRecord({ outcome: "refused", status: 401, code: "invalid_api_key", keyId: undefined, ...fields });
+  loggedRecord({ outcome: "refused", status: 401, code: "invalid_api_key", keyId: undefined, ...fields });
 
 test("a request that the ledger has is not logged again, any other one is", () => {
   const { logged, finished } = start();
-  finished(requestRecord({ isInLedger: true }));
-  finished(requestRecord({ outcome: "upstream_failed", status: 502 }));
+  finished(loggedRecord({ isInLedger: true }));
+  finished(loggedRecord({ outcome: "upstream_failed", status: 502 }));
   expect(logged.map(({ outcome }) => outcome)).toEqual(["upstream_failed"]);
 });
 
@@ -39,13 +39,13 @@ test("sixty refused requests a minute are logged for each code and network, and 
 
 test("requests without a key are limited whatever their outcome, since anybody can send them", () => {
   const { logged, finished } = start();
-  for (let n = 0; n < 100; n++) finished(requestRecord({ keyId: undefined, method: "OPTIONS", status: 204 }));
+  for (let n = 0; n < 100; n++) finished(loggedRecord({ keyId: undefined, method: "OPTIONS", status: 204 }));
   expect(logged).toHaveLength(60);
 });
 
 test("failures of requests with a key are not limited", () => {
   const { logged, finished } = start();
-  for (let n = 0; n < 100; n++) finished(requestRecord({ outcome: "timed_out", status: 504 }));
+  for (let n = 0; n < 100; n++) finished(loggedRecord({ outcome: "timed_out", status: 504 }));
   expect(logged).toHaveLength(100);
 });
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { RequestRecord } from "../../src/domain.ts";
 import { countOf, decodeHistogram } from "../../src/histogram.ts";
 import { createTrafficRecorder, type EncodedTraffic } from "../../src/telemetry/traffic-recorder.ts";
-import { requestRecord } from "../store/logged-requests.ts";
+import { loggedRecord } from "../store/logged-requests.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 beforeEach(() => {
@@ -34,7 +34,7 @@ const finish = (
   { finished }: { finished(record: RequestRecord): void },
   ...records: Partial<RequestRecord>[]
 ): void => {
-  for (const fields of records) finished(requestRecord({ usage, ...fields }));
+  for (const fields of records) finished(loggedRecord({ usage, ...fields }));
 };
 
 async function pass(ms: number): Promise<void> {

@@ -1,26 +1,14 @@
 import { expect, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain.ts";
 import { createUpstreamFailures } from "../../src/telemetry/upstream-failures.ts";
+import { requestRecord } from "../support/request-record.ts";
 
-const record: RequestRecord = {
-  requestId: "req-1",
-  clientAddress: "192.0.2.7",
-  method: "POST",
-  path: "/v1/messages",
+const record = requestRecord({
   status: 502,
   outcome: "upstream_failed",
-  keyId: 7,
-  modelAsked: undefined,
-  modelSent: undefined,
   code: "upstream_unreachable",
   cause: "ConnectionRefused",
-  receivedBytes: undefined,
-  streamed: false,
   upstreamMs: undefined,
-  firstByteMs: undefined,
-  durationMs: 3,
-  usage: undefined,
-};
+});
 
 test("the failure lasts from the first failed request until one gets a response", () => {
   let now = 1000;

@@ -35,3 +35,14 @@ export function completionsOf(
     ...fields,
   };
 }
+
+/** Starts a backend of the bench that prints its URL. */
+export async function startBackend(file: "simulator.ts" | "sink.ts"): Promise<{ url: string; stop: () => void }> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "..", file)], { stdout: "pipe" });
+  const { value: firstLine } = await child.stdout.getReader().read();
+  const { url } = JSON.parse(new TextDecoder().decode(firstLine)) as { url: string };
+  return { url, stop: () => child.kill() };
+}
+
+/** What makes a load a flood: requests one after the other, until the completions beside it are done. */
+export const floodOf = (seconds: number) => ({ requests: 1e9, perSecond: 0, limitMs: (seconds + 3) * 1000 });
