@@ -42,17 +42,21 @@ export function createUsageStore(engine: Engine, clock: WallClock, retention: Re
 function prepareAddUsage(engine: Engine, clock: WallClock, prune: (now: number) => Statement[]): UsageStore["add"] {
   const countedResponses = prepareCountedResponses(engine);
   const { transaction, recordFlush, write } = createUsageWriter(engine);
-  return (increments, flush, responses = [], requests, settled = []) =>
-    transaction(async () => {
-      const now = clock();
+  return async (increments, flush, responses = [], requests, settled = []) => {
+    const now = clock();
+    const pruning = prune(now);
+    const isNothing = flush === undefined && requests === undefined && increments.length + responses.length === 0;
+    if (isNothing && pruning.length === 0) return [];
+    return transaction(async () => {
       if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
       const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
       const newTokens = responses.map((response, index) =>
         incrementOf(response, addedUsage(response, added[index] ?? noUsage)),
       );
-      await write({ increments: [...increments, ...newTokens], requests, responses, newTokens, settled }, prune(now));
+      await write({ increments: [...increments, ...newTokens], requests, responses, newTokens, settled }, pruning);
       return added;
     });
+  };
 }
 
 function preparePruning(

@@ -8,9 +8,10 @@ import type { FlushedRequests } from "../request-log-store.ts";
 import type { FlushId, UsageStore } from "../usage-store.ts";
 import { prepareAdmit } from "../limit-admission.ts";
 import type { AdmissionResult, LimitStore } from "../limit-store.ts";
-import { isBusy, openDirectWriter, pagesPerCheckpoint } from "./engine.ts";
+import { isBusy, openDirectWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
-import { prepareSettledAppend, type RefusedCounts } from "./journal.ts";
+import { prepareSettledAppend } from "./journal.ts";
+import type { Folded } from "./worker.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
@@ -18,12 +19,10 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the journal, for about a millisecond. */
-const rowsPerFold = 128;
-/** An estimate of what a commit adds to SQLite's log: a copy of each page that it changes. */
-const pagesPerCommit = 2;
-const rowsPerPage = 8;
+/** After so many rows the thread folds the journal, in transactions of 1 to 3 ms. */
+const rowsPerFold = 512;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
+const nothingFolded: Folded = { refused: [], isCheckpointDue: false };
 
 export interface DirectWriterOptions {
   file: string;
@@ -55,8 +54,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   let pausedUntil = 0;
   // Without jitter: nobody else pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
-  let isCheckpointing = false;
-  let pages = 0;
+  let checkpointing: "copying" | "ending" | undefined;
   let unfolded = 0;
   const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
   /** Pending while the thread folds the journal. */
@@ -74,13 +72,11 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   /** @returns undefined if it is not committed: the thread has to do it */
   async function tryToCommit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
     const startedAt = performance.now();
-    if (rows > maxRows || isCheckpointing || startedAt < pausedUntil) return undefined;
+    if (rows > maxRows || checkpointing === "ending" || startedAt < pausedUntil) return undefined;
     try {
       const result = await work();
       if (performance.now() - startedAt > maxCommitMs) pause();
       else backoff.reset();
-      pages += pagesPerCommit + rows / rowsPerPage;
-      if (pages >= pagesPerCheckpoint) void checkpoint();
       return { result };
     } catch (error) {
       // Rolled back; and if not, a flush has a number: the thread does not count it again.
@@ -119,11 +115,18 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     pausedUntil = performance.now() + backoff.next();
   }
 
+  /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
   async function checkpoint(): Promise<void> {
-    pages = 0;
-    isCheckpointing = true;
-    await worker.call("checkpoint").catch(() => {});
-    isCheckpointing = false;
+    checkpointing = "copying";
+    try {
+      await worker.call("copyLog");
+      checkpointing = "ending";
+      await worker.call("checkpoint");
+    } catch {
+      // It is due again after the next fold.
+    } finally {
+      checkpointing = undefined;
+    }
   }
 
   /** The thread also does it before it reads or writes counts. */
@@ -136,7 +139,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   }
 
   async function fold(): Promise<void> {
-    const refused = (await worker.call("fold").catch(() => [])) as RefusedCounts[];
+    const { refused, isCheckpointDue } = (await worker.call("fold").catch(() => nothingFolded)) as Folded;
+    if (isCheckpointDue && checkpointing === undefined) void checkpoint();
     for (const counts of refused) log.error("Database refuses usage; keeping it in the journal", { ...counts });
     // The thread refuses before it commits, so that the ledger knows.
     if (refused.length > 0) pause();

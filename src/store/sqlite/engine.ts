@@ -17,10 +17,17 @@ const readerBusyMs = 100;
 const openingBusyMs = 10_000;
 
 /** SQLite's default for automatic checkpoints. */
-export const pagesPerCheckpoint = 1000;
+const pagesPerCheckpoint = 1000;
 
 export interface WriterEngine extends Engine {
-  /** Copies the write-ahead log into the database file, and begins the log anew with `write`. Both sync. */
+  /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
+  isCheckpointDue: () => boolean;
+  /** Copies the write-ahead log into the database file, which takes 5 to 500 ms: others may write meanwhile. */
+  copyLog: () => void;
+  /**
+   * Copies what others wrote since `copyLog`, in about a millisecond, and begins the log anew with `write`. Both sync. The log
+   * is not begun anew if others write meanwhile.
+   */
   checkpoint: (write: () => unknown) => Promise<void>;
   /** Gives some free pages back to the disk. Not to be called within a transaction. @returns how many */
   releaseSpace: () => number;
@@ -52,10 +59,22 @@ export function openWriter(
     client.run(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
     client.run("PRAGMA wal_autocheckpoint = 0");
     const checkpointLog = client.query("PRAGMA wal_checkpoint(PASSIVE)");
+    const findLog = client.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)");
+    const logPages = (): number => findLog.get()?.log ?? 0;
+    /** The log's length after the last checkpoint: it stays while a reader or writer is in the way. */
+    let pagesSeen = 0;
+    const copyLog = (): void => void checkpointLog.get();
     return {
       ...createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: true }),
+      isCheckpointDue: () => {
+        const pages = logPages();
+        pagesSeen = Math.min(pagesSeen, pages);
+        return pages - pagesSeen >= pagesPerCheckpoint;
+      },
+      copyLog,
       checkpoint: async (write) => {
-        checkpointLog.get();
+        copyLog();
+        pagesSeen = logPages();
         await write();
       },
       releaseSpace: createSpaceReleaser(client),
@@ -147,6 +166,9 @@ function checkpoint(client: Database): void {
   }
 }
 
+/** A statement for this many rows takes two thirds of the time of one for each. */
+const rowsPerInsert = 32;
+
 interface SqliteEngineOptions {
   /** Takes the write lock. */
   begin: () => void;
@@ -161,17 +183,23 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     db,
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
-    // One statement for each row takes less than half the time of one that expands all rows from JSON (SQLite 3.54).
+    // Takes a fourth of the time of a statement that expands all rows from JSON (SQLite 3.54).
     prepareInsert: (table, columns, sums) => {
       const nameOf = (name: string): string => columnName(table, name);
       const added = sums?.added.map(nameOf).map((name) => `${name} = ${name} + excluded.${name}`) ?? [];
       const doesAdd = added.length === 0 ? "nothing" : `update set ${added.join()}`;
-      const insert = client.prepare(
-        `insert into ${getTableName(table)} (${columns.map(nameOf).join()}) values (${columns.map(() => "?").join()})` +
-          (sums === undefined ? "" : ` on conflict (${sums.key.map(nameOf).join()}) do ${doesAdd}`),
-      );
+      const row = `(${columns.map(() => "?").join()})`;
+      const statement = (count: number): string =>
+        `insert into ${getTableName(table)} (${columns.map(nameOf).join()}) values ${Array(count).fill(row).join()}` +
+        (sums === undefined ? "" : ` on conflict (${sums.key.map(nameOf).join()}) do ${doesAdd}`);
+      const insert = client.prepare(statement(1));
+      const insertMany = client.prepare(statement(rowsPerInsert));
       return (rows) => async () => {
-        for (const row of rows) insert.run(...row);
+        let at = 0;
+        for (; at + rowsPerInsert <= rows.length; at += rowsPerInsert) {
+          insertMany.run(...rows.slice(at, at + rowsPerInsert).flat());
+        }
+        for (; at < rows.length; at++) insert.run(...(rows[at] ?? []));
       };
     },
     prepareDelete: (table, columns) => {

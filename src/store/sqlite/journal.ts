@@ -62,8 +62,6 @@ export interface JournalFold {
   fold(): Promise<void>;
   /** What the database has refused since the last call. It stays in the journal, and is tried again after a restart. */
   takeRefused(): RefusedCounts[];
-  /** How many rows were added since the last call, about. */
-  takeWritten(): number;
 }
 
 export function createJournalFold(engine: Engine, clock: WallClock): JournalFold {
@@ -73,19 +71,19 @@ export function createJournalFold(engine: Engine, clock: WallClock): JournalFold
   /** The rows up to this one were refused. */
   let refusedId = 0;
   const refused: RefusedCounts[] = [];
-  let written = 0;
 
-  function foldSome(limit: number): Promise<void> {
+  /** @returns whether there may be more */
+  function foldSome(limit: number): Promise<boolean> {
     return writer.transaction(async () => {
       const rows = await findRows.execute({ after: refusedId, limit });
       const last = rows.at(-1);
-      if (last === undefined) return;
+      if (last === undefined) return false;
       const flushes = (await unrecorded(rows)).map(flushOf);
       const flush = merge(flushes);
       const missingInDays = merge(flushes.filter(({ isSettled }) => isSettled !== true)).increments;
       await writer.write({ ...flush, missingInDays });
       await remove.execute({ after: refusedId, last: last.id });
-      written += flush.increments.length + flush.requests.rows.length;
+      return rows.length === limit;
     });
   }
 
@@ -142,18 +140,15 @@ export function createJournalFold(engine: Engine, clock: WallClock): JournalFold
   return {
     async fold() {
       try {
-        while (findFirst.get({ after: refusedId }) !== undefined) await foldSome(maxFolded);
+        // The write lock is taken only if there is something to fold.
+        let hasMore = findFirst.get({ after: refusedId }) !== undefined;
+        while (hasMore) hasMore = await foldSome(maxFolded);
       } catch (error) {
         if (!toStorageError(error).isRefusal) throw error;
         await foldEach();
       }
     },
     takeRefused: () => refused.splice(0),
-    takeWritten() {
-      const rows = written;
-      written = 0;
-      return rows;
-    },
   };
 }
 

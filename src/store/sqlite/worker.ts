@@ -5,9 +5,9 @@ import type { Retention } from "../retention.ts";
 import { StorageError } from "../store.ts";
 import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter, pagesPerCheckpoint, type WriterEngine } from "./engine.ts";
+import { openWriter, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
-import { createJournalFold, type JournalFold } from "./journal.ts";
+import { createJournalFold, type JournalFold, type RefusedCounts } from "./journal.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
 /**
@@ -17,8 +17,8 @@ import { releaseSpaceWhenIdle } from "./release-space.ts";
 export interface WorkerCall {
   id: number;
   /**
-   * `open`, `close`, `fold`, `checkpoint`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`, `closeReport`, or
-   * `<noun>.<method>` of the store.
+   * `open`, `close`, `fold`, `copyLog`, `checkpoint`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`,
+   * `closeReport`, or `<noun>.<method>` of the store.
    */
   method: string;
   /** A JSON array. */
@@ -38,8 +38,6 @@ export interface WorkerReply {
   isRefusal?: boolean;
 }
 
-/** A released page is replaced by the last one of the file, which two others point to. */
-const pagesPerReleased = 3;
 /** What reads or writes counts; a noun stands for all its methods. The tables are complete for these. */
 const concernedWithCounts: ReadonlySet<string> = new Set([
   "usage",
@@ -57,10 +55,15 @@ const concernedWithCounts: ReadonlySet<string> = new Set([
 const needsFold = (method: string): boolean =>
   concernedWithCounts.has(method) || concernedWithCounts.has(method.slice(0, method.indexOf(".")));
 
-/** A flush of one key writes eight pages; an argument that holds many rows, about one page for each 64 bytes of them. */
-const pagesPerCall = 8;
-const pagesPerRow = 3;
-const bytesPerPage = 64;
+/** The caller of these runs the checkpoints that are due after them. */
+const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "copyLog", "checkpoint"]);
+
+/** What `fold` returns. */
+export interface Folded {
+  refused: RefusedCounts[];
+  /** The caller runs it, because its own commits have to pause for it. */
+  isCheckpointDue: boolean;
+}
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -73,13 +76,10 @@ function serve(): void {
   let running = false;
   let engine: WriterEngine | undefined;
   let journal: JournalFold | undefined;
-  /** An estimate of the pages in the log that came from this thread. */
-  let pages = 0;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
 
   async function checkpoint(): Promise<void> {
-    pages = 0;
     await engine?.checkpoint(() => methods["checkWritable"]?.());
   }
 
@@ -90,7 +90,6 @@ function serve(): void {
       // A flush that is recorded before those in the journal would hide them. Everything else goes on with older counts.
       if (method === "usage.add") throw error;
     }
-    pages += (journal?.takeWritten() ?? 0) * pagesPerRow;
   }
 
   const methods: Record<string, Method> = {
@@ -105,11 +104,12 @@ function serve(): void {
       }
     },
     close: () => engine?.close(),
+    copyLog: () => engine?.copyLog(),
     checkpoint,
-    fold: async () => {
+    fold: async (): Promise<Folded> => {
       // A flush of nothing: the other connection writes, but prunes nothing.
       await methods["usage.add"]?.([]);
-      return journal?.takeRefused();
+      return { refused: journal?.takeRefused() ?? [], isCheckpointDue: engine?.isCheckpointDue() ?? false };
     },
     backup: (file, target) => copyDatabase(String(file), String(target), { isInUse: true }),
     copyBackup: (file, target) => copyDatabase(String(file), String(target), { isInUse: false }),
@@ -151,8 +151,7 @@ function serve(): void {
     running = true;
     for (let call = queue.next(); call !== undefined; call = queue.next()) {
       await handle(call);
-      pages += pagesPerCall + call.args.length / bytesPerPage;
-      if (pages > pagesPerCheckpoint) await checkpoint().catch(() => {});
+      if (!leadsToCheckpoint.has(call.method) && engine?.isCheckpointDue() === true) await checkpoint().catch(() => {});
       // Lets messages in that arrived meanwhile, so that an urgent call among them goes first. Not needed without other work.
       if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
     }
@@ -165,8 +164,7 @@ function serve(): void {
     running = true;
     try {
       const released = engine.releaseSpace();
-      pages += released * pagesPerReleased;
-      if (pages > pagesPerCheckpoint) await checkpoint();
+      if (engine.isCheckpointDue()) await checkpoint();
       return released > 0;
     } finally {
       running = false;

@@ -53,18 +53,18 @@ test("while another program locks the database, the thread waits for it", async 
   expect(await requestCount()).toBe(2);
 });
 
-test("the thread folds the journal after every 128 rows", async () => {
+test("the thread folds the journal after every 512 rows", async () => {
   await using started = await startDirectWriter();
   const { add, addFirst, calls, journaled, requestCount, worker } = started;
   await addFirst();
-  await add(...Array.from({ length: 100 }, () => 1));
-  expect(journaled()).toBe(1);
+  for (let flush = 0; flush < 5; flush++) await add(...Array.from({ length: 100 }, () => 1));
+  expect(journaled()).toBe(5);
   expect(calls.splice(0)).toEqual(["usage.add", "fold", "checkWritable"]);
-  await add(...Array.from({ length: 28 }, () => 2));
+  await add(...Array.from({ length: 12 }, () => 2));
   expect(calls).toEqual(["fold"]);
   await worker.call("checkWritable");
   expect(journaled()).toBe(0);
-  expect(await requestCount()).toBe(129);
+  expect(await requestCount()).toBe(513);
 });
 
 test("a flush that finds the database locked while the thread folds waits for it, and is committed here", async () => {
@@ -72,8 +72,8 @@ test("a flush that finds the database locked while the thread folds waits for it
   const { add, addFirst, writes, requestCount, file, state } = started;
   await addFirst();
   const gate = Promise.withResolvers<void>();
-  state.foldGate = gate.promise;
-  await add(...Array.from({ length: 128 }, () => 1));
+  state.gates["fold"] = gate.promise;
+  for (let flush = 0; flush < 2; flush++) await add(...Array.from({ length: 256 }, () => 1));
   using other = new Database(file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(2);
@@ -82,24 +82,36 @@ test("a flush that finds the database locked while the thread folds waits for it
   gate.resolve();
   await adding;
   expect(writes()).toEqual(["usage.add"]);
-  expect(await requestCount()).toBe(130);
+  expect(await requestCount()).toBe(514);
 });
 
-test("the thread runs a checkpoint after every 1000 pages, and writes what comes meanwhile", async () => {
+test("after 1000 pages the thread copies the log while commits go on here, and commits itself while it begins the log anew", async () => {
   await using started = await startDirectWriter();
-  const { add, addFirst, writes, requestCount, worker } = started;
+  const { add, addFirst, calls, writes, requestCount, logPages, worker, state } = started;
   await addFirst();
+  const [copying, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  state.gates = { copyLog: copying.promise, checkpoint: ending.promise };
   let added = 1;
-  for (; !writes().includes("checkpoint"); added++) await add(1);
-  expect(added).toBeWithin(470, 500);
+  for (; !calls.includes("copyLog"); added++) {
+    await add(1);
+    // Lets the replies of the thread in.
+    await new Promise(setImmediate);
+  }
+  expect(logPages()).toBeWithin(1000, 2000);
   const before = writes().length;
   await add(1);
-  expect(writes().slice(before)).toEqual(["usage.add"]);
+  expect(writes().slice(before)).toEqual([]);
+  copying.resolve();
+  await pollUntil(() => calls.includes("checkpoint"));
+  await add(1);
+  expect(writes().slice(before)).toEqual(["checkpoint", "usage.add"]);
+  ending.resolve();
   // Runs after the checkpoint.
   await worker.call("checkWritable");
   await add(1);
-  expect(writes()).toHaveLength(before + 1);
-  expect(await requestCount()).toBe(added + 2);
+  expect(writes().slice(before)).toHaveLength(2);
+  expect(logPages()).toBeWithin(1, 20);
+  expect(await requestCount()).toBe(added + 3);
 });
 
 test("what the journal holds is part of every count, and a killed program's too", async () => {
@@ -130,10 +142,10 @@ test("what the database refuses stays in the journal, is logged, and keeps nothi
   await add(1);
   expect(await worker.call("usage.sumOfKeys")).toMatchObject({ requestCount: 3 });
   expect(journaled()).toBe(1);
-  await add(...Array.from({ length: 128 }, () => 1));
+  for (let flush = 0; flush < 2; flush++) await add(...Array.from({ length: 256 }, () => 1));
   await pollUntil(() => logged.some(({ message }) => message === "Database refuses usage; keeping it in the journal"));
   other.run("DROP TRIGGER refuse");
-  expect(await requestCount()).toBe(132);
+  expect(await requestCount()).toBe(516);
 });
 
 test("after a slow commit, the thread writes for a while", async () => {

@@ -12,8 +12,8 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
     now: 60_000 * 1000,
     /** The number of the latest flush. */
     flushes: 0,
-    /** A fold begins when it is resolved. */
-    foldGate: Promise.resolve(),
+    /** A call of the storage thread begins when that of its method is resolved. */
+    gates: {} as Record<string, Promise<void>>,
   };
   /** The calls that the storage thread got. */
   const calls: string[] = [];
@@ -24,7 +24,7 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
     ...thread,
     async call(method, ...args) {
       calls.push(method);
-      if (method === "fold") await state.foldGate;
+      await state.gates[method];
       return thread.call(method, ...args);
     },
   };
@@ -58,6 +58,11 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
     journaled() {
       using client = new Database(file, { readonly: true });
       return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
+    },
+    /** The pages in SQLite's log. */
+    logPages() {
+      using client = new Database(file);
+      return client.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get()?.log ?? NaN;
     },
     requestCount: async () => (await store.usage.sumOfKeys()).requestCount,
     async [Symbol.asyncDispose]() {
