@@ -57,7 +57,7 @@ export interface Rotation {
 }
 
 export interface KeyStore {
-  /** Runs for each request and is not cached, so a key that is switched off is refused from the next request on. */
+  /** Runs for each request. A key that is switched off, by whichever process, is refused from the next request on. */
   findActive(key: string): MaybePromise<FoundKey | undefined>;
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
   list(page?: { after: KeyId; limit: number }): Promise<Key[]>;

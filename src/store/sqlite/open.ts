@@ -14,8 +14,11 @@ import { defaultRetention, type Retention } from "../retention.ts";
 import { type Store, StorageError } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { prepareFindActiveKey } from "../keys.ts";
+import type { FoundKey } from "../key-store.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
+import { openKeyGeneration } from "./key-generation.ts";
+import { createKnownKeys } from "./known-keys.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** For a database that neither responds nor fails, such as one on a network disk that hangs. */
@@ -94,10 +97,14 @@ interface SqliteParts {
 function createSqliteStore({ file, worker, direct, reader, findProblem, watch, clock }: SqliteParts): Store {
   const remote = remoteMethods(worker);
   const findByReader = prepareFindActiveKey(reader, clock);
+  const findInDatabase = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
+  const known = createKnownKeys(findInDatabase, openKeyGeneration(file), clock);
+  const findActive = (key: string): FoundKey | undefined => known.find(key) ?? known.lookUp(key);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
-      findActive: coalescePerTick(withStorageErrors(orElse(direct.findActive, findByReader))),
+      // Known keys too: requests that go on together wake other threads less often.
+      findActive: coalescePerTick(withStorageErrors(findActive)),
     },
     usage: {
       add: direct.add,

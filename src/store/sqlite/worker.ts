@@ -7,6 +7,7 @@ import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
+import { type KeyGeneration, openKeyGeneration } from "./key-generation.ts";
 import { createJournalFold, type JournalFold, type RefusedCounts } from "./journal.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
@@ -92,6 +93,18 @@ function serve(): void {
     }
   }
 
+  /** Before the caller gets its reply, so that the next request of any process sees the change. */
+  function raiseAfter(method: string, generation: KeyGeneration | undefined): void {
+    const change = methods[method];
+    methods[method] = async (...args) => {
+      try {
+        return await change?.(...args);
+      } finally {
+        generation?.raise();
+      }
+    };
+  }
+
   const methods: Record<string, Method> = {
     open: (file, retention) => {
       engine = openWriter(String(file));
@@ -102,6 +115,8 @@ function serve(): void {
         if (typeof part === "function") methods[noun] = part;
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
       }
+      const generation = openKeyGeneration(String(file));
+      for (const change of ["keys.update", "keys.rotate", "keys.delete"] as const) raiseAfter(change, generation);
     },
     close: () => engine?.close(),
     copyLog: () => engine?.copyLog(),

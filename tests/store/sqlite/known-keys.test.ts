@@ -1,0 +1,168 @@
+import { expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { FoundKey } from "../../../src/store/key-store.ts";
+import { openKeyGeneration } from "../../../src/store/sqlite/key-generation.ts";
+import { createKnownKeys } from "../../../src/store/sqlite/known-keys.ts";
+import { createTempFolder } from "../../support/temp-folder.ts";
+import { createKeys, openTestStore } from "../test-store.ts";
+
+const keyOf = (id: number, expiresAt: number | null = null): FoundKey => ({ id, rules: null, expiresAt });
+
+/** Known keys over a database of a few keys whose look-ups are recorded. */
+function startKnownKeys() {
+  const state = { now: 1_000_000, generation: 0 };
+  const database = new Map([
+    ["a", keyOf(1)],
+    ["expires", keyOf(2, 1_000_500)],
+  ]);
+  const lookUps: string[] = [];
+  const known = createKnownKeys(
+    (key) => {
+      lookUps.push(key);
+      return database.get(key);
+    },
+    { read: () => state.generation, raise: () => void state.generation++ },
+    () => state.now,
+  );
+  return { state, database, lookUps, find: (key: string) => known.find(key) ?? known.lookUp(key) };
+}
+
+test("a key is looked up once while no key changes, and one that does not exist each time", () => {
+  const { find, lookUps } = startKnownKeys();
+  for (let n = 0; n < 3; n++) expect(find("a")).toEqual(keyOf(1));
+  for (let n = 0; n < 2; n++) expect(find("unknown")).toBeUndefined();
+  expect(lookUps).toEqual(["a", "unknown", "unknown"]);
+});
+
+test("a new generation makes all keys unknown", () => {
+  const { find, database, state } = startKnownKeys();
+  find("a");
+  database.delete("a");
+  expect(find("a")).toEqual(keyOf(1));
+  state.generation++;
+  expect(find("a")).toBeUndefined();
+});
+
+test("a change of the generation during a look-up counts for what it found", () => {
+  const state = { generation: 0, isActive: true };
+  const known = createKnownKeys(
+    () => {
+      const found = state.isActive ? keyOf(1) : undefined;
+      // The change is committed after the look-up has read the old row.
+      state.isActive = false;
+      state.generation++;
+      return found;
+    },
+    { read: () => state.generation, raise: () => {} },
+    () => 1,
+  );
+  expect(known.lookUp("a")).toEqual(keyOf(1));
+  expect(known.find("a")).toBeUndefined();
+});
+
+test("a change that raises no generation is seen within a second, whichever way the clock goes", () => {
+  for (const step of [1000, -1]) {
+    const { find, database, state } = startKnownKeys();
+    find("a");
+    database.delete("a");
+    state.now += step;
+    expect(find("a")).toBeUndefined();
+  }
+});
+
+test("a key that expires is looked up again from then on", () => {
+  const { find, database, lookUps, state } = startKnownKeys();
+  find("expires");
+  state.now += 499;
+  expect(find("expires")).toMatchObject({ id: 2 });
+  database.delete("expires");
+  state.now += 1;
+  expect(find("expires")).toBeUndefined();
+  expect(lookUps).toEqual(["expires", "expires"]);
+});
+
+test("ten thousand keys are known, and further ones are looked up each time", () => {
+  let lookUps = 0;
+  const known = createKnownKeys(
+    (key) => {
+      lookUps++;
+      return keyOf(Number(key));
+    },
+    { read: () => 0, raise: () => {} },
+    () => 1,
+  );
+  for (let id = 1; id <= 10_001; id++) known.lookUp(String(id));
+  expect(lookUps).toBe(10_001);
+  expect(known.find("10000")).toEqual(keyOf(10_000));
+  expect(known.find("10001")).toBeUndefined();
+});
+
+test("a generation is shared by all that open it, and outlives them", () => {
+  using folder = createTempFolder();
+  const file = join(folder.path, "tollgate.db");
+  const [one, other] = [openKeyGeneration(file), openKeyGeneration(file)];
+  expect(one?.read()).toBe(0);
+  other?.raise();
+  expect(one?.read()).toBe(1);
+  expect(openKeyGeneration(file)?.read()).toBe(1);
+});
+
+test("without a file that can be mapped, each key is looked up", () => {
+  using folder = createTempFolder();
+  const file = join(folder.path, "tollgate.db");
+  mkdirSync(`${file}-keys`);
+  expect(openKeyGeneration(file)).toBeUndefined();
+  let lookUps = 0;
+  const known = createKnownKeys(
+    () => {
+      lookUps++;
+      return keyOf(1);
+    },
+    undefined,
+    () => 1,
+  );
+  for (let n = 0; n < 2; n++) expect(known.find("a") ?? known.lookUp("a")).toEqual(keyOf(1));
+  expect(lookUps).toBe(2);
+});
+
+test("a file that is longer than a generation keeps it", () => {
+  using folder = createTempFolder();
+  const file = join(folder.path, "tollgate.db");
+  writeFileSync(`${file}-keys`, new Uint8Array([7, 0, 0, 0, 1, 1]));
+  expect(openKeyGeneration(file)?.read()).toBe(7);
+});
+
+test("every change of a key in one store is seen by the next look-up of another", async () => {
+  await using one = await openTestStore();
+  await using two = await one.openAnother();
+  const [id = 0] = await createKeys(one.store, ["a"]);
+  const find = async (key: string) => two.store.keys.findActive(key);
+  const rules = { rules: { scope: "gpu" } } as const;
+  for (let round = 0; round < 50; round++) {
+    expect(await find("secret of a")).toMatchObject({ id, rules: null });
+    await one.store.keys.update(id, { isActive: false });
+    expect(await find("secret of a")).toBeUndefined();
+    await one.store.keys.update(id, { isActive: true, ...rules });
+    expect(await find("secret of a")).toMatchObject({ rules: { scope: "gpu" } });
+    await one.store.keys.update(id, { rules: { scope: "all" } });
+  }
+  await find("secret of a");
+  await one.store.keys.rotate(id, { key: "new", now: 1, validUntil: 0 });
+  expect(await find("secret of a")).toBeUndefined();
+  expect(await find("new")).toMatchObject({ id });
+  await one.store.keys.delete(id);
+  expect(await find("new")).toBeUndefined();
+});
+
+test("another program's change of a key is seen within a second", async () => {
+  await using opened = await openTestStore();
+  await createKeys(opened.store, ["a"]);
+  await opened.store.keys.findActive("secret of a");
+  using other = new Database(opened.file);
+  other.run("UPDATE keys SET is_active = 0");
+  const changedAt = performance.now();
+  while ((await opened.store.keys.findActive("secret of a")) !== undefined) await Bun.sleep(5);
+  expect(performance.now() - changedAt).toBeLessThan(5000);
+});
