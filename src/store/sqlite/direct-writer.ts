@@ -19,7 +19,7 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the journal, in transactions of 1 to 3 ms. */
+/** After so many rows the thread folds the journal, mostly in one transaction. */
 const rowsPerFold = 512;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
 const nothingFolded: Folded = { refused: [], isCheckpointDue: false };

@@ -16,8 +16,8 @@ interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
   isSettled?: boolean;
 }
 
-/** Flushes in one transaction: more hold the write lock for longer than a request should wait. */
-const maxFolded = 64;
+/** Flushes in one transaction, which takes 3 ms: more hold the write lock for longer than a request should wait. */
+const maxFolded = 256;
 
 /** Begins the ledgers of what was refused with others, and is tried by itself. */
 const partLedger = "part";
