@@ -68,7 +68,10 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     expect(await rows.textContent()).toBe(before);
     expect(await csvButton(page, "Daily usage").isDisabled()).toBe(true);
     held.resolve();
-    await panel(page, "Daily usage").getByText("91 rows").waitFor();
+    // Today's row is missing in the first 90 minutes of a day: the usage is not that recent.
+    await panel(page, "Daily usage")
+      .getByText(/\b9[01] rows/)
+      .waitFor();
     expect(await csvButton(page, "Daily usage").isEnabled()).toBe(true);
   });
 
@@ -104,7 +107,9 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await panel(page, "Daily usage")
       .getByText(/30 days, loaded \d\d:\d\d KST/)
       .waitFor();
-    await panel(page, "Daily usage").getByText("31 rows").waitFor();
+    await panel(page, "Daily usage")
+      .getByText(/\b3[01] rows/)
+      .waitFor();
     await page.getByRole("radio", { name: "24 h" }).check();
     await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
   });

@@ -99,7 +99,8 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
     await waitForBars(visit.page);
     const labels = await chartOf(visit.page).locator(".x-tick").allTextContents();
     expect(labels.length).toBeWithin(8, 10);
-    expect(labels.filter((label) => /^\d+ \w{3}$/.test(label)).length).toBe(1);
+    // Two in the first minutes of a day: the range begins with the midnight before.
+    expect(labels.filter((label) => /^\d+ \w{3}$/.test(label)).length).toBeWithin(1, 3);
     for (const label of labels.filter((text) => text.includes(":"))) expect(Number(label.slice(0, 2)) % 3).toBe(0);
   });
 });
