@@ -36,7 +36,8 @@ describe.skipIf(!hasBrowser)("layout", () => {
       for (const width of [360, 320]) {
         await page.setViewportSize({ width, height: 640 });
         await waitUntilLoaded(page);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+        // A chart gets its new width a frame after the page.
+        await page.waitForFunction((wanted) => document.documentElement.scrollWidth === wanted, width);
         expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBeOneOf([width, undefined]);
       }
       if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
