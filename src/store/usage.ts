@@ -45,8 +45,8 @@ function prepareAddUsage(engine: Engine, clock: WallClock, prune: (now: number) 
   return async (increments, flush, responses = [], requests, settled = []) => {
     const now = clock();
     const pruning = prune(now);
-    const isNothing = flush === undefined && requests === undefined && increments.length + responses.length === 0;
-    if (isNothing && pruning.length === 0) return [];
+    const written = increments.length + responses.length + settled.length + pruning.length;
+    if (flush === undefined && requests === undefined && written === 0) return [];
     return transaction(async () => {
       if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
       const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);

@@ -56,6 +56,14 @@ onEachEngine(({ openTestStore }) => {
   type Refusal = ReturnType<typeof refusals>[number];
   const many = (count: number, what: Refusal): Refusal[] => Array.from({ length: count }, () => what);
 
+  test("a flush that only ends admissions gives their places back, also when there is nothing to prune", async () => {
+    await using key = await open({ max_concurrency: 1 });
+    await key.admit();
+    await key.store.usage.add([]);
+    await key.store.usage.add([], undefined, [], undefined, [key.idOf(1)]);
+    expect(refusals(await key.admit())).toEqual(["admitted"]);
+  });
+
   test("a limit of requests per minute admits exactly that many in any 60 seconds", async () => {
     await using key = await open({ requests_per_minute: 3 });
     expect(refusals(await key.admit(2))).toEqual(many(2, "admitted"));
