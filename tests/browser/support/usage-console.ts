@@ -1,4 +1,5 @@
 import type { Locator, Page } from "playwright-core";
+import { dayNumberOf, msPerMinute } from "../../../src/time/seoul.ts";
 import { type ConsoleUnderTest, startConsole } from "./console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./seed.ts";
 
@@ -10,6 +11,12 @@ export interface Sums {
 
 export const keyNames = ["alpha", "beta", "gamma", ...Array.from({ length: 9 }, (_, index) => `small ${index}`)];
 const quietMinutes = 90;
+
+/** The rows by day of this console's usage: today has none in the first 90 minutes of a day. */
+export function rowsOfDays(days: number): number {
+  const now = Date.now();
+  return days + (dayNumberOf(now - quietMinutes * msPerMinute) === dayNumberOf(now) ? 1 : 0);
+}
 
 /** A console with four hours and a year of usage, none of it recent, so that no bucket changes during a test. */
 export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; keyIds: number[] }> {
