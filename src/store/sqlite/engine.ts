@@ -18,6 +18,8 @@ const openingBusyMs = 10_000;
 
 /** SQLite's default for automatic checkpoints. */
 const pagesPerCheckpoint = 1000;
+/** A statement for this many rows takes two thirds of the time of one for each. */
+const rowsPerInsert = 32;
 
 export interface WriterEngine extends Engine {
   /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
@@ -166,9 +168,6 @@ function checkpoint(client: Database): void {
   }
 }
 
-/** A statement for this many rows takes two thirds of the time of one for each. */
-const rowsPerInsert = 32;
-
 interface SqliteEngineOptions {
   /** Takes the write lock. */
   begin: () => void;
@@ -193,10 +192,12 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
         `insert into ${getTableName(table)} (${columns.map(nameOf).join()}) values ${Array(count).fill(row).join()}` +
         (sums === undefined ? "" : ` on conflict (${sums.key.map(nameOf).join()}) do ${doesAdd}`);
       const insert = client.prepare(statement(1));
-      const insertMany = client.prepare(statement(rowsPerInsert));
+      // Only few tables ever get so many rows at once.
+      let insertMany: typeof insert | undefined;
       return (rows) => async () => {
         let at = 0;
         for (; at + rowsPerInsert <= rows.length; at += rowsPerInsert) {
+          insertMany ??= client.prepare(statement(rowsPerInsert));
           insertMany.run(...rows.slice(at, at + rowsPerInsert).flat());
         }
         for (; at < rows.length; at++) insert.run(...(rows[at] ?? []));

@@ -6,48 +6,36 @@ import type { KeyGeneration } from "./key-generation.ts";
 const maxAgeMs = 1000;
 const maxKnown = 10_000;
 
-export interface KnownKeys {
-  /** Undefined for a key that is not known, or no longer accepted. */
-  find(key: string): FoundKey | undefined;
-  /** Looks a key up, and knows it from then on if it is active. */
-  lookUp(key: string): FoundKey | undefined;
-}
+type FindKey = (key: string) => FoundKey | undefined;
 
 /**
- * Active keys in memory, until any key changes. Without a generation none is known.
+ * Finds active keys, and knows them until any key changes.
  * @param lookUp finds an active key in the database
+ * @param generation without one, each key is looked up each time
  */
-export function createKnownKeys(
-  lookUp: KnownKeys["lookUp"],
-  generation: KeyGeneration | undefined,
-  clock: WallClock,
-): KnownKeys {
-  if (generation === undefined) return { find: () => undefined, lookUp };
+export function knowKeys(lookUp: FindKey, generation: KeyGeneration | undefined, clock: WallClock): FindKey {
+  if (generation === undefined) return lookUp;
+  const { read } = generation;
   const known = new Map<string, FoundKey>();
-  let current = generation.read();
+  let current = read();
   let since = clock();
 
   function forgetOld(now: number): void {
-    const latest = generation?.read() ?? current;
+    const latest = read();
     if (latest === current && now - since < maxAgeMs && now >= since) return;
     known.clear();
     current = latest;
     since = now;
   }
 
-  return {
-    find(key) {
-      const now = clock();
-      forgetOld(now);
-      const found = known.get(key);
-      return (found?.expiresAt ?? Infinity) > now ? found : undefined;
-    },
-    lookUp(key) {
-      // First: a change that the look-up does not see yet raises the generation after this.
-      forgetOld(clock());
-      const found = lookUp(key);
-      if (found !== undefined && known.size < maxKnown) known.set(key, found);
-      return found;
-    },
+  return (key) => {
+    const now = clock();
+    // Before the look-up: a change that it does not see yet raises the generation after this.
+    forgetOld(now);
+    const old = known.get(key);
+    if (old !== undefined && (old.expiresAt ?? Infinity) > now) return old;
+    const found = lookUp(key);
+    if (found !== undefined && known.size < maxKnown) known.set(key, found);
+    return found;
   };
 }

@@ -18,7 +18,7 @@ import type { FoundKey } from "../key-store.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
 import { openKeyGeneration } from "./key-generation.ts";
-import { createKnownKeys } from "./known-keys.ts";
+import { knowKeys } from "./known-keys.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** For a database that neither responds nor fails, such as one on a network disk that hangs. */
@@ -97,9 +97,9 @@ interface SqliteParts {
 function createSqliteStore({ file, worker, direct, reader, findProblem, watch, clock }: SqliteParts): Store {
   const remote = remoteMethods(worker);
   const findByReader = prepareFindActiveKey(reader, clock);
-  const findInDatabase = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
-  const known = createKnownKeys(findInDatabase, openKeyGeneration(file), clock);
-  const findActive = (key: string): FoundKey | undefined => known.find(key) ?? known.lookUp(key);
+  // The look-ups of SQLite are synchronous.
+  const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
+  const findActive = knowKeys(lookUp, openKeyGeneration(file), clock);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),

@@ -116,7 +116,7 @@ function serve(): void {
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
       }
       const generation = openKeyGeneration(String(file));
-      for (const change of ["keys.update", "keys.rotate", "keys.delete"] as const) raiseAfter(change, generation);
+      for (const change of ["keys.update", "keys.rotate", "keys.delete"]) raiseAfter(change, generation);
     },
     close: () => engine?.close(),
     copyLog: () => engine?.copyLog(),
