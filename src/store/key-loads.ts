@@ -33,6 +33,9 @@ const sources: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
   month: (limits) => limits.tokens_per_month !== null,
 };
 
+/** What is held comes first: if it is counted meanwhile, it is seen twice, and not missed. */
+const sourceNames = ["held", "minute", "day", "month"] as const satisfies readonly Source[];
+
 export function prepareLoads(engine: Engine): Loads {
   const read = prepareReads(engine);
 
@@ -43,8 +46,7 @@ export function prepareLoads(engine: Engine): Loads {
       byKey.set(keyId, found);
       return found;
     };
-    // What is held comes first: if it is counted meanwhile, it is seen twice, and not missed.
-    for (const source of ["held", "minute", "day", "month"] as const) {
+    for (const source of sourceNames) {
       const ids = idsBySource[source];
       if (ids.length === 0) continue;
       for (const [keyId, part] of await read[source](ids, now)) Object.assign(of(keyId), part);
@@ -54,10 +56,11 @@ export function prepareLoads(engine: Engine): Loads {
 
   return {
     ofRequests: (requests, now) => {
-      const limitsOf = new Map(requests.map(({ keyId, limits }) => [keyId, limits]));
-      const idsOf = (source: Source): KeyId[] =>
-        [...limitsOf].flatMap(([keyId, limits]) => (sources[source](limits) ? [keyId] : []));
-      return load({ held: idsOf("held"), minute: idsOf("minute"), day: idsOf("day"), month: idsOf("month") }, now);
+      const ids = { held: new Set<KeyId>(), minute: new Set<KeyId>(), day: new Set<KeyId>(), month: new Set<KeyId>() };
+      for (const { keyId, limits } of requests) {
+        for (const source of sourceNames) if (sources[source](limits)) ids[source].add(keyId);
+      }
+      return load({ held: [...ids.held], minute: [...ids.minute], day: [...ids.day], month: [...ids.month] }, now);
     },
     ofKeys: (ids, now) => load({ held: ids, minute: ids, day: ids, month: ids }, now),
     seconds: read.seconds,

@@ -7,6 +7,7 @@ import {
   dayNumberOf,
   dayOf,
   minuteOf,
+  monthOf,
   startOfDay,
   timestampOf,
 } from "../../src/time/seoul.ts";
@@ -31,6 +32,20 @@ describe("a day in Seoul time", () => {
     expect(dayFromNumber(dayNumberOf(instant))).toBe("2026-05-01");
     expect(dayNumberFrom("2026-05-01")).toBe(dayNumberOf(instant));
     expect(dayNumberOf(instant - 1)).toBe(dayNumberOf(instant) - 1);
+  });
+});
+
+describe("a month in Seoul time", () => {
+  const days = (text: string): string[] => Object.values(monthOf(at(text))).map(dayFromNumber);
+
+  test.each([
+    ["2026-04-30T14:59:59.999Z", "2026-04-01", "2026-05-01"],
+    ["2026-04-30T15:00:00.000Z", "2026-05-01", "2026-06-01"],
+    ["2024-02-29T12:00:00.000Z", "2024-02-01", "2024-03-01"],
+    ["2026-12-31T14:59:59.999Z", "2026-12-01", "2027-01-01"],
+    ["2026-12-31T15:00:00.000Z", "2027-01-01", "2027-02-01"],
+  ])("%s lies between %s and %s", (instant, first, next) => {
+    expect(days(instant)).toEqual([first, next]);
   });
 });
 

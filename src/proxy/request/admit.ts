@@ -61,12 +61,16 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
  * of tokens, the one that leaves the least counts.
  */
 export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
-  const requests = leftOf(limits, used, "requests_per_minute");
-  const [tokens] = tokenLimits
-    .flatMap((name) => leftOf(limits, used, name) ?? [])
-    .toSorted((a, b) => a.remaining - b.remaining);
-  return [...pairsOf("requests", requests, now), ...pairsOf("tokens", tokens, now)];
+  return [
+    ...pairsOf(requestHeaders, leastLeft(["requests_per_minute"], limits, used), now),
+    ...pairsOf(tokenHeaders, leastLeft(tokenLimits, limits, used), now),
+  ];
 }
+
+const namesOf = (unit: string) =>
+  [`x-ratelimit-limit-${unit}`, `x-ratelimit-remaining-${unit}`, `x-ratelimit-reset-${unit}`] as const;
+const requestHeaders = namesOf("requests");
+const tokenHeaders = namesOf("tokens");
 
 interface Left {
   name: LimitName;
@@ -74,20 +78,27 @@ interface Left {
   remaining: number;
 }
 
-function leftOf(limits: KeyLimits, used: Admission["used"], name: LimitName): Left | undefined {
-  const limit = limits[name];
-  const taken = used(name);
-  if (limit === null || taken === undefined) return undefined;
-  return { name, limit, remaining: Math.max(0, limit - taken) };
+/** Of the limits that are set. */
+function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admission["used"]): Left | undefined {
+  let least: Left | undefined;
+  for (const name of names) {
+    const limit = limits[name];
+    const taken = limit === null ? undefined : used(name);
+    if (limit === null || taken === undefined) continue;
+    const remaining = Math.max(0, limit - taken);
+    if (least === undefined || remaining < least.remaining) least = { name, limit, remaining };
+  }
+  return least;
 }
 
-function pairsOf(of: string, left: Left | undefined, now: number): HeaderPairs {
+function pairsOf(names: typeof requestHeaders, left: Left | undefined, now: number): HeaderPairs {
   if (left === undefined) return [];
+  const [limit, remaining, reset] = names;
   const resetMs = left.remaining === left.limit ? 0 : resetAt(left.name, now) - now;
   return [
-    [`x-ratelimit-limit-${of}`, String(left.limit)],
-    [`x-ratelimit-remaining-${of}`, String(left.remaining)],
-    [`x-ratelimit-reset-${of}`, durationText(resetMs)],
+    [limit, String(left.limit)],
+    [remaining, String(left.remaining)],
+    [reset, durationText(resetMs)],
   ];
 }
 
