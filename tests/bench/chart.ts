@@ -5,7 +5,12 @@ const width = 760;
 const barHeight = 16;
 const groupGap = 30;
 const labelWidth = 150;
-const colours: Readonly<Record<string, string>> = { Tollgate: "#2f7d5b", nginx: "#8a94a6", Portkey: "#c08a4b" };
+const colours: Readonly<Record<string, string>> = {
+  Tollgate: "#2f7d5b",
+  nginx: "#8a94a6",
+  Portkey: "#c08a4b",
+  Busbar: "#a5574f",
+};
 
 /** CPU per request and per frame as bars, one group for each workload with several targets. */
 export function svgChart(rows: readonly Row[]): string {

@@ -38,6 +38,12 @@ describe("the page of benchmarks", () => {
     ]);
   });
 
+  test("compares with Busbar where it was measured", () => {
+    const [head, , line] = comparisonTable([row("small", { Tollgate: 100, Busbar: 80 })]).split("\n");
+    expect(head).toContain("| Tollgate : Busbar | Tollgate | Busbar |");
+    expect(line).toMatch(/\| +1\.25 \| +100 \| +80\.0 \|$/);
+  });
+
   test("marks rows that were measured in another run and lists the conditions of each run", () => {
     const rows = [row("small", {}, "later"), row("large", {}), row("huge", {})];
     const page = benchmarksPage({ rows, storage: undefined });

@@ -28,6 +28,8 @@ affects all of them. Ratios come first, because they hold on other machines too;
   counts only if Tollgate's counters equal what the clients read.
 - Portkey: another gateway. It responds with 500 to event streams whose type names a charset, so it has no figures for
   streams.
+- Busbar: a gateway in Rust, with a key and counts in memory. It is measured where \`BENCH_BUSBAR\` names its binary, which no
+  package registry has.
 - Bun passthrough: a Bun server that only forwards. "Bun transform" also pipes streams through a TransformStream. They show
   the runtime's share of the cost.
 `;
@@ -68,14 +70,14 @@ function conditionsOf(rows: readonly Row[]): string[] {
 export function comparisonTable(rows: readonly Row[]): string {
   const conditions = conditionsOf(rows);
   const targets = targetNames.filter((name) => rows.some(({ values }) => name in values));
-  const head = ["workload", "figure", "Tollgate : nginx", "Tollgate : Portkey", ...targets];
+  const compared = ["nginx", "Portkey", ...targets.filter((name) => name === "Busbar")];
+  const head = ["workload", "figure", ...compared.map((name) => `Tollgate : ${name}`), ...targets];
   const lines = rows.map((row) => {
     const run = conditions.indexOf(row.conditions) + 1;
     return [
       run === 1 ? row.workload : `${row.workload} (${run})`,
       row.unit === "" ? row.figure : `${row.figure} (${row.unit})`,
-      ratio(row.values, "nginx"),
-      ratio(row.values, "Portkey"),
+      ...compared.map((name) => ratio(row.values, name)),
       ...targets.map((target) => formatNumber(row.values[target])),
     ];
   });

@@ -9,6 +9,7 @@ export const targetNames = [
   "nginx, key map",
   "Tollgate",
   "Portkey",
+  "Busbar",
   "Bun passthrough",
   "Bun transform",
 ] as const;

@@ -1,6 +1,7 @@
 /**
  * Compares Tollgate with a direct connection, nginx, another gateway and a bare Bun server on two cores of one machine, and
  * measures storage. Writes BENCHMARKS.md, bench.svg and benchmarks.json.
+ * A binary of Busbar, which no package registry has, is measured too if BENCH_BUSBAR names one.
  * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FOLDER]`
  * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
  */
@@ -10,6 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { svgChart } from "./chart.ts";
+import { busbarProgram, busbarVersion, startBusbar } from "./busbar.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
 import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
@@ -121,6 +123,7 @@ async function listStarts(folder: string): Promise<StartTarget[]> {
     "nginx-keys": startNginxWithKeys,
     tollgate: startTollgate,
     ...(portkey === undefined ? {} : { portkey: startPortkey(portkey) }),
+    ...(busbarProgram === undefined ? {} : { busbar: startBusbar(busbarProgram) }),
     passthrough: startBareServer("passthrough"),
     transform: startBareServer("transform"),
   };
@@ -138,7 +141,7 @@ function chosenWorkloads(): Workload[] {
 
 async function warmUpAll(targets: readonly Target[], key: string): Promise<void> {
   const workload = workloads.find(({ name }) => name === "small-32");
-  if (workload !== undefined) for (const target of targets) await warmUp(workload, target, key);
+  if (workload !== undefined) for (const target of targets) await warmUp(workload, target, target.key ?? key);
 }
 
 /** Runs all targets in turn in each round, so that other load on the machine affects all of them. */
@@ -147,7 +150,7 @@ async function runAll(workload: Workload, targets: readonly Target[], bench: Ben
   const included = targets.filter((target) => appliesTo(workload, target));
   for (let round = -warmUps; round < rounds; round++) {
     for (const target of included) {
-      const keys = workload.keys === undefined ? [bench.key] : await manyKeys(target, workload.keys);
+      const keys = workload.keys === undefined ? [target.key ?? bench.key] : await manyKeys(target, workload.keys);
       const run = await runWorkload(workload, target, keys);
       if (round >= 0) runs.set(target.name, [...(runs.get(target.name) ?? []), run]);
     }
@@ -189,8 +192,9 @@ function publish(
 function describeConditions(): string {
   const nginx = Bun.spawnSync([nginxProgram, "-v"]).stderr.toString().trim().split("/").at(-1) ?? "unknown";
   const load = readFileSync("/proc/loadavg", "utf8").split(" ", 1)[0];
-  const versions = `Bun ${Bun.version}, nginx ${nginx}, Portkey ${portkeyVersion}`;
-  return `${today()}; ${versions}; ${machine()}, load ${load}; medians of ${rounds}`;
+  const versions = [`Bun ${Bun.version}`, `nginx ${nginx}`, `Portkey ${portkeyVersion}`];
+  if (busbarProgram !== undefined) versions.push(`Busbar ${busbarVersion(busbarProgram)}`);
+  return `${today()}; ${versions.join(", ")}; ${machine()}, load ${load}; medians of ${rounds}`;
 }
 
 const today = (): string => new Date().toISOString().slice(0, 10);

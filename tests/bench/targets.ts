@@ -12,6 +12,8 @@ export interface Target {
   /** Header lines that it needs in each request. */
   headers: readonly string[];
   process: PinnedProcess;
+  /** Its API key, if it accepts only keys of its own. */
+  key?: string;
   /** A console session, for Tollgate. */
   admin?: AdminClient;
 }

@@ -132,8 +132,8 @@ export const workloads: readonly Workload[] = [
     figures: [cpuPerRequest],
   },
   // Each of these sends no more frames in total than the core of the backend and the load generator can handle.
-  streams({ count: 100, perSecond: 50, tokens: 100, quick: true }),
-  streams({ count: 500, perSecond: 40, tokens: 80, quick: false }),
+  streams({ count: 100, perSecond: 20, tokens: 60, quick: true }),
+  streams({ count: 500, perSecond: 20, tokens: 60, quick: false }),
   streams({ count: 1000, perSecond: 15, tokens: 40, quick: false }),
   streams({ count: 3000, perSecond: 5, tokens: 15, quick: false }),
   {
