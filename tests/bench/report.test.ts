@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { benchmarksPage, comparisonTable, storageTable } from "./report.ts";
-import type { Row } from "./results.ts";
+import { readResults, type Row } from "./results.ts";
 
 const first = "2026-11-21; Bun 1.4.5; medians of 5";
 const row = (workload: string, values: Row["values"], conditions = first): Row => ({
@@ -70,5 +72,12 @@ describe("the page of benchmarks", () => {
 
   test("ends with the hand-written profile", () => {
     expect(benchmarksPage({ rows: [], storage }, "## Profile\n")).toEndWith("\n\n## Profile\n");
+  });
+
+  test("is made of the measured figures and the part that is written by hand, and of nothing else", () => {
+    const published = join(import.meta.dir, "../../.github");
+    const profile = readFileSync(join(import.meta.dir, "profile.md"), "utf8");
+    const page = benchmarksPage(readResults(join(published, "benchmarks.json")), profile);
+    expect(readFileSync(join(published, "BENCHMARKS.md"), "utf8")).toBe(page);
   });
 });
