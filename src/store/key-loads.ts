@@ -57,6 +57,7 @@ export function prepareLoads(engine: Engine): Loads {
   return {
     ofRequests: (requests, now) => {
       const ids = { held: new Set<KeyId>(), minute: new Set<KeyId>(), day: new Set<KeyId>(), month: new Set<KeyId>() };
+      // Two requests of a key may have come before and after a change of its limits.
       for (const { keyId, limits } of requests) {
         for (const source of sourceNames) if (sources[source](limits)) ids[source].add(keyId);
       }

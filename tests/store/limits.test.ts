@@ -104,6 +104,21 @@ onEachEngine(({ openTestStore }) => {
     expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
   });
 
+  test("requests that come together, before and after their key's limits change, each have the limits they came with", async () => {
+    await using key = await open({ tokens_per_day: 100 });
+    await key.admit(1, 100);
+    await key.settle(1, 100);
+    const together = (...limits: Partial<KeyLimits>[]) =>
+      key.store.limits.admit({
+        instance: "a",
+        requests: limits.map((own, at) => ({ keyId: 1, limits: { ...noLimits, ...own }, tokens: 1, number: 10 + at })),
+        ended: [],
+      });
+    const [before, after] = [{ tokens_per_day: 100 }, { requests_per_minute: 100 }];
+    expect(refusals(await together(before, after))).toEqual(["tokens_per_day", "admitted"]);
+    expect(refusals(await together(after, before))).toEqual(["admitted", "tokens_per_day"]);
+  });
+
   test("a request that reserves more than the limit is admitted while nothing else counts", async () => {
     await using key = await open({ tokens_per_day: 100 });
     expect(refusals(await key.admit(2, 5000))).toEqual(["admitted", "tokens_per_day"]);
