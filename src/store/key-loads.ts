@@ -33,9 +33,6 @@ const sources: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
   month: (limits) => limits.tokens_per_month !== null,
 };
 
-/** What is held comes first: if it is counted meanwhile, it is seen twice, and not missed. */
-const sourceNames = ["held", "minute", "day", "month"] as const satisfies readonly Source[];
-
 export function prepareLoads(engine: Engine): Loads {
   const read = prepareReads(engine);
 
@@ -46,7 +43,8 @@ export function prepareLoads(engine: Engine): Loads {
       byKey.set(keyId, found);
       return found;
     };
-    for (const source of sourceNames) {
+    // What is held comes first: if it is counted meanwhile, it is seen twice, and not missed.
+    for (const source of ["held", "minute", "day", "month"] as const) {
       const ids = idsBySource[source];
       if (ids.length === 0) continue;
       for (const [keyId, part] of await read[source](ids, now)) Object.assign(of(keyId), part);
@@ -56,12 +54,11 @@ export function prepareLoads(engine: Engine): Loads {
 
   return {
     ofRequests: (requests, now) => {
-      const ids = { held: new Set<KeyId>(), minute: new Set<KeyId>(), day: new Set<KeyId>(), month: new Set<KeyId>() };
-      // Two requests of a key may have come before and after a change of its limits.
-      for (const { keyId, limits } of requests) {
-        for (const source of sourceNames) if (sources[source](limits)) ids[source].add(keyId);
-      }
-      return load({ held: [...ids.held], minute: [...ids.minute], day: [...ids.day], month: [...ids.month] }, now);
+      // Of all requests: two of a key may have come before and after a change of its limits.
+      const idsOf = (source: Source): KeyId[] => [
+        ...new Set(requests.filter(({ limits }) => sources[source](limits)).map(({ keyId }) => keyId)),
+      ];
+      return load({ held: idsOf("held"), minute: idsOf("minute"), day: idsOf("day"), month: idsOf("month") }, now);
     },
     ofKeys: (ids, now) => load({ held: ids, minute: ids, day: ids, month: ids }, now),
     seconds: read.seconds,

@@ -28,8 +28,8 @@ affects all of them. Ratios come first, because they hold on other machines too;
   counts only if Tollgate's counters equal what the clients read.
 - Portkey: another gateway. It responds with 500 to event streams whose type names a charset, so it has no figures for
   streams.
-- Busbar: a gateway in Rust, with a key and counts in memory. It is measured where \`BENCH_BUSBAR\` names its binary, which no
-  package registry has; the one of these figures was built from its source.
+- Busbar: a gateway in Rust, with a key and counts in memory. It is measured where \`BENCH_BUSBAR\` names its binary, which is
+  to be built from its source.
 - Bun passthrough: a Bun server that only forwards. "Bun transform" also pipes streams through a TransformStream. They show
   the runtime's share of the cost.
 `;

@@ -83,7 +83,7 @@ function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admissi
   let least: Left | undefined;
   for (const name of names) {
     const limit = limits[name];
-    const taken = limit === null ? undefined : used(name);
+    const taken = used(name);
     if (limit === null || taken === undefined) continue;
     const remaining = Math.max(0, limit - taken);
     if (least === undefined || remaining < least.remaining) least = { name, limit, remaining };

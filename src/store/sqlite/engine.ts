@@ -2,7 +2,6 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { and, eq, getTableName, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import type { KeyId } from "../../domain.ts";
 import { type Engine, type KeySums, orZero } from "../engine.ts";
 import { ensureDatabaseFile, markCreated } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
@@ -217,18 +216,8 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
         .from(table)
         .where(and(eq(table.keyId, sql.placeholder("keyId")), where))
         .prepare();
-      const names = Object.keys(sums) as Name[];
-      return async (keyIds, values) => {
-        const found = new Map<KeyId, Record<Name, number>>();
-        for (const keyId of keyIds) {
-          // Without Drizzle's objects, which take as long as the query.
-          const [row = []] = query.values({ ...values, keyId });
-          const byName = {} as Record<Name, number>;
-          for (const [at, name] of names.entries()) byName[name] = row[at] as number;
-          found.set(keyId, byName);
-        }
-        return found;
-      };
+      return async (keyIds, values) =>
+        new Map(keyIds.map((keyId) => [keyId, query.get({ ...values, keyId }) as Record<Name, number>]));
     },
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),
