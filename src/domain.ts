@@ -171,8 +171,7 @@ export interface RunningHandle {
 }
 
 export interface RequestObserver {
-  started(running?: RunningHandle): void;
-  finished(record: RequestRecord, running?: RunningHandle): void;
+  finished(record: RequestRecord): void;
 }
 
 /** One GPU at one moment. Null: the tool did not report the value. */

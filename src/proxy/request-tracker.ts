@@ -54,9 +54,15 @@ interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "client
 
 const nothing = (): void => {};
 
+export interface TrackerDeps {
+  /** Called with each request. @returns called when it has ended */
+  addInFlight: (request: RunningHandle) => () => void;
+  observer: RequestObserver;
+  monotonic: MonotonicClock;
+}
+
 export function trackRequest(
-  observer: RequestObserver,
-  monotonic: MonotonicClock,
+  { addInFlight, observer, monotonic }: TrackerDeps,
   { id, clientAddress, clientProgram, method, path }: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
@@ -117,7 +123,7 @@ export function trackRequest(
       endCallback?.();
     },
   };
-  observer.started(running);
+  const endInFlight = addInFlight(running);
   const tracker: RequestTracker = {
     requestId: id,
     startedAt,
@@ -166,7 +172,8 @@ export function trackRequest(
       if (finished) return;
       finished = true;
       finishedCallback();
-      observer.finished(describe(outcome, details), running);
+      endInFlight();
+      observer.finished(describe(outcome, details));
     },
   };
   return tracker;

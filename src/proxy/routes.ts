@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import type { Config } from "../config.ts";
-import type { Admission, KeyId, KeyLimits, RequestObserver } from "../domain.ts";
+import type { Admission, KeyId, KeyLimits } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopSlices } from "./json/steps.ts";
@@ -20,7 +20,7 @@ import { requestIdOf } from "./request/request-id.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
-import { type RequestTracker, trackRequest } from "./request-tracker.ts";
+import { type RequestTracker, type TrackerDeps, trackRequest } from "./request-tracker.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { respond } from "./response/respond.ts";
@@ -29,7 +29,7 @@ import { classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forward } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
-export interface ProxyDeps {
+export interface ProxyDeps extends TrackerDeps {
   config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
   /** The upstream's host and port, as the request log names it. */
@@ -41,7 +41,6 @@ export interface ProxyDeps {
   queue: RequestQueue | undefined;
   forward: Forward;
   record: RecordUsage;
-  observer: RequestObserver;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
   /** The client as the outermost trusted reverse proxy saw it. */
@@ -52,7 +51,6 @@ export interface ProxyDeps {
   startReadTimeout: StartReadTimeout;
   heldBytes: HeldBytes;
   wall: WallClock;
-  monotonic: MonotonicClock;
   /** 0: never. */
   sseKeepaliveMs: number;
   log: Log;
@@ -210,7 +208,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   function track(request: Request): Incoming {
     const peerAddress = deps.peerAddress(request);
-    const tracker = trackRequest(deps.observer, deps.monotonic, {
+    const tracker = trackRequest(deps, {
       id: requestIdOf(request.headers),
       method: request.method,
       path: loggedPath(request),

@@ -34,7 +34,6 @@ export function createDescriptorLog(log: Log, monotonic: MonotonicClock): Reques
   const limit = findDescriptorLimit();
   let loggedAt = -Infinity;
   return {
-    started: () => {},
     finished({ cause }) {
       if (cause !== "EMFILE" && cause !== "ENFILE") return;
       if (monotonic() - loggedAt < repeatAfterMs) return;

@@ -1,4 +1,5 @@
 import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain.ts";
+import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 
 /** A running request and the id by which it can be ended. */
@@ -7,7 +8,9 @@ export interface IdentifiedRequest extends RunningRequest {
 }
 
 /** Knows the requests in flight, for the metrics, the console and the supervisor. */
-export interface InFlight extends RequestObserver {
+export interface InFlight {
+  /** @returns to be called when it has ended */
+  add(request: RunningHandle): () => void;
   count(): number;
   /** Oldest first, at most `maxListed`. */
   list(): IdentifiedRequest[];
@@ -21,35 +24,33 @@ export interface InFlight extends RequestObserver {
 const maxListed = 1001;
 
 export function createInFlight(): InFlight {
-  let count = 0;
-  let nextNumber = 1;
-  /** In the order of their start. */
-  const running = new Map<RunningHandle, number>();
+  let lastNumber = 0;
+  const running = createBag<{ number: number; request: RunningHandle }>();
   let becameIdle = Promise.withResolvers<void>();
   return {
-    started(handle) {
-      count++;
-      if (handle !== undefined) running.set(handle, nextNumber++);
+    add(request) {
+      lastNumber += 1;
+      const remove = running.add({ number: lastNumber, request });
+      return () => {
+        remove();
+        if (running.size() > 0) return;
+        becameIdle.resolve();
+        becameIdle = Promise.withResolvers();
+      };
     },
-    finished(_record, handle) {
-      count--;
-      if (handle !== undefined) running.delete(handle);
-      if (count > 0) return;
-      becameIdle.resolve();
-      becameIdle = Promise.withResolvers();
-    },
-    count: () => count,
+    count: running.size,
     list: () =>
-      Iterator.from(running)
-        .take(maxListed)
-        .map(([handle, number]) => Object.assign(handle.describe(), { id: idOf(number) }))
-        .toArray(),
+      running
+        .list()
+        .toSorted((a, b) => a.number - b.number)
+        .slice(0, maxListed)
+        .map(({ number, request }) => Object.assign(request.describe(), { id: idOf(number) })),
     end(id) {
-      const found = Iterator.from(running).find(([, number]) => idOf(number) === id);
-      found?.[0].end();
+      const found = running.list().find(({ number }) => idOf(number) === id);
+      found?.request.end();
       return found !== undefined;
     },
-    idle: async () => (count === 0 ? undefined : becameIdle.promise),
+    idle: async () => (running.size() === 0 ? undefined : becameIdle.promise),
   };
 }
 
@@ -58,11 +59,8 @@ const idOf = (number: number): string => `${process.pid}-${number}`;
 
 export function observeAll(...observers: RequestObserver[]): RequestObserver {
   return {
-    started: (running) => {
-      for (const observer of observers) observer.started(running);
-    },
-    finished: (record, running) => {
-      for (const observer of observers) observer.finished(record, running);
+    finished: (record) => {
+      for (const observer of observers) observer.finished(record);
     },
   };
 }
@@ -75,5 +73,5 @@ export function observePerTick(observer: RequestObserver): RequestObserver {
   const ended = batchPerTick<RequestRecord>((records) => {
     for (const record of records) observer.finished(record);
   });
-  return { started: observer.started, finished: (record) => ended.add(record) };
+  return { finished: ended.add };
 }

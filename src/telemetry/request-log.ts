@@ -4,7 +4,6 @@ import type { Log } from "../log/log.ts";
 /** Logs one line for each request when it ends. */
 export function createRequestLog(log: Log): RequestObserver {
   return {
-    started: () => {},
     finished: (record) =>
       log.info("Request ended", {
         requestId: record.requestId,

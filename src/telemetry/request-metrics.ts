@@ -75,7 +75,6 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     ...(perKey ? [createKeyCounter(registry)] : []),
   ];
   return {
-    started: () => {},
     finished(record) {
       for (const observe of observers) observe(record);
     },

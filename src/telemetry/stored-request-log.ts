@@ -41,7 +41,6 @@ export function createStoredRequestLog({
   }
 
   return {
-    started: () => {},
     finished(record) {
       if (record.isInLedger === true) return;
       const isLimited = record.outcome === "refused" || record.keyId === undefined;

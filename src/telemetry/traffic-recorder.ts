@@ -126,7 +126,6 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
   }
 
   return {
-    started: () => {},
     finished(record) {
       const now = clock();
       sums.addRequest(record, now);

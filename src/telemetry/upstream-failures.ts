@@ -10,7 +10,6 @@ export interface UpstreamFailures extends RequestObserver {
 export function createUpstreamFailures(clock: WallClock): UpstreamFailures {
   let since: number | undefined;
   return {
-    started: () => {},
     finished({ upstreamMs, cause }) {
       if (upstreamMs !== undefined) since = undefined;
       else if (cause !== undefined) since ??= clock();

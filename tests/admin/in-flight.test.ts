@@ -27,7 +27,7 @@ test.each([
   [1500, true],
 ])("of %i requests in flight, the oldest 1,000 are listed, and whether there are more: %p", async (count, more) => {
   const inFlight = createInFlight();
-  for (let n = 0; n < count; n++) inFlight.started(handle(`r${n}`));
+  for (let n = 0; n < count; n++) inFlight.add(handle(`r${n}`));
   const list = listInFlight({
     store: { requests: { keyNames: async () => [] } } as never,
     clock: () => 0,

@@ -1,20 +1,30 @@
 import { expect, test } from "bun:test";
-import { trackRequest } from "../../src/proxy/request-tracker.ts";
+import { type TrackerDeps, trackRequest } from "../../src/proxy/request-tracker.ts";
 import type { RequestRecord } from "../../src/domain.ts";
 
 const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
 
+const depsOf = (records: RequestRecord[]): TrackerDeps => ({
+  addInFlight: () => () => {},
+  observer: { finished: (record) => void records.push(record) },
+  monotonic: () => 0,
+});
+
 test("a request finishes once, even if finish is called again", () => {
   const records: RequestRecord[] = [];
-  let started = 0;
+  let inFlight = 0;
   let callbacks = 0;
-  const observer = { started: () => void started++, finished: (record: RequestRecord) => void records.push(record) };
-  const tracker = trackRequest(observer, () => 0, request);
+  const addInFlight = () => {
+    inFlight++;
+    return () => void inFlight--;
+  };
+  const tracker = trackRequest({ ...depsOf(records), addInFlight }, request);
+  expect(inFlight).toBe(1);
   tracker.onFinished(() => callbacks++);
   tracker.status = 200;
   tracker.finish("completed");
   tracker.finish("upstream_failed", { code: "upstream_unreachable" });
-  expect([started, callbacks, records.length]).toEqual([1, 1, 1]);
+  expect([inFlight, callbacks, records.length]).toEqual([0, 1, 1]);
   expect(records[0]).toMatchObject({
     requestId: "req-1",
     clientAddress: "192.0.2.7",
@@ -26,9 +36,8 @@ test("a request finishes once, even if finish is called again", () => {
 
 test("times count from the request's start, and the upstream's from when the request was sent to it", () => {
   const records: RequestRecord[] = [];
-  const observer = { started: () => {}, finished: (record: RequestRecord) => void records.push(record) };
   let now = 1000;
-  const tracker = trackRequest(observer, () => now, request);
+  const tracker = trackRequest({ ...depsOf(records), monotonic: () => now }, request);
   const steps = [tracker.upstreamRequestSent, tracker.upstreamResponded, tracker.firstByte, tracker.firstByte];
   for (const step of steps) {
     now += 10;
@@ -41,8 +50,7 @@ test("times count from the request's start, and the upstream's from when the req
 
 test("the bytes of the response body add up, from 0 at its head", () => {
   const records: RequestRecord[] = [];
-  const observer = { started: () => {}, finished: (record: RequestRecord) => void records.push(record) };
-  const start = () => trackRequest(observer, () => 0, request);
+  const start = () => trackRequest(depsOf(records), request);
   start().finish("upstream_failed", { cause: "ECONNREFUSED" });
   const tracker = start();
   tracker.upstreamResponded();

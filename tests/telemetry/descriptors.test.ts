@@ -15,9 +15,8 @@ test("open descriptors are counted, and the limit is that of the process", () =>
 test("running out of descriptors is logged once in ten seconds while it lasts", () => {
   const { entries, log } = memoryLog();
   let now = 0;
-  const { started, finished } = createDescriptorLog(log, () => now);
+  const { finished } = createDescriptorLog(log, () => now);
   const fail = (cause: string | undefined): void => finished({ cause } as RequestRecord);
-  started();
   for (const cause of [undefined, "ECONNREFUSED", "EMFILE", "EMFILE", "ENFILE"]) fail(cause);
   expect(entries).toMatchObject([{ level: "error", cause: "EMFILE", limit: findDescriptorLimit() }]);
   now = 9_999;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/observers.ts";
-import type { RequestObserver } from "../../src/domain.ts";
+import type { RequestObserver, RunningRequest } from "../../src/domain.ts";
 import { requestRecord } from "../support/request-record.ts";
 
 const record = requestRecord({ path: "/v1/messages" });
@@ -8,30 +8,54 @@ const nextTick = (): Promise<void> => new Promise(setImmediate);
 
 function createRecorder(): RequestObserver & { calls: string[] } {
   const calls: string[] = [];
-  return { calls, started: () => void calls.push("started"), finished: ({ path }) => void calls.push(path) };
+  return { calls, finished: ({ path }) => void calls.push(path) };
 }
 
-test("reports starts immediately, and ends at the end of the tick, once and in order", async () => {
+test("reports ends at the end of the tick, once and in order", async () => {
   const recorder = createRecorder();
   const observer = observePerTick(recorder);
-  observer.started();
   observer.finished({ ...record, path: "/v1/a" });
   observer.finished({ ...record, path: "/v1/b" });
-  expect(recorder.calls).toEqual(["started"]);
+  expect(recorder.calls).toEqual([]);
   await nextTick();
-  expect(recorder.calls).toEqual(["started", "/v1/a", "/v1/b"]);
+  expect(recorder.calls).toEqual(["/v1/a", "/v1/b"]);
   observer.finished({ ...record, path: "/v1/c" });
   await nextTick();
   await nextTick();
-  expect(recorder.calls).toEqual(["started", "/v1/a", "/v1/b", "/v1/c"]);
+  expect(recorder.calls).toEqual(["/v1/a", "/v1/b", "/v1/c"]);
 });
 
-test("calls all observers, and counts the requests in flight", () => {
-  const [recorder, inFlight] = [createRecorder(), createInFlight()];
-  const observer = observeAll(recorder, inFlight);
-  observer.started();
-  observer.started();
-  expect(inFlight.count()).toBe(2);
-  observer.finished(record);
-  expect([inFlight.count(), recorder.calls]).toEqual([1, ["started", "started", "/v1/messages"]]);
+test("calls all observers", () => {
+  const recorders = [createRecorder(), createRecorder()];
+  observeAll(...recorders).finished(record);
+  expect(recorders.map(({ calls }) => calls)).toEqual([["/v1/messages"], ["/v1/messages"]]);
 });
+
+test("knows the requests in flight, oldest first whatever has ended, and ends one by its id", async () => {
+  const inFlight = createInFlight();
+  const ended: string[] = [];
+  const add = (requestId: string) =>
+    inFlight.add({ describe: () => ({ ...running, requestId }), end: () => void ended.push(requestId) });
+  const remove = ["a", "b", "c", "d"].map(add);
+  remove[1]?.();
+  const list = inFlight.list();
+  expect([inFlight.count(), list.map(({ requestId }) => requestId)]).toEqual([3, ["a", "c", "d"]]);
+  expect([inFlight.end(list[1]?.id ?? ""), inFlight.end("no such id"), ended]).toEqual([true, false, ["c"]]);
+  const idle = inFlight.idle().then(() => "idle");
+  for (const each of remove) each();
+  expect([await idle, inFlight.count(), inFlight.list()]).toEqual(["idle", 0, []]);
+});
+
+const running: RunningRequest = {
+  requestId: "",
+  clientAddress: "192.0.2.7",
+  method: "POST",
+  path: "/v1/messages",
+  keyId: undefined,
+  model: undefined,
+  backend: undefined,
+  state: "running",
+  ageMs: 1,
+  receivedBytes: 0,
+  usage: undefined,
+};

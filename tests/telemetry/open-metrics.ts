@@ -1,28 +1,27 @@
 import type { RequestRecord } from "../../src/domain.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
-import { createInFlight, observeAll } from "../../src/telemetry/observers.ts";
 import { steadySamples } from "../support/steady-samples.ts";
 
 /** The metrics of a server on which nothing has happened. */
 export function openMetrics({
   perKey = false,
   waiting = { requests: 0, keys: 0, sinceMs: 0 },
+  inFlight = (): number => 0,
   samples = steadySamples,
 } = {}): Metrics & Disposable {
-  const inFlight = createInFlight();
   const options = {
     version: "1.2.3",
     commit: "abc1234",
     perKey,
     waiting: () => waiting,
     refusedRequests: () => 5,
-    inFlight: inFlight.count,
+    inFlight,
     samples,
     droppedRequests: () => 0,
     tokenless: () => 0,
   };
   const metrics = createMetrics(options);
-  return { ...metrics, ...observeAll(inFlight, metrics), [Symbol.dispose]: metrics.close };
+  return { ...metrics, [Symbol.dispose]: metrics.close };
 }
 
 /** The value of a series in the text; undefined if it has none. */
@@ -34,8 +33,5 @@ export function valueOf(text: string, series: string): number | undefined {
 export const seriesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
 
 export function finish(metrics: Metrics, ...records: RequestRecord[]): void {
-  for (const each of records) {
-    metrics.started();
-    metrics.finished(each);
-  }
+  for (const each of records) metrics.finished(each);
 }

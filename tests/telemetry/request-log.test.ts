@@ -14,7 +14,6 @@ const record = requestRecord({
 test("logs tokens and durations to a tenth of a millisecond, and leaves out what did not happen", () => {
   const { entries, log } = memoryLog();
   const requestLog = createRequestLog(log);
-  requestLog.started();
   requestLog.finished(record);
   requestLog.finished({ ...record, usage: undefined });
   const [counted, uncounted] = entries;

@@ -1,4 +1,5 @@
 import { createConnection } from "node:net";
+import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Opens a TCP connection and closes it again; rejects if it was refused or the signal fired first. */
@@ -41,8 +42,8 @@ const tickMs = 1_000;
  */
 export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   const { limitMs, monotonic } = deps;
-  /** In the order in which they began. */
-  const pending = new Set<PendingConnect>();
+  const pending = createBag<PendingConnect>();
+  const oldestFirst = (): PendingConnect[] => pending.list().toSorted((a, b) => a.since - b.since);
   let timer: ReturnType<typeof setTimeout> | undefined;
   let probing = false;
   let received = 0;
@@ -63,7 +64,7 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
    * upstream has sent something, because it may have accepted others since: then either all time out or none.
    */
   const listUnconnected = (connecting: number | undefined): PendingConnect[] => {
-    const requests = [...pending];
+    const requests = oldestFirst();
     if (connecting !== undefined && connecting >= requests.length) return requests;
     if (requests[0]?.receivedBefore !== received) return [];
     return connecting === undefined ? requests : requests.slice(requests.length - connecting);
@@ -76,19 +77,18 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
     const now = monotonic();
     for (const request of listUnconnected(connecting)) {
       if (now - request.since < limitMs) break;
-      pending.delete(request);
       request.onTimeout();
     }
   };
 
   const tick = async (): Promise<void> => {
     const now = monotonic();
-    const [oldest] = pending;
+    const [oldest] = oldestFirst();
     if (oldest !== undefined && now - oldest.since >= limitMs) await timeOut();
     if (oldest !== undefined && !probing && now - oldest.since >= probeAfterMs) void probe();
-    const nextDue = pending.values().find(({ since }) => now - since < limitMs);
+    const nextDue = oldestFirst().find(({ since }) => now - since < limitMs);
     timer = undefined;
-    if (pending.size > 0) startTimer(Math.min(tickMs, (nextDue?.since ?? now) + limitMs - now));
+    if (pending.size() > 0) startTimer(Math.min(tickMs, (nextDue?.since ?? now) + limitMs - now));
   };
 
   const startTimer = (ms: number): void => {
@@ -97,10 +97,16 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
 
   return {
     watch(onTimeout) {
-      const request = { since: monotonic(), receivedBefore: received, onTimeout };
-      pending.add(request);
+      const stop = pending.add({
+        since: monotonic(),
+        receivedBefore: received,
+        onTimeout() {
+          stop();
+          onTimeout();
+        },
+      });
       startTimer(tickMs);
-      return () => void pending.delete(request);
+      return stop;
     },
     onReceived() {
       received += 1;

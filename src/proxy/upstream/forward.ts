@@ -1,4 +1,5 @@
 import type { KeyId } from "../../domain.ts";
+import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 import { type AbortReason, abortReasonOf, clientLeft, failed, revoked, stopped, timedOut } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
@@ -63,22 +64,22 @@ export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const pool = createConnectionPool(deps.monotonic);
-  const running = new Map<(reason: AbortReason) => void, KeyId>();
+  const running = createBag<{ keyId: KeyId; abort: (reason: AbortReason) => void }>();
   /** For requests that were let in before their key was revoked, and are sent after it. */
   const revokedAt = new Map<KeyId, number>();
   deps.stopping.addEventListener("abort", () => {
-    for (const abort of running.keys()) abort(stopped());
+    for (const { abort } of running.list()) abort(stopped());
   });
   deps.onKeyEnded((keyId) => {
     revokedAt.set(keyId, deps.monotonic());
-    for (const [abort, owner] of running) if (owner === keyId) abort(revoked());
+    for (const one of running.list()) if (one.keyId === keyId) one.abort(revoked());
   });
 
   return async (request) => {
     const url = getTargetUrl(request.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: AbortReason): void => aborter.abort(reason);
-    running.set(abort, request.keyId);
+    const removeRunning = running.add({ keyId: request.keyId, abort });
     if (deps.stopping.aborted) abort(stopped());
     request.onStarted?.(abort);
     if (revokedAt.size > 0 && (revokedAt.get(request.keyId) ?? -1) >= request.startedAt) abort(revoked());
@@ -91,7 +92,7 @@ export function createForward(deps: ForwardDeps): Forward {
     );
     const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut("connect_timeout")));
     const release = (): void => {
-      running.delete(abort);
+      removeRunning();
       readTimeout.clear();
     };
     const upload =

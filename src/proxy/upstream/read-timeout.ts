@@ -1,3 +1,4 @@
+import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
@@ -22,7 +23,7 @@ interface Wait {
  * small response costs, and one for each wait more than a frame does.
  */
 export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout {
-  const waits = new Set<Wait>();
+  const waits = createBag<Wait>();
   let timer: Timer | undefined;
   /** Never later than the earliest `dueAt`. */
   let firesAt = Infinity;
@@ -37,28 +38,29 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
   function check(): void {
     const now = monotonic();
     firesAt = Infinity;
-    for (const wait of waits) {
+    for (const wait of waits.list()) {
       if (wait.dueAt > now) continue;
       wait.dueAt = Infinity;
       wait.onTimeout();
     }
-    const next = waits.values().reduce((earliest, { dueAt }) => Math.min(earliest, dueAt), Infinity);
+    const next = waits.list().reduce((earliest, { dueAt }) => Math.min(earliest, dueAt), Infinity);
     if (next < firesAt) arm(next);
   }
 
   return (timeoutMs, onTimeout) => {
     const wait = { dueAt: Infinity, onTimeout };
+    const remove = waits.add(wait);
     return {
       beginWait() {
         wait.dueAt = monotonic() + timeoutMs;
-        waits.add(wait);
         if (wait.dueAt < firesAt) arm(wait.dueAt);
       },
       endWait() {
         wait.dueAt = Infinity;
       },
       clear() {
-        waits.delete(wait);
+        wait.dueAt = Infinity;
+        remove();
       },
     };
   };

@@ -12,12 +12,10 @@ function startCount(method: string, path: string, status = 200) {
     return { inputTokens: event.inputTokens, outputTokens: 1 };
   };
   const upstream = { response: new Response(null, { status }) };
-  const tracker = trackRequest({ started: () => {}, finished: () => {} }, () => 0, {
-    id: "req-1",
-    method,
-    path,
-    clientAddress: "192.0.2.7",
-  });
+  const tracker = trackRequest(
+    { addInFlight: () => () => {}, observer: { finished: () => {} }, monotonic: () => 0 },
+    { id: "req-1", method, path, clientAddress: "192.0.2.7" },
+  );
   const described = {
     requestId: "req-1",
     model: "served",
