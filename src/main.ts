@@ -1,7 +1,7 @@
-import { raiseFetchLimit } from "./runtime/fetch-limit.ts";
+import { applyBunSettings } from "./runtime/bun-settings.ts";
 import { ignoresHangup } from "./commands/hangup.ts";
 
-raiseFetchLimit();
+applyBunSettings();
 
 const stop = new AbortController();
 /**
@@ -20,7 +20,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 // A terminal that closes may send it more than once, so a second one does not end the process.
 if (!ignoresHangup()) process.on("SIGHUP", () => stop.abort());
 
-// Imported here, because code before raiseFetchLimit runs twice.
+// Imported here, because code before applyBunSettings runs twice.
 const { runCommand } = await import("./commands/commands.ts");
 
 process.exit(

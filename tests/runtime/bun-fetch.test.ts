@@ -14,7 +14,7 @@ async function run(script: string, prefix: readonly string[] = []): Promise<{ st
   return { stdout, stderr };
 }
 
-stillNeeded("Bun still limits fetch to 256 concurrent requests", "src/runtime/fetch-limit.ts", async () => {
+stillNeeded("Bun still limits fetch to 256 concurrent requests", "src/runtime/bun-settings.ts", async () => {
   const { stdout } = await run(`
     const limitReached = Promise.withResolvers();
     let requests = 0;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Environment, readConfig } from "../../src/config.ts";
 import { createLog } from "../../src/log/log.ts";
+import { bunSettings } from "../../src/runtime/bun-settings.ts";
 import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { childrenOf, listenersOn } from "../support/proc.ts";
@@ -26,8 +27,8 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       DATA_DIR: folder.path,
       ADMIN_PASSWORD: "password",
       LOG_LEVEL: "error",
-      // Without it the child replaces itself with execve and loses the channel to its parent.
-      BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+      // Without them the child replaces itself with execve and loses the channel to its parent.
+      ...bunSettings,
       ...environment,
     };
     ended = superviseProcesses({
