@@ -204,6 +204,14 @@ const machine = (): string => `${cpus().length} cores of ${cpus()[0]?.model ?? "
 // Started programs are killed when this process exits, which does not happen on a signal by itself.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
+/** What `--only` takes. */
+const names: readonly string[] = [...workloads.map(({ name }) => name), "storage"];
+const unknown = options.only.find((name) => !names.includes(name));
+if (unknown !== undefined) {
+  console.error(`--only: ${unknown} is not one of ${names.join(", ")}`);
+  process.exit(2);
+}
+
 await main().catch((error: unknown) => {
   if (!(error instanceof WrongCount || error instanceof WrongSum)) throw error;
   console.error(error.message);

@@ -3,10 +3,12 @@
  * this process alone, over all its threads, as a median; the other end of a connection is a child process.
  */
 import { connect } from "node:net";
+import { createBag } from "../../src/runtime/bag.ts";
 import { median } from "./results.ts";
 
 const requestsPerRound = 4000;
 const chunksPerRound = 100_000;
+const objectsPerRound = 50_000;
 const rounds = 5;
 
 type Case = readonly [name: string, count: number, run: (count: number) => Promise<void>];
@@ -46,6 +48,27 @@ function requestsOverSocket(port: number, count: number): Promise<void> {
   return promise;
 }
 
+type Add = (item: object) => () => void;
+
+/** Objects of 5 kB, of which eight are there at a time. */
+async function comeAndGo(count: number, add: Add): Promise<void> {
+  const removals: (() => void)[] = [];
+  for (let n = 0; n < count; n++) {
+    removals.push(add(Array.from({ length: 600 }).fill(n)));
+    if (removals.length > 8) removals.shift()?.();
+    if (n % 1000 === 0) await new Promise(setImmediate);
+  }
+  for (const remove of removals) remove();
+}
+
+function addToMap(): Add {
+  const map = new Map<object, boolean>();
+  return (item) => {
+    map.set(item, true);
+    return () => void map.delete(item);
+  };
+}
+
 const casesOf = (port: number): Case[] => {
   const url = `http://127.0.0.1:${port}/`;
   const readBytes = async (init?: RequestInit): Promise<unknown> => (await fetch(url, init)).bytes();
@@ -68,6 +91,8 @@ const casesOf = (port: number): Case[] => {
       chunksPerRound,
       (count) => drain(chunks(count).pipeThrough(new TransformStream())),
     ],
+    ["an object that comes and goes in an array", objectsPerRound, (count) => comeAndGo(count, createBag().add)],
+    ["an object that comes and goes in a Map", objectsPerRound, (count) => comeAndGo(count, addToMap())],
   ];
 };
 
