@@ -2,24 +2,10 @@ import { expect, test } from "bun:test";
 import { listInFlight } from "../../src/admin/in-flight.ts";
 import type { RunningHandle } from "../../src/domain.ts";
 import { createInFlight } from "../../src/telemetry/observers.ts";
+import { runningRequest } from "../support/running-request.ts";
 import { memoryLog } from "../store/test-store.ts";
 
-const handle = (requestId: string): RunningHandle => ({
-  describe: () => ({
-    requestId,
-    clientAddress: "192.0.2.7",
-    method: "POST",
-    path: "/v1/messages",
-    keyId: undefined,
-    model: undefined,
-    backend: undefined,
-    state: "running",
-    ageMs: 1,
-    receivedBytes: 0,
-    usage: undefined,
-  }),
-  end: () => {},
-});
+const handle = (requestId: string): RunningHandle => ({ describe: () => runningRequest({ requestId }), end: () => {} });
 
 test.each([
   [1000, false],

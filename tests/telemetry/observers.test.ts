@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/observers.ts";
-import type { RequestObserver, RunningRequest } from "../../src/domain.ts";
+import type { RequestObserver } from "../../src/domain.ts";
 import { requestRecord } from "../support/request-record.ts";
+import { runningRequest } from "../support/running-request.ts";
 
 const record = requestRecord({ path: "/v1/messages" });
 const nextTick = (): Promise<void> => new Promise(setImmediate);
@@ -35,7 +36,7 @@ test("knows the requests in flight, oldest first whatever has ended, and ends on
   const inFlight = createInFlight();
   const ended: string[] = [];
   const add = (requestId: string) =>
-    inFlight.add({ describe: () => ({ ...running, requestId }), end: () => void ended.push(requestId) });
+    inFlight.add({ describe: () => runningRequest({ requestId }), end: () => void ended.push(requestId) });
   const remove = ["a", "b", "c", "d"].map(add);
   remove[1]?.();
   const list = inFlight.list();
@@ -45,17 +46,3 @@ test("knows the requests in flight, oldest first whatever has ended, and ends on
   for (const each of remove) each();
   expect([await idle, inFlight.count(), inFlight.list()]).toEqual(["idle", 0, []]);
 });
-
-const running: RunningRequest = {
-  requestId: "",
-  clientAddress: "192.0.2.7",
-  method: "POST",
-  path: "/v1/messages",
-  keyId: undefined,
-  model: undefined,
-  backend: undefined,
-  state: "running",
-  ageMs: 1,
-  receivedBytes: 0,
-  usage: undefined,
-};
