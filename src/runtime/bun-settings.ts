@@ -6,7 +6,8 @@ export const bunSettings = {
   BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
   /**
    * Else what was compiled is thrown away if a function did not run for some seconds, and is compiled again for the next
-   * requests, which takes a tenth of their time while there are few. Remove when a server keeps its code by itself.
+   * requests, which takes a tenth of their time while there are few. A Bun that does not know the option does not start.
+   * Remove when a server keeps its code by itself.
    */
   BUN_JSC_forceCodeBlockLiveness: "1",
 };
