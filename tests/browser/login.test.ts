@@ -35,6 +35,24 @@ describe.skipIf(!hasBrowser)("login", () => {
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
   });
 
+  test("is resumed before a change is sent that its user makes meanwhile", async () => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    const release = Promise.withResolvers<void>();
+    await page.route("**/api/me", async (route) => {
+      await release.promise;
+      await route.continue();
+    });
+    await page.reload();
+    await page.keyboard.press("n");
+    const dialog = page.getByRole("dialog", { name: "New API key" });
+    await dialog.getByLabel("Name").fill("early");
+    await page.keyboard.press("Enter");
+    await dialog.getByRole("button", { name: "Create key", disabled: true }).waitFor();
+    release.resolve();
+    await page.getByRole("dialog", { name: "Key for “early”" }).waitFor();
+  });
+
   test("reports wrong credentials and selects the password", async () => {
     await using visit = await console.visit("/login", { anonymous: true, expectedErrors: refused });
     const { page } = visit;

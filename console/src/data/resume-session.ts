@@ -1,10 +1,12 @@
 import { api, responseBody } from "../client.ts";
-import { beginSession } from "./session.ts";
+import { beginSessionFrom, type Session } from "./session.ts";
 
 /** Resumes the session in the browser's cookie. @throws ApiError with status 401 without a valid session */
-export async function resumeSession(): Promise<void> {
+export const resumeSession = (): Promise<void> => beginSessionFrom(loadSession);
+
+async function loadSession(): Promise<Session> {
   const me = await responseBody(api.me.get());
-  beginSession({ username: me.username, csrfToken: me.csrf_token });
+  return { username: me.username, csrfToken: me.csrf_token };
 }
 
 /** For pages that also work without a session. */

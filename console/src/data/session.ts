@@ -17,7 +17,20 @@ const settingName = "session";
 
 export const mayHaveSession = (): boolean => readSetting(settingName) !== undefined;
 
-export const csrfToken = (): string => session()?.csrfToken ?? "";
+let resuming: Promise<unknown> = Promise.resolve();
+
+/** Begins the session that `load` returns. @throws what `load` throws */
+export async function beginSessionFrom(load: () => Promise<Session>): Promise<void> {
+  const loading = load().then(beginSession);
+  resuming = loading.catch(() => undefined);
+  await loading;
+}
+
+/** Pages render before the session is resumed, so the token may have to wait for that. Empty without a session. */
+export async function csrfToken(): Promise<string> {
+  await resuming;
+  return session()?.csrfToken ?? "";
+}
 
 export function beginSession(newSession: Session): void {
   writeSetting(settingName, "yes");
