@@ -20,6 +20,7 @@ import { requestIdOf } from "./request/request-id.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
+import { createRewriter, type RewriteRequest } from "./rewrite/rewrite.ts";
 import { type RequestTracker, type TrackerDeps, trackRequest } from "./request-tracker.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
 import type { RecordUsage } from "./response/count.ts";
@@ -86,10 +87,14 @@ interface Incoming {
   onStreamWaits: () => void;
 }
 
+interface ServeDeps extends ProxyDeps {
+  rewrite: RewriteRequest;
+}
+
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
+async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
   const { request, tracker, peerAddress } = incoming;
-  const { config, wall } = deps;
+  const { config, rewrite, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
   if (deps.isStopping()) throw new ProxyError("shutting_down");
 
@@ -113,7 +118,7 @@ async function serve(incoming: Incoming, deps: ProxyDeps): Promise<Response> {
     maxBytes: config.maxBodyBytes,
     waitForTurn: eventLoopSlices.waitForTurn,
   });
-  const rewritten = await rewriteBody(path, received, config.rewrite);
+  const rewritten = await rewriteBody(path, received, rewrite);
   const { body, length, stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
   tracker.model = model;
   tracker.changes = changes;
@@ -205,6 +210,7 @@ async function waitInQueue(
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
   const { config, log } = deps;
+  const serveDeps: ServeDeps = { ...deps, rewrite: createRewriter(config.rewrite) };
 
   function track(request: Request): Incoming {
     const peerAddress = deps.peerAddress(request);
@@ -237,7 +243,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   async function respondTo(incoming: Incoming): Promise<Response> {
     try {
-      return withOurHeaders(incoming, await serve(incoming, deps));
+      return withOurHeaders(incoming, await serve(incoming, serveDeps));
     } catch (error) {
       return fail(incoming, error);
     }

@@ -3,7 +3,7 @@
  * Run: `bun tests/support/measure-rewrite.ts NAME BYTES`
  */
 import { createSlices } from "../../src/proxy/json/steps.ts";
-import { rewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
+import { createRewriter } from "../../src/proxy/rewrite/rewrite.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { familyRules, rewriteRules } from "./rewrite-rules.ts";
 
@@ -39,7 +39,7 @@ async function measureRewrite(name: string, length: number): Promise<RewriteMeas
   const bytes = hostile.create(length);
   const startedAt = shared.now();
   sliceStart = process.threadCpuUsage();
-  await rewriteRequest("/v1/chat/completions", bytes, rules, { ...shared, waitForTurn });
+  await createRewriter(rules, { ...shared, waitForTurn })("/v1/chat/completions", bytes);
   const tookMs = shared.now() - startedAt;
   // Also at the end, when the edited body has all its memory.
   await waitForTurn();

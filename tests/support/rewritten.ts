@@ -1,12 +1,19 @@
-import { type RewriteRules, rewriteRequest, type Rewritten } from "../../src/proxy/rewrite/rewrite.ts";
+import {
+  createRewriter,
+  type RewriteRequest,
+  type RewriteRules,
+  type Rewritten,
+} from "../../src/proxy/rewrite/rewrite.ts";
 
 /** A rewritten body as text, for tests of short bodies that are not refused. */
 export interface RewrittenText extends Pick<Rewritten, "stream" | "usageAdded"> {
   body: string | undefined;
 }
 
-export function rewriteText(path: string, body: string, rules: RewriteRules): RewrittenText {
-  const rewritten = rewriteRequest(path, Buffer.from(body), rules);
+export const rewriteText = (path: string, body: string, rules: RewriteRules): RewrittenText =>
+  textOf(createRewriter(rules)(path, Buffer.from(body)));
+
+export function textOf(rewritten: ReturnType<RewriteRequest>): RewrittenText {
   if (rewritten instanceof Promise) throw new Error("The body is too long to be rewritten at once");
   if ("refused" in rewritten) throw new Error(`Refused: ${rewritten.refused}`);
   const { pieces, stream, usageAdded } = rewritten;

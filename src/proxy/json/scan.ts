@@ -241,7 +241,7 @@ function endValue(scan: JsonScan, end: number): number {
   const slot = parent.current;
   if (slot !== undefined) {
     slot.end = end;
-    slot.onValue?.();
+    slot.onValue?.(scan.bytes);
   }
   return end;
 }

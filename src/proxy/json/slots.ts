@@ -31,8 +31,8 @@ export interface JsonSlot {
   readonly element: JsonSlot | undefined;
   /** Called before a value at this place is read: what was copied from the value before it no longer counts. */
   readonly onStart: (() => void) | undefined;
-  /** Called after a value at this place was read, with its members still in their slots. */
-  readonly onValue: (() => void) | undefined;
+  /** Called with the text after a value at this place was read, with its members still in their slots. */
+  readonly onValue: ((bytes: Uint8Array) => void) | undefined;
   /** The scanner's: the slot of the member or element that is being read. */
   current: JsonSlot | undefined;
 }
@@ -47,7 +47,7 @@ export interface SlotOptions {
   members?: Readonly<Record<string, JsonSlot>>;
   element?: JsonSlot;
   onStart?: () => void;
-  onValue?: () => void;
+  onValue?: (bytes: Uint8Array) => void;
 }
 
 function listMembers(members: Readonly<Record<string, JsonSlot>>): SlotMember[] {
@@ -83,6 +83,8 @@ export interface RepeatedSlot {
   readonly values: readonly JsonValue[];
   /** There were more values than are kept. */
   isOverflowing(): boolean;
+  /** For the next text. */
+  clear(): void;
 }
 
 export function createRepeatedSlot(maxValues: number): RepeatedSlot {
@@ -94,7 +96,15 @@ export function createRepeatedSlot(maxValues: number): RepeatedSlot {
       else isOverflowing = true;
     },
   });
-  return { slot, values, isOverflowing: () => isOverflowing };
+  return {
+    slot,
+    values,
+    isOverflowing: () => isOverflowing,
+    clear() {
+      values.length = 0;
+      isOverflowing = false;
+    },
+  };
 }
 
 /** A copy that keeps when the slot goes on to the next value. */

@@ -1,5 +1,5 @@
 import { ProxyError } from "../errors.ts";
-import { estimateInput, rewriteRequest, type Rewritten, type RewriteRules } from "../rewrite/rewrite.ts";
+import { estimateInput, type RewriteRequest, type Rewritten } from "../rewrite/rewrite.ts";
 import { noUsageAdded } from "../rewrite/stream-options.ts";
 import { outgoingBodyOf } from "../upstream/outgoing-body.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
@@ -34,11 +34,11 @@ const notRead = {
 export const hasBody = (body: ReadBody): boolean => body !== null && (!(body instanceof Uint8Array) || body.length > 0);
 
 /** @throws ProxyError if the rules could not read in it what the backend may */
-export async function rewriteBody(path: string, body: ReadBody, rules: RewriteRules): Promise<RewrittenBody> {
+export async function rewriteBody(path: string, body: ReadBody, rewrite: RewriteRequest): Promise<RewrittenBody> {
   if (!(body instanceof Uint8Array)) {
     return { ...notRead, body };
   }
-  const rewritten = await rewriteRequest(path, body, rules);
+  const rewritten = await rewrite(path, body);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
   const { pieces = [body], ...rest } = rewritten;
   return { ...outgoingBodyOf(pieces), ...rest };

@@ -1,5 +1,5 @@
 import type { RequestChange } from "../../domain.ts";
-import { rewriteRequest, type ModelNames, type Rewritten } from "./rewrite.ts";
+import { createRewriter, type ModelNames, type Rewritten } from "./rewrite.ts";
 import type { RewriteRules } from "./rules.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "./system-prefix.ts";
 
@@ -24,7 +24,7 @@ export interface ExplainedEdit {
 
 /** Rewrites a body as the proxy would, and forwards nothing. */
 export async function explainRewrite(path: string, body: string, rules: RewriteRules): Promise<Explanation> {
-  const rewritten = await rewriteRequest(path, new TextEncoder().encode(body), rules);
+  const rewritten = await createRewriter(rules)(path, new TextEncoder().encode(body));
   if ("refused" in rewritten) {
     return { refused: "invalid_json", changed: false, body, stream: false, model: undefined, edits: [] };
   }

@@ -4,7 +4,10 @@ import type { Endpoint } from "./endpoint.ts";
 import { isReasoningModelServed } from "./model-name.ts";
 import type { RewriteRules } from "./rules.ts";
 
-/** The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. */
+/**
+ * The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. One
+ * serves any number of bodies, one after the other: to create it takes as long as to read a short one.
+ */
 export interface RequestBody {
   root: JsonSlot;
   model: RepeatedSlot;
@@ -46,7 +49,7 @@ export interface OutputConfig {
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
-export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint, rules: RewriteRules): RequestBody {
+export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): RequestBody {
   const [model, maxTokens, maxCompletionTokens, maxOutputTokens] = [
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
@@ -69,13 +72,18 @@ export function createRequestBody(bytes: Uint8Array, endpoint: Endpoint, rules: 
     members["output_config"] = reasoning.outputConfig.slot;
   }
   const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || rules.hanGuard);
-  const conversation = mayNeedPrefix ? createConversationSlots(bytes) : undefined;
+  const conversation = mayNeedPrefix ? createConversationSlots() : undefined;
   if (conversation !== undefined) {
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
+  const repeated = [model, maxTokens, maxCompletionTokens, maxOutputTokens];
+  const onStart = (): void => {
+    for (const { clear } of repeated) clear();
+    conversation?.clear();
+  };
   return {
-    root: createSlot({ members }),
+    root: createSlot({ members, onStart }),
     model,
     maxTokens: [maxTokens, maxCompletionTokens, maxOutputTokens],
     stream,

@@ -64,14 +64,26 @@ const maxBytesAtOnce = 256 * 1024;
  * @param path the URL's pathname, such as `/v1/chat/completions`
  * @returns a promise for a long body, which is read in slices so that no other request waits for it
  */
-export function rewriteRequest(
+export type RewriteRequest = (
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
-  rules: RewriteRules,
-  slices = eventLoopSlices,
-): Rewritten | RefusedBody | Promise<Rewritten | RefusedBody> {
-  const steps = rewriteInSteps(path, bytes, rules);
-  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
+) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
+
+export function createRewriter(rules: RewriteRules, slices = eventLoopSlices): RewriteRequest {
+  /** For short bodies, of which only one is read at a time. */
+  const bodies = new Map<Endpoint, RequestBody>();
+
+  function bodyOf(endpoint: Endpoint): RequestBody {
+    let body = bodies.get(endpoint);
+    if (body === undefined) bodies.set(endpoint, (body = createRequestBody(endpoint, rules)));
+    return body;
+  }
+
+  return (path, bytes) => {
+    const endpoint = getEndpoint(path);
+    if (bytes.length <= maxBytesAtOnce) return runAtOnce(rewriteInSteps(endpoint, bytes, bodyOf(endpoint), rules));
+    return runInSlices(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), slices);
+  };
 }
 
 /** The estimated input tokens of a body. @returns a promise for a long body */
@@ -80,14 +92,14 @@ export function estimateInput(bytes: Uint8Array, slices = eventLoopSlices): numb
   return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
 }
 
+/** @param body to read it into */
 export function* rewriteInSteps(
-  path: string,
+  endpoint: Endpoint,
   bytes: Uint8Array<ArrayBuffer>,
+  body: RequestBody,
   rules: RewriteRules,
 ): Steps<Rewritten | RefusedBody> {
-  const endpoint = getEndpoint(path);
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
-  const body = createRequestBody(bytes, endpoint, rules);
   const isJson = yield* readJsonInSteps(bytes, body.root);
   if (!isJson || body.root.kind !== "object") return untouched;
   if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
@@ -197,7 +209,7 @@ function prefixSystem(
   if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
     due.push({ kind: "system_prompt_effort", text: maximumEffortPrefix });
   }
-  if (hanGuard && discouragesHan(conversation.list())) {
+  if (hanGuard && discouragesHan(conversation.list(bytes))) {
     due.push({ kind: "system_prompt_language", text: hanGuardPrefix });
   }
   if (due.length === 0) return [];

@@ -19,13 +19,13 @@ const noPart: Span = { start: 0, end: 0 };
 /** If a text has more parts, those in the middle are not read. */
 const maxParts = 64;
 
-export function createTextSlot(bytes: Uint8Array): TextSlot {
+export function createTextSlot(): TextSlot {
   const type = createSlot();
   const text = createSlot();
   let parts: Span[] = [];
   const part = createSlot({
     members: { type, text },
-    onValue() {
+    onValue(bytes) {
       if (part.kind !== "object" || !isString(bytes, type, "text")) return;
       const content = text.kind === "string" ? contentOf(text) : noPart;
       if (parts.length < maxParts) parts.push(content);

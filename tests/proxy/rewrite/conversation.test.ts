@@ -9,9 +9,9 @@ function messagesOf(body: unknown): [role: string, text: string][] {
 
 function messagesIn(json: string): [role: string, text: string][] {
   const bytes = Buffer.from(json);
-  const { messages, system, list } = createConversationSlots(bytes);
+  const { messages, system, list } = createConversationSlots();
   expect(readJson(bytes, createSlot({ members: { messages, system } }))).toBe(true);
-  return list()
+  return list(bytes)
     .filter(({ role }) => role !== "other")
     .map(({ role, text }) => [role, text]);
 }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
+import { createRequestBody } from "../../../src/proxy/rewrite/request-body.ts";
 import { rewriteInSteps } from "../../../src/proxy/rewrite/rewrite.ts";
 import { type HostileBody, hostileBodies } from "../../fixtures/hostile-bodies.ts";
 import type { RewriteMeasure } from "../../support/measure-rewrite.ts";
@@ -9,7 +11,8 @@ const mebibyte = 1024 * 1024;
 
 /** @returns how much time of the processor each step took: the machine may be busy */
 function runSteps({ outcome }: HostileBody, bytes: Uint8Array<ArrayBuffer>): number[] {
-  const steps = rewriteInSteps("/v1/chat/completions", bytes, everyRule);
+  const endpoint = getEndpoint("/v1/chat/completions");
+  const steps = rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, everyRule), everyRule);
   const tookMs: number[] = [];
   for (;;) {
     const before = process.threadCpuUsage();

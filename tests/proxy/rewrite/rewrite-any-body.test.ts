@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
+import { createRewriter, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
 import { isJson, jsonText, memberTexts, stringText } from "../../support/json-text.ts";
 import { rewriteByValue } from "../../support/rewrite-by-value.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
-import { rewriteText } from "../../support/rewritten.ts";
+import { rewriteText, textOf } from "../../support/rewritten.ts";
 
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
 const everyRule = rewriteRules({
@@ -114,7 +114,7 @@ describe("for any body", () => {
   });
 });
 
-test("none of 100,000 random texts, whole, cut or broken, makes it throw, or edit what is not JSON", () => {
+test("none of 100,000 random texts, whole, cut or broken, makes it throw, edit what is not JSON, or remember the last", () => {
   const bodies = fc
     .sample(
       membersOfBody.chain((members) => memberTexts(members)),
@@ -154,11 +154,17 @@ test("none of 100,000 random texts, whole, cut or broken, makes it throw, or edi
     (body, at) => body.slice(0, at) + pick(bodies, "") + body.slice(at),
     () => Array.from({ length: random(30) }, () => pick(pieces, "")).join(""),
   ];
+  const rewriteNext = createRewriter(everyRule);
   let edited = 0;
   for (let run = 0; run < 100_000; run += 1) {
     const whole = pick(bodies, "{}");
     const body = pick(breakings, String)(whole, random(whole.length + 1));
-    const rewritten = rewriteText(pick(paths, ""), body, everyRule).body;
+    const path = pick(paths, "");
+    const alone = createRewriter(everyRule)(path, Buffer.from(body));
+    if (!Bun.deepEquals(rewriteNext(path, Buffer.from(body)), alone)) {
+      throw new Error(`${JSON.stringify(body)} is not rewritten as if it came alone`);
+    }
+    const rewritten = textOf(alone).body;
     if (rewritten === undefined) continue;
     edited += 1;
     if (!isJson(body) || !isJson(rewritten))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Rewritten, rewriteRequest } from "../../../src/proxy/rewrite/rewrite.ts";
+import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
@@ -11,6 +11,7 @@ const everyRule = rewriteRules({
   hanGuard: true,
   forceStreamUsage: "continuous",
 });
+const rewrite = createRewriter(everyRule);
 const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
 const untouchedBytes = {
@@ -137,27 +138,27 @@ describe("a body in UTF-16 or UTF-32, which backends in Python read,", () => {
   ];
 
   test.each(bodies)("is refused on the endpoints of the specification: %s", (_, bytes) => {
-    for (const path of paths) expect(rewriteRequest(path, bytes, everyRule)).toEqual({ refused: "not_utf8" });
-    expect(rewriteRequest("/v1/x", bytes, everyRule)).toEqual(untouchedBytes);
+    for (const path of paths) expect(rewrite(path, bytes)).toEqual({ refused: "not_utf8" });
+    expect(rewrite("/v1/x", bytes)).toEqual(untouchedBytes);
   });
 
   test("is not one that is too short, empty, or not JSON", () => {
     for (const bytes of [[], [0x7b], [0xff], [0xff, 0x7b], [0x1f, 0x8b, 0]]) {
-      expect(rewriteRequest("/v1/messages", Uint8Array.from(bytes), everyRule)).toEqual(untouchedBytes);
+      expect(rewrite("/v1/messages", Uint8Array.from(bytes))).toEqual(untouchedBytes);
     }
   });
 });
 
 test("a body of invalid UTF-8 does not change", () => {
   const body = Buffer.from('{"model":"claude-x","a":"\xff"}', "latin1");
-  expect(rewriteRequest("/v1/messages", body, everyRule)).toEqual(untouchedBytes);
+  expect(rewrite("/v1/messages", body)).toEqual(untouchedBytes);
 });
 
 test("up to 64 duplicates of a model name are rewritten, more are refused", () => {
   const body = (count: number) => `{${'"model":"claude-x",'.repeat(count)}"x":{${'"model":1,'.repeat(99)}"y":0}}`;
   expect(rewriteText("/v1/x", body(64), everyRule).body).toBe(body(64).replaceAll("claude-x", "Deep-V4"));
   for (const path of [...paths, "/v1/x"]) {
-    expect(rewriteRequest(path, Buffer.from(body(65)), everyRule)).toEqual({ refused: "too_many_duplicates" });
+    expect(rewrite(path, Buffer.from(body(65)))).toEqual({ refused: "too_many_duplicates" });
   }
 });
 
@@ -218,11 +219,12 @@ describe("a long body", () => {
     const long = Buffer.from(`{${padding},${body.slice(1)}`);
     let nowMs = 0;
     let slices = 0;
-    const rewritten = await rewriteRequest("/v1/messages", long, everyRule, {
+    const rewriteInSlices = createRewriter(everyRule, {
       sliceMs: 2,
       now: () => (nowMs += 1),
       waitForTurn: () => Promise.resolve(void (slices += 1)),
     });
+    const rewritten = await rewriteInSlices("/v1/messages", long);
     const { pieces = [], stream, usageAdded } = rewritten as Rewritten;
     expect({ stream, usageAdded, body: Buffer.concat(pieces).toString() }).toEqual({
       ...short,
@@ -233,13 +235,13 @@ describe("a long body", () => {
 
   test("of 256 KiB is rewritten at once, a longer one is not", () => {
     const body = Buffer.from(`{${padding}}`);
-    expect(rewriteRequest("/v1/x", Buffer.alloc(256 * 1024, " "), everyRule)).toEqual(untouchedBytes);
-    expect(rewriteRequest("/v1/x", body, everyRule)).toBeInstanceOf(Promise);
+    expect(rewrite("/v1/x", Buffer.alloc(256 * 1024, " "))).toEqual(untouchedBytes);
+    expect(rewrite("/v1/x", body)).toBeInstanceOf(Promise);
   });
 });
 
 test("the model names asked for and sent are those of the last member, which backends use", () => {
-  const modelOf = (body: string) => (rewriteRequest("/v1/x", Buffer.from(body), everyRule) as Rewritten).model;
+  const modelOf = (body: string) => (rewrite("/v1/x", Buffer.from(body)) as Rewritten).model;
   expect(modelOf('{"model":"x","model":"claude-x"}')).toEqual({ asked: "claude-x", sent: "Deep-V4" });
   expect(modelOf('{"model":"Deep-V4"}')).toEqual({ asked: "Deep-V4", sent: "Deep-V4" });
   expect(modelOf('{"model":5}')).toBeUndefined();
