@@ -118,8 +118,8 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
     maxBytes: config.maxBodyBytes,
     waitForTurn: eventLoopSlices.waitForTurn,
   });
-  const rewritten = await rewriteBody(path, received, rewrite);
-  const { body, length, stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
+  const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);
+  const { stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
   tracker.model = model;
   tracker.changes = changes;
   let modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
@@ -140,12 +140,12 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
     method: request.method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
-      contentLength: length,
+      contentLength: outgoing.length,
       peerAddress,
       upstreamApiKey: config.upstream.apiKey,
       requestId: tracker.requestId,
     }),
-    body,
+    body: outgoing.body,
     readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
     client: request.signal,
     onReceived: tracker.bodyReceived,

@@ -1,6 +1,5 @@
 import { ProxyError } from "../errors.ts";
-import { estimateInput, type RewriteRequest, type Rewritten } from "../rewrite/rewrite.ts";
-import { noUsageAdded } from "../rewrite/stream-options.ts";
+import { estimateInput, type RewriteRequest, type Rewritten, untouched } from "../rewrite/rewrite.ts";
 import { outgoingBodyOf } from "../upstream/outgoing-body.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import { tokensToReserve } from "./admit.ts";
@@ -12,34 +11,21 @@ export async function expectTokens(body: ReadBody, maxOutput: number | undefined
   return tokensToReserve({ hasBody: hasBody(body), input, maxOutput });
 }
 
-export interface RewrittenBody extends Pick<
-  Rewritten,
-  "stream" | "usageAdded" | "model" | "changes" | "maxTokens" | "hasSeveralModels"
-> {
-  body: UpstreamRequest["body"];
-  /** Undefined for a body that is not held: its length is the client's. */
-  length: number | undefined;
+export interface RewrittenBody {
+  outgoing: {
+    body: UpstreamRequest["body"];
+    /** Undefined for a body that is not held: its length is the client's. */
+    length: number | undefined;
+  };
+  rewritten: Rewritten;
 }
-
-/** Of a body that is not held. */
-const notRead = {
-  length: undefined,
-  stream: false,
-  usageAdded: noUsageAdded,
-  model: undefined,
-  maxTokens: undefined,
-  hasSeveralModels: false,
-};
 
 export const hasBody = (body: ReadBody): boolean => body !== null && (!(body instanceof Uint8Array) || body.length > 0);
 
 /** @throws ProxyError if the rules could not read in it what the backend may */
 export async function rewriteBody(path: string, body: ReadBody, rewrite: RewriteRequest): Promise<RewrittenBody> {
-  if (!(body instanceof Uint8Array)) {
-    return { ...notRead, body };
-  }
+  if (!(body instanceof Uint8Array)) return { outgoing: { body, length: undefined }, rewritten: untouched };
   const rewritten = await rewrite(path, body);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  const { pieces = [body], ...rest } = rewritten;
-  return { ...outgoingBodyOf(pieces), ...rest };
+  return { outgoing: outgoingBodyOf(rewritten.pieces ?? [body]), rewritten };
 }

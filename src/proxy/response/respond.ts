@@ -111,12 +111,13 @@ async function respondWhole(
 ): Promise<Response> {
   const { upstream, tracker } = responding;
   const mustEdit = edit !== undefined && responding.modelList?.mustEdit === true;
-  const read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes).catch(
-    async (error: unknown) => {
-      await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
-      throw abortReasonOf(error, upstream.signal);
-    },
-  );
+  let read: Awaited<ReturnType<typeof readWhole>>;
+  try {
+    read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes);
+  } catch (error) {
+    await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+    throw abortReasonOf(error, upstream.signal);
+  }
   const edited = read instanceof ReadableStream ? undefined : edit?.(read);
   if (mustEdit && edited === undefined) throw await refuseUnedited(responding, deps);
   if (read instanceof ReadableStream) {

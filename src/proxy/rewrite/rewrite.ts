@@ -45,7 +45,8 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-const untouched: Rewritten = {
+/** Of a body that is not changed, and of which nothing is known. */
+export const untouched: Rewritten = {
   pieces: undefined,
   stream: false,
   usageAdded: noUsageAdded,
