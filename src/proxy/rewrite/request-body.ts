@@ -6,7 +6,8 @@ import type { RewriteRules } from "./rules.ts";
 
 /**
  * The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. One
- * serves any number of bodies, one after the other: to create it takes as long as to read a short one.
+ * serves any number of bodies, one after the other, because to create it takes as long as to read a short one. It holds
+ * positions, and nothing of a body itself.
  */
 export interface RequestBody {
   root: JsonSlot;
