@@ -73,13 +73,14 @@ function createNews(lastId: number) {
   let seen = new Set<number>();
   return {
     readFrom: (): number => highest[0] ?? lastId,
-    of({ requests, leftOut }: RequestTail): { rows: LoggedRequest[]; missed: number } {
+    of({ requests, leftOut, lastId: end }: RequestTail): { rows: LoggedRequest[]; missed: number } {
       const fresh = requests.filter(({ id }) => !seen.has(id));
       const firstId = requests[0]?.id ?? 0;
       const seenBefore = leftOut === 0 ? 0 : [...seen].filter((id) => id < firstId).length;
       // What was seen may be deleted meanwhile.
       const missed = Math.max(0, leftOut - seenBefore);
-      const last = Math.max(highest.at(-1) ?? lastId, requests.at(-1)?.id ?? 0);
+      // Also past rows that do not match: else a filter that nothing matches would read all of them again and again.
+      const last = Math.max(highest.at(-1) ?? lastId, requests.at(-1)?.id ?? 0, end);
       // Which ones were missed is not known, so the next poll must not count them again.
       if (missed > 0) highest.length = 0;
       highest.push(last);

@@ -98,6 +98,8 @@ export interface RequestTail {
   requests: LoggedRequest[];
   /** How many more match, before these. */
   leftOut: number;
+  /** The highest id of the log, whether it matches or not, or 0. */
+  lastId: number;
 }
 
 export interface RequestLogStore {

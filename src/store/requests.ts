@@ -39,13 +39,15 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { requests, next };
     },
     async listAfter(id, filter, limit) {
+      // First: a row that is written meanwhile is above it, and read by the next call.
+      const lastId = await findLastId(engine);
       const matches = and(gt(log.id, id), ...conditions(log, filter));
       const requests = (await selectFrom(matches, limit)).toReversed();
       const [first] = requests;
-      if (first === undefined || requests.length < limit) return { requests, leftOut: 0 };
+      if (first === undefined || requests.length < limit) return { requests, leftOut: 0, lastId };
       const before = and(matches, lt(log.id, first.id));
       const [row] = await db.select({ leftOut: count() }).from(log).where(before);
-      return { requests, leftOut: row?.leftOut ?? 0 };
+      return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
     async keyNames(ids) {

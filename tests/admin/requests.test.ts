@@ -151,6 +151,22 @@ describe("the live view", () => {
     await view.close();
   });
 
+  test("does not read again what does not fit the filter", async () => {
+    const readFrom: number[] = [];
+    const { listAfter } = admin.store.requests;
+    admin.store.requests.listAfter = (id, ...rest) => {
+      readFrom.push(id);
+      return listAfter(id, ...rest);
+    };
+    const view = await open("?model=none");
+    await view.until("connected");
+    await admin.store.usage.add([], undefined, [], requestsOf(requestRow(now, { modelSent: "live" })));
+    const last = await admin.store.requests.lastId();
+    await pollUntil(async () => readFrom.at(-1) === last);
+    await view.close();
+    admin.store.requests.listAfter = listAfter;
+  });
+
   test("leaves out what is too much, and reports how much", async () => {
     const view = await open();
     await view.until("connected");
