@@ -24,6 +24,9 @@ export interface InFlight {
 const maxListed = 1001;
 
 export function createInFlight(): InFlight {
+  // Random: in containers every process may have the same id, and an id must not end another process's request.
+  const prefix = crypto.randomUUID().slice(0, 8);
+  const idOf = (number: number): string => `${prefix}-${number}`;
   let lastNumber = 0;
   const running = createBag<{ number: number; request: RunningHandle }>();
   let becameIdle = Promise.withResolvers<void>();
@@ -53,9 +56,6 @@ export function createInFlight(): InFlight {
     idle: async () => (running.size() === 0 ? undefined : becameIdle.promise),
   };
 }
-
-/** Different in each process that shares the port. */
-const idOf = (number: number): string => `${process.pid}-${number}`;
 
 export function observeAll(...observers: RequestObserver[]): RequestObserver {
   return {

@@ -42,6 +42,9 @@ test("knows the requests in flight, oldest first whatever has ended, and ends on
   const list = inFlight.list();
   expect([inFlight.count(), list.map(({ requestId }) => requestId)]).toEqual([3, ["a", "c", "d"]]);
   expect([inFlight.end(list[1]?.id ?? ""), inFlight.end("no such id"), ended]).toEqual([true, false, ["c"]]);
+  const other = createInFlight();
+  other.add({ describe: () => runningRequest(), end: () => void ended.push("another process's") });
+  expect([other.end(list[0]?.id ?? ""), ended]).toEqual([false, ["c"]]);
   const idle = inFlight.idle().then(() => "idle");
   for (const each of remove) each();
   expect([await idle, inFlight.count(), inFlight.list()]).toEqual(["idle", 0, []]);
