@@ -154,7 +154,7 @@ export interface RunningRequest extends Pick<
   /** As sent to the backend. */
   model: string | undefined;
   backend: string | undefined;
-  /** Its body is being read, the backend has not responded, or the response flows. */
+  /** Its body is being read, it waits in the queue or for the backend, or the response flows. */
   state: "receiving" | "waiting" | "running";
   ageMs: number;
   /** Of the response body, from the backend. */

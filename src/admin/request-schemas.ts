@@ -130,7 +130,7 @@ export const runningBody = t.Object({
       model: nullable(t.String()),
       backend: nullable(t.String()),
       state: t.Union([t.Literal("receiving"), t.Literal("waiting"), t.Literal("running")], {
-        description: "Its body is being read, the backend has not responded, or the response flows",
+        description: "Its body is being read, it waits in the queue or for the backend, or the response flows",
       }),
       started_at: timestamp,
       age_ms: milliseconds,

@@ -19,6 +19,8 @@ export interface RequestTracker {
   /** The model names asked for by the client and sent to the backend. */
   model: { asked: string; sent: string } | undefined;
   changes: RequestChanges | undefined;
+  /** Its body was read, or is passed on as it comes. */
+  isReceived: boolean;
   streamed: boolean;
   /** Of the client's response; set before `finish`. */
   status: number;
@@ -113,7 +115,7 @@ export function trackRequest(
       keyId: tracker.keyId,
       model: tracker.model?.sent,
       backend,
-      state: queueMs === undefined ? "receiving" : upstreamMs === undefined ? "waiting" : "running",
+      state: !tracker.isReceived ? "receiving" : upstreamMs === undefined ? "waiting" : "running",
       ageMs: monotonic() - startedAt,
       receivedBytes: receivedBytes ?? 0,
       usage: readUsage?.(),
@@ -130,6 +132,7 @@ export function trackRequest(
     keyId: undefined,
     model: undefined,
     changes: undefined,
+    isReceived: false,
     streamed: false,
     status: 0,
     upstreamRequestSent(sentTo) {

@@ -120,6 +120,7 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
   });
   const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);
   const { stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
+  tracker.isReceived = true;
   tracker.model = model;
   tracker.changes = changes;
   let modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type TrackerDeps, trackRequest } from "../../src/proxy/request-tracker.ts";
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord, RunningHandle } from "../../src/domain.ts";
 
 const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
 
@@ -46,6 +46,23 @@ test("times count from the request's start, and the upstream's from when the req
   now += 10;
   tracker.finish("completed");
   expect(records[0]).toMatchObject({ upstreamMs: 10, firstByteMs: 30, durationMs: 50 });
+});
+
+test("it is received, then waits for the backend, and then runs", () => {
+  let handle: RunningHandle | undefined;
+  const addInFlight = (given: RunningHandle) => {
+    handle = given;
+    return () => {};
+  };
+  const tracker = trackRequest({ ...depsOf([]), addInFlight }, request);
+  const states = [handle?.describe().state];
+  tracker.isReceived = true;
+  states.push(handle?.describe().state);
+  tracker.upstreamRequestSent();
+  states.push(handle?.describe().state);
+  tracker.upstreamResponded();
+  states.push(handle?.describe().state);
+  expect(states).toEqual(["receiving", "waiting", "waiting", "running"]);
 });
 
 test("the bytes of the response body add up, from 0 at its head", () => {

@@ -34,14 +34,14 @@ const start = (environment: Record<string, string>) =>
 interface Running {
   id: string;
   key_id: number;
-  model: string | null;
+  backend: string | null;
   state: string;
 }
 
-/** The requests that wait in the queue: their bodies were read, and nothing sent. */
+/** The requests that wait in the queue: nothing was sent. */
 async function listQueued(gate: Tollgate): Promise<Running[]> {
   const { requests } = await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
-  return requests.filter(({ model, state }) => model !== null && state === "receiving");
+  return requests.filter(({ backend: sentTo, state }) => sentTo === null && state === "waiting");
 }
 
 /** Resolves with the first request of a key that waits. */
