@@ -89,12 +89,14 @@ interface Incoming {
 
 interface ServeDeps extends ProxyDeps {
   rewrite: RewriteRequest;
+  /** For keys with a limit of tokens: a stream whose usage nobody requests would not count against it. */
+  rewriteWithUsage: RewriteRequest;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
 async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
   const { request, tracker, peerAddress } = incoming;
-  const { config, rewrite, wall } = deps;
+  const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
   if (deps.isStopping()) throw new ProxyError("shutting_down");
 
@@ -108,7 +110,8 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
   // A limit of tokens waits for the body, from which it knows how many to reserve.
-  if (rules !== null && !reservesTokens(rules)) await admit(incoming, key.id, rules, 0, deps);
+  const limitsTokens = rules !== null && reservesTokens(rules);
+  if (rules !== null && !limitsTokens) await admit(incoming, key.id, rules, 0, deps);
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
@@ -118,6 +121,7 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
     maxBytes: config.maxBodyBytes,
     waitForTurn: eventLoopSlices.waitForTurn,
   });
+  const rewrite = limitsTokens ? deps.rewriteWithUsage : deps.rewrite;
   const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);
   const { stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
   tracker.isReceived = true;
@@ -129,7 +133,7 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
     requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
     modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
-  if (rules !== null && reservesTokens(rules)) {
+  if (limitsTokens) {
     await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
   }
 
@@ -211,7 +215,13 @@ async function waitInQueue(
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
   const { config, log } = deps;
-  const serveDeps: ServeDeps = { ...deps, rewrite: createRewriter(config.rewrite) };
+  const { forceStreamUsage } = config.rewrite;
+  const usageRules = { ...config.rewrite, forceStreamUsage: forceStreamUsage === "off" ? "final" : forceStreamUsage };
+  const serveDeps: ServeDeps = {
+    ...deps,
+    rewrite: createRewriter(config.rewrite),
+    rewriteWithUsage: createRewriter(usageRules),
+  };
 
   function track(request: Request): Incoming {
     const peerAddress = deps.peerAddress(request);

@@ -89,6 +89,19 @@ describe("a limit of tokens", () => {
     await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === 0);
   });
 
+  test("counts a stream whose usage its client does not request, and does not show it", async () => {
+    const body = { ...chat, stream: true };
+    const { key } = await gate.createKey({});
+    const unlimited = await (await gate.post(key, { script: "usage=30,30", body })).text();
+    const limited = await gate.createKey({ tokens_per_day: 50 });
+    const first = await (await gate.post(limited.key, { script: "usage=30,30", body })).text();
+    const withoutIds = (text: string): string => text.replaceAll(/"(?:id|created)":[^,]+/g, "");
+    expect(withoutIds(first)).toBe(withoutIds(unlimited));
+    expect(first).not.toContain("usage");
+    expect((await gate.getKey(limited.id)).used["tokens_per_day"]).toBe(60);
+    expect((await gate.post(limited.key)).status).toBe(429);
+  });
+
   test("does not refuse what generates nothing", async () => {
     const { key } = await gate.createKey({ tokens_per_month: 1 });
     await gate.post(key, { script: "usage=30,30" });
