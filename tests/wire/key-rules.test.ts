@@ -14,12 +14,15 @@ describe("the rules of a key", () => {
     const refused = await gate.post(key, { body: { ...chat, model: "other" } });
     expect(await errorOf(refused)).toMatchObject({ status: 403, type: "permission_error", code: "model_not_allowed" });
     for (const body of [{ input: "x" }, { model: 7 }]) expect((await gate.post(key, { body })).status).toBe(403);
-    const twice = await fetch(`${gate.url}/v1/x`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json" },
-      body: '{"model":"other","model":"sim"}',
-    });
-    expect(twice.status).toBe(403);
+    // Backends in Go ignore the case of a member's name.
+    for (const body of ['{"model":"other","model":"sim"}', '{"model":"sim","MODEL":"other"}']) {
+      const twice = await fetch(`${gate.url}/v1/x`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json" },
+        body,
+      });
+      expect(twice.status).toBe(403);
+    }
     const form = new FormData();
     form.set("model", "other");
     const upload = await fetch(`${gate.url}/v1/audio/transcriptions`, {

@@ -29,6 +29,8 @@ export interface JsonSlot {
   readonly members: readonly SlotMember[];
   /** Watched if the value is an array: every element in turn. */
   readonly element: JsonSlot | undefined;
+  /** Called with the text and the ends of the name of each member that is not watched. */
+  readonly onOtherMember: ((bytes: Uint8Array, start: number, end: number) => void) | undefined;
   /** Called before a value at this place is read: what was copied from the value before it no longer counts. */
   readonly onStart: (() => void) | undefined;
   /** Called with the text after a value at this place was read, with its members still in their slots. */
@@ -46,6 +48,7 @@ export interface SlotMember {
 export interface SlotOptions {
   members?: Readonly<Record<string, JsonSlot>>;
   element?: JsonSlot;
+  onOtherMember?: (bytes: Uint8Array, start: number, end: number) => void;
   onStart?: () => void;
   onValue?: (bytes: Uint8Array) => void;
 }
@@ -62,7 +65,7 @@ function listMembers(members: Readonly<Record<string, JsonSlot>>): SlotMember[] 
 
 const noMembers: readonly SlotMember[] = [];
 
-export function createSlot({ members, element, onStart, onValue }: SlotOptions = {}): JsonSlot {
+export function createSlot({ members, element, onOtherMember, onStart, onValue }: SlotOptions = {}): JsonSlot {
   return {
     kind: "absent",
     start: 0,
@@ -71,6 +74,7 @@ export function createSlot({ members, element, onStart, onValue }: SlotOptions =
     count: 0,
     members: members === undefined ? noMembers : listMembers(members),
     element,
+    onOtherMember,
     onStart,
     onValue,
     current: undefined,

@@ -1,3 +1,4 @@
+import { isNameInAnyCase } from "../json/decode.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot } from "../json/slots.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -12,6 +13,8 @@ import type { RewriteRules } from "./rules.ts";
 export interface RequestBody {
   root: JsonSlot;
   model: RepeatedSlot;
+  /** Whether it has a member that backends in Go take for `model` too. */
+  hasOtherModel: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
   stream: JsonSlot;
@@ -78,14 +81,20 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
+  let hasOtherModel = false;
+  const onOtherMember = (bytes: Uint8Array, start: number, end: number): void => {
+    hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
+  };
   const repeated = [model, maxTokens, maxCompletionTokens, maxOutputTokens];
   const onStart = (): void => {
+    hasOtherModel = false;
     for (const { clear } of repeated) clear();
     conversation?.clear();
   };
   return {
-    root: createSlot({ members, onStart }),
+    root: createSlot({ members, onOtherMember, onStart }),
     model,
+    hasOtherModel: () => hasOtherModel,
     maxTokens: [maxTokens, maxCompletionTokens, maxOutputTokens],
     stream,
     streamOptions,

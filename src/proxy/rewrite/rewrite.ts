@@ -29,7 +29,7 @@ export interface Rewritten {
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
   maxTokens: number | undefined;
-  /** The body names a model more than once. */
+  /** The body names a model more than once, or in a member whose name backends in Go take for `model` too: `Model`. */
   hasSeveralModels: boolean;
 }
 
@@ -132,7 +132,7 @@ export function* rewriteInSteps(
       : noUsageAdded;
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
-  const hasSeveralModels = body.model.values.length > 1;
+  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel();
   return {
     pieces: editor.apply(bytes),
     stream,

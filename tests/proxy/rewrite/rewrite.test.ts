@@ -247,3 +247,14 @@ test("the model names asked for and sent are those of the last member, which bac
   expect(modelOf('{"model":5}')).toBeUndefined();
   expect(modelOf("{}")).toBeUndefined();
 });
+
+test.each([
+  ['{"model":"a"}', false],
+  ['{"model":"a","messages":[{"Model":"b"}],"models":1,"":2}', false],
+  ['{"model":"a","model":"a"}', true],
+  ['{"model":"a","MODEL":"b"}', true],
+  ['{"Model":"b"}', true],
+  ['{"\\u004dOdel":"b","model":"a"}', true],
+])("%s names a model twice, or hides one from us: %p", (body, expected) => {
+  expect((rewrite("/v1/x", Buffer.from(body)) as Rewritten).hasSeveralModels).toBe(expected);
+});
