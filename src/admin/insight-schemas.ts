@@ -50,12 +50,17 @@ export const modelUsageBody = t.Object({
       cached_input_tokens: count,
       output_tokens: count,
       reasoning_tokens: count,
-      cost: nullable(t.Number({ description: "Of the tokens that have a price; null if none has" })),
-      cost_is_partial: t.Boolean({ description: "Some of the tokens have no price" }),
+      cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+      cost_is_partial: t.Boolean({
+        description: "Some of the tokens are not in the cost: they have no price, or are of more models than are read",
+      }),
     }),
     { description: "Most tokens first; with a bucket, oldest first" },
   ),
-  more: t.Boolean({ description: "There are more rows than are listed" }),
+  more: t.Boolean({
+    description:
+      "There are more rows: listed are those with the most tokens; with a bucket, those of the latest periods",
+  }),
 });
 export type ModelUsageBody = Static<typeof modelUsageBody>;
 

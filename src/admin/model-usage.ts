@@ -32,25 +32,38 @@ export const getModelUsage =
     const prices = await readPrices(store);
     const sums = createSums(query);
     const today = dayNumberOf(clock());
+    // Prices differ by model, even if the sums that they belong to do not.
+    const addsModels = by === "key" && prices.models.length > 0;
     let isCut = false;
-    for (const { from, to } of readsOf(today - days + 1, today + 1, bucket, prices)) {
-      const found = await store.traffic.modelUsage(storeQuery(query, from, to, prices.models.length > 0));
-      isCut ||= found.length === maxRowsPerRead;
-      for (const usage of found) sums.add(usage, findPrice(prices, usage.model, from));
+    for (const part of readsOf(today - days + 1, today + 1, bucket, prices)) {
+      const found = await store.traffic.modelUsage(storeQuery(query, part, addsModels));
+      // Models that were added for their prices and do not fit leave the costs incomplete, but not the counts. These are read
+      // second, so that they include all that the costs are of.
+      const isRecount = addsModels && found.length === maxRowsPerRead;
+      const counted = isRecount ? await store.traffic.modelUsage(storeQuery(query, part, false)) : found;
+      isCut ||= counted.length === maxRowsPerRead;
+      for (const usage of counted) sums.count(usage);
+      for (const usage of found) sums.charge(usage, findPrice(prices, usage.model, part.from));
     }
-    const rows = sums.rows();
+    const rows = sums.listedRows();
     const names = new Map(await store.requests.keyNames(keysOf(rows)));
     for (const row of rows) if (row.key_id !== null) row.key_name = names.get(row.key_id) ?? "";
     const { currency } = prices;
-    return { days, by, bucket, currency, rows: rows.slice(0, maxRows), more: isCut || rows.length > maxRows };
+    return { days, by, bucket, currency, rows, more: isCut || rows.length < sums.rowCount() };
   };
 
 const keysOf = (rows: readonly Row[]): KeyId[] => [
   ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),
 ];
 
-/** Parts of a range of days, in each of which all prices stay the same. Day numbers; `to` is exclusive. */
-function readsOf(first: number, end: number, bucket: string, prices: PricesBody): { from: number; to: number }[] {
+/** Day numbers; `to` is exclusive. */
+interface DaySpan {
+  from: number;
+  to: number;
+}
+
+/** Parts of a range of days, in each of which all prices stay the same. */
+function readsOf(first: number, end: number, bucket: string, prices: PricesBody): DaySpan[] {
   const length = bucket === "hour" ? hoursReadDays : daysPerRead;
   const starts = new Set(priceDays(prices).filter((day) => day > first && day < end));
   for (let day = first; day < end; day += length) starts.add(day);
@@ -58,7 +71,7 @@ function readsOf(first: number, end: number, bucket: string, prices: PricesBody)
   return sorted.map((from, index) => ({ from, to: sorted[index + 1] ?? end }));
 }
 
-function storeQuery(query: ModelUsageQuery, from: number, to: number, hasPrices: boolean): StoreQuery {
+function storeQuery(query: ModelUsageQuery, { from, to }: DaySpan, addsModels: boolean): StoreQuery {
   const { by, bucket, key_id: keyId, model } = query;
   const isHourly = bucket === "hour";
   const hourOf = (day: number): number => day * hoursPerDay - offsetMinutes / minutesPerHour;
@@ -66,16 +79,22 @@ function storeQuery(query: ModelUsageQuery, from: number, to: number, hasPrices:
     unit: isHourly ? "hour" : "day",
     from: isHourly ? hourOf(from) : from,
     to: isHourly ? hourOf(to) : to,
-    // Prices differ by model, even if the sums that they belong to do not.
-    groupBy: { period: bucket !== "none", key: by !== "model", model: by !== "key" || hasPrices },
+    groupBy: { period: bucket !== "none", key: by !== "model", model: by !== "key" || addsModels },
+    latestFirst: bucket !== "none" && !addsModels,
     keyId,
     model,
     limit: maxRowsPerRead,
   };
 }
 
+interface Sum {
+  period: number;
+  row: Row;
+  unpricedTokens: number;
+}
+
 function createSums({ by, bucket }: ModelUsageQuery) {
-  const sums = new Map<string, { period: number; row: Row }>();
+  const sums = new Map<string, Sum>();
   const unitMinutes = bucket === "hour" ? minutesPerHour : minutesPerDay;
   const shift = bucket === "hour" ? 0 : offsetMinutes;
   /** There may be thousands of rows in each. */
@@ -86,6 +105,8 @@ function createSums({ by, bucket }: ModelUsageQuery) {
     starts.set(period, start);
     return start;
   }
+
+  const idOf = ({ period, keyId, model }: ModelUsage): string => `${period} ${keyId} ${by === "key" ? "" : model}`;
 
   const newRow = ({ period, keyId, model }: ModelUsage): Row => ({
     bucket_start: bucket === "none" ? null : startOf(period),
@@ -102,23 +123,42 @@ function createSums({ by, bucket }: ModelUsageQuery) {
   });
 
   return {
-    add(usage: ModelUsage, price: ReturnType<typeof findPrice>): void {
-      const id = `${usage.period} ${usage.keyId} ${by === "key" ? "" : usage.model}`;
-      const row = sums.get(id)?.row ?? newRow(usage);
-      sums.set(id, { period: usage.period, row });
-      row.request_count += usage.requestCount;
-      row.input_tokens += usage.inputTokens;
-      row.cached_input_tokens += usage.cachedInputTokens;
-      row.output_tokens += usage.outputTokens;
-      row.reasoning_tokens += usage.reasoningTokens;
-      if (price !== undefined) row.cost = (row.cost ?? 0) + costOf(price, usage);
-      else if (usage.inputTokens + usage.outputTokens > 0) row.cost_is_partial = true;
+    count(usage: ModelUsage): void {
+      const sum = sums.get(idOf(usage)) ?? { period: usage.period, row: newRow(usage), unpricedTokens: 0 };
+      sums.set(idOf(usage), sum);
+      sum.unpricedTokens += pricedTokensOf(usage);
+      sum.row.request_count += usage.requestCount;
+      sum.row.input_tokens += usage.inputTokens;
+      sum.row.cached_input_tokens += usage.cachedInputTokens;
+      sum.row.output_tokens += usage.outputTokens;
+      sum.row.reasoning_tokens += usage.reasoningTokens;
     },
-    rows: (): Row[] =>
-      [...sums.values()]
-        .toSorted((a, b) => a.period - b.period || tokensOf(b.row) - tokensOf(a.row))
-        .map(({ row }) => row),
+    /** Of what is counted. */
+    charge(usage: ModelUsage, price: ReturnType<typeof findPrice>): void {
+      const sum = sums.get(idOf(usage));
+      if (sum === undefined || price === undefined) return;
+      sum.unpricedTokens -= pricedTokensOf(usage);
+      sum.row.cost = (sum.row.cost ?? 0) + costOf(price, usage);
+    },
+    rowCount: (): number => sums.size,
+    /** Oldest first, in each period most tokens first. */
+    listedRows(): Row[] {
+      const listed = latestOrLargest([...sums.values()]).toSorted((a, b) => a.period - b.period);
+      for (const { row, unpricedTokens } of listed) row.cost_is_partial = unpricedTokens > 0;
+      return listed.map(({ row }) => row);
+    },
   };
 }
 
+/** As many as are listed: whole periods, the latest ones; of a single period, those with the most tokens. */
+function latestOrLargest(sums: readonly Sum[]): readonly Sum[] {
+  const sorted = sums.toSorted((a, b) => b.period - a.period || tokensOf(b.row) - tokensOf(a.row));
+  const kept = sorted.slice(0, maxRows);
+  const whole = kept.filter(({ period }) => period !== sorted[maxRows]?.period);
+  return whole.length > 0 ? whole : kept;
+}
+
 const tokensOf = (row: Row): number => row.input_tokens + row.output_tokens;
+
+const pricedTokensOf = (usage: ModelUsage): number =>
+  usage.inputTokens + usage.cachedBesideInputTokens + usage.outputTokens;

@@ -17,7 +17,7 @@ export function createTrafficReads(engine: Engine): Reads {
 }
 
 async function sumModels({ rows, tables }: Engine, query: ModelUsageQuery): Promise<ModelUsage[]> {
-  const { unit, from, to, groupBy, keyId, model, limit } = query;
+  const { unit, from, to, groupBy, keyId, model, latestFirst = false, limit } = query;
   const { usageModelDay, usageModelHour } = tables;
   const table = unit === "day" ? usageModelDay : usageModelHour;
   const period = unit === "day" ? usageModelDay.day : usageModelHour.hour;
@@ -39,7 +39,8 @@ async function sumModels({ rows, tables }: Engine, query: ModelUsageQuery): Prom
       ${sumOf(table.cachedBesideInputTokens)} as "cachedBesideInputTokens", ${sumOf(table.outputTokens)} as "outputTokens",
       ${sumOf(table.reasoningTokens)} as "reasoningTokens"
       from ${table} where ${where} group by ${sql.join(groups, sql`, `)}
-      order by ${safeSum(table.inputTokens)} + ${safeSum(table.outputTokens)} desc, ${sql.join(groups, sql`, `)}
+      order by ${latestFirst ? sql`${period} desc, ` : sql``}
+        ${safeSum(table.inputTokens)} + ${safeSum(table.outputTokens)} desc, ${sql.join(groups, sql`, `)}
       limit ${limit}`,
     ["model"],
   );

@@ -48,7 +48,8 @@ export interface ModelUsageQuery {
   groupBy: { period: boolean; key: boolean; model: boolean };
   keyId?: KeyId | undefined;
   model?: string | undefined;
-  /** The rows with the most tokens are returned. */
+  /** Of more groups, those of the latest periods are returned; by default, those with the most tokens. */
+  latestFirst?: boolean;
   limit: number;
 }
 

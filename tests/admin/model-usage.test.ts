@@ -44,6 +44,14 @@ const put = (json: object) => admin.send("PUT", "/api/prices", { as: owner, json
 // oxlint-disable-next-line typescript/no-explicit-any -- a wrong shape fails the test
 const rowsOf = async (query: string): Promise<any[]> => (await get(`/api/usage/models?${query}`)).json.rows;
 
+interface PricedRow {
+  key_id: number;
+  cost: number | null;
+  cost_is_partial: boolean;
+}
+
+const countsOf = (row: PricedRow): PricedRow => ({ ...row, cost: null, cost_is_partial: false });
+
 const byText = (a: string, b: string): number => (a < b ? -1 : 1);
 
 test("usage is summed by model, by key, or by both, most tokens first", async () => {
@@ -95,6 +103,61 @@ test.each([
 ])("the query %s gets 400", async (query, error) => {
   const response = await get(`/api/usage/models?${query}`);
   expect([response.status, response.json]).toEqual([400, { error }]);
+});
+
+describe("of more rows than fit", () => {
+  let crowded: Admin;
+  let reader: Required<Visitor>;
+  const read = async (query: string) => (await crowded.send("GET", `/api/usage/models?${query}`, { as: reader })).json;
+  beforeAll(async () => {
+    crowded = await startAdmin();
+    reader = await crowded.login();
+  });
+  afterAll(() => crowded.stop());
+
+  test("the latest days stay, each of them whole", async () => {
+    const days = Array.from({ length: 365 }, (_, ago) => crowded.time.now - ago * day);
+    await crowded.store.usage.add(
+      days.flatMap((at) => Array.from({ length: 14 }, (_, n) => used(1, at, `model ${n}`, { outputTokens: n }))),
+    );
+    const { rows, more } = await read("bucket=day&days=365");
+    expect([rows.length, more]).toEqual([357 * 14, true]);
+    expect([rows[0].bucket_start, rows.at(-1).bucket_start]).toEqual([
+      "2025-05-10T00:00:00.000+09:00",
+      "2026-05-01T00:00:00.000+09:00",
+    ]);
+    expect(rows.slice(0, 2).map(({ output_tokens: tokens }: { output_tokens: number }) => tokens)).toEqual([13, 12]);
+    expect(await read("bucket=day&days=357")).toMatchObject({ rows, more: false });
+  });
+
+  test("the counts of keys are the same with prices as without, and a cost that lacks models is partial", async () => {
+    const names = Array.from({ length: 6000 }, (_, n) => ({
+      name: `name ${n}`,
+      at: crowded.time.now - (n % 30) * day,
+    }));
+    const rare = { inputTokens: 2, outputTokens: 1 };
+    await crowded.store.usage.add(names.flatMap(({ name, at }) => [used(3, at, name), used(4, at, name, rare)]));
+    await crowded.store.usage.add([used(5, crowded.time.now, "name 1")]);
+    const models = [{ pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 2 }];
+    const readWith = async (query: string, prices: object): Promise<{ rows: PricedRow[]; more: boolean }> => {
+      await crowded.store.settings.set("prices", JSON.stringify({ energy: [], ...prices }));
+      return read(query);
+    };
+    for (const query of ["by=key&days=31", "by=key&days=31&bucket=day"]) {
+      const without = await readWith(query, { currency: null, models: [] });
+      const { rows, more } = await readWith(query, { currency: "EUR", models });
+      expect([rows.map(countsOf), more]).toEqual([without.rows.map(countsOf), false]);
+      const isPartial = (id: number): boolean =>
+        rows.some(({ key_id: keyId, cost_is_partial: partial }) => keyId === id && partial);
+      expect([3, 4, 5].map(isPartial)).toEqual([false, true, false]);
+    }
+    expect((await read("by=key&days=31")).rows).toMatchObject([
+      { key_id: 3, request_count: 6000 },
+      { key_id: 1, request_count: 31 * 14 },
+      { key_id: 5, request_count: 1 },
+      { key_id: 4, request_count: 6000 },
+    ]);
+  });
 });
 
 describe("prices", () => {

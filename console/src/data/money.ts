@@ -1,7 +1,7 @@
 export interface Cost {
-  /** Null: nothing of it has a price. */
+  /** Null: it is not known of any part. */
   cost: number | null;
-  /** Some of it has no price. */
+  /** Some of it is not in the cost. */
   cost_is_partial: boolean;
 }
 
@@ -19,6 +19,6 @@ export function costLabel({ cost, cost_is_partial: isPartial }: Cost, currency: 
 
 /** Why the label is no exact amount. */
 export function costTitle({ cost, cost_is_partial: isPartial }: Cost): string | undefined {
-  if (isPartial) return cost === null ? "These tokens have no price" : "Some of these tokens have no price";
+  if (isPartial) return `The cost of ${cost === null ? "" : "some of "}these tokens is not known`;
   return undefined;
 }

@@ -242,7 +242,11 @@ function Notes(props: { usage: ModelUsage | undefined }): JSX.Element {
       <Show when={props.usage?.currency === null}>
         <A href="/settings/prices">Enter prices</A> to see costs.{" "}
       </Show>
-      <Show when={props.usage?.more}>Only the rows with the most tokens are shown. </Show>
+      <Show when={props.usage?.more}>
+        {props.usage?.bucket === "none"
+          ? "Only the rows with the most tokens are shown. "
+          : "Only the latest days are shown. "}
+      </Show>
     </p>
   );
 }

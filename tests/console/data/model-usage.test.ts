@@ -35,9 +35,9 @@ describe("a sum of usage", () => {
     const sum = addModelUsage([row(), row({ cost: null })]);
     expect([sum.cost, sum.cost_is_partial]).toEqual([0.5, true]);
     expect(costLabel(sum, "EUR")).toBe("≥ €0.50");
-    expect(costTitle(sum)).toBe("Some of these tokens have no price");
+    expect(costTitle(sum)).toBe("The cost of some of these tokens is not known");
     const unpriced = addModelUsage([row({ cost: null })]);
-    expect([costLabel(unpriced, "EUR"), costTitle(unpriced)]).toEqual(["–", "These tokens have no price"]);
+    expect([costLabel(unpriced, "EUR"), costTitle(unpriced)]).toEqual(["–", "The cost of these tokens is not known"]);
     expect(costTitle(addModelUsage([row()]))).toBeUndefined();
   });
 
