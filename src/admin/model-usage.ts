@@ -4,8 +4,8 @@ import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../store/traffic
 import type { WallClock } from "../time/clock.ts";
 import { dayNumberOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
-import type { ModelUsageBody, ModelUsageQuery, PricesBody } from "./insight-schemas.ts";
-import { costOf, findPrice, priceDays } from "./price-list.ts";
+import type { ModelUsageBody, ModelUsageQuery } from "./insight-schemas.ts";
+import { costOf, priceDays, pricesOn, type RankedPrice, rankPrices } from "./price-list.ts";
 import { readPrices } from "./prices.ts";
 
 export interface ModelUsageDeps {
@@ -30,12 +30,13 @@ export const getModelUsage =
     if (bucket === "hour" && days > maxHourDays)
       throw new ApiError(400, `days must be at most ${maxHourDays} if bucket is hour`);
     const prices = await readPrices(store);
+    const ranked = rankPrices(prices);
     const sums = createSums(query);
     const today = dayNumberOf(clock());
     // Prices differ by model, even if the sums that they belong to do not.
-    const addsModels = by === "key" && prices.models.length > 0;
+    const addsModels = by === "key" && ranked.length > 0;
     let isCut = false;
-    for (const part of readsOf(today - days + 1, today + 1, bucket, prices)) {
+    for (const part of readsOf(today - days + 1, today + 1, bucket, ranked)) {
       const found = await store.traffic.modelUsage(storeQuery(query, part, addsModels));
       // Models that were added for their prices and do not fit leave the costs incomplete, but not the counts. These are read
       // second, so that they include all that the costs are of.
@@ -43,7 +44,8 @@ export const getModelUsage =
       const counted = isRecount ? await store.traffic.modelUsage(storeQuery(query, part, false)) : found;
       isCut ||= counted.length === maxRowsPerRead;
       for (const usage of counted) sums.count(usage);
-      for (const usage of found) sums.charge(usage, findPrice(prices, usage.model, part.from));
+      const priceOf = pricesOn(ranked, part.from);
+      for (const usage of found) sums.charge(usage, priceOf(usage.model));
     }
     const rows = sums.listedRows();
     const names = new Map(await store.requests.keyNames(keysOf(rows)));
@@ -63,7 +65,7 @@ interface DaySpan {
 }
 
 /** Parts of a range of days, in each of which all prices stay the same. */
-function readsOf(first: number, end: number, bucket: string, prices: PricesBody): DaySpan[] {
+function readsOf(first: number, end: number, bucket: string, prices: readonly RankedPrice[]): DaySpan[] {
   const length = bucket === "hour" ? hoursReadDays : daysPerRead;
   const starts = new Set(priceDays(prices).filter((day) => day > first && day < end));
   for (let day = first; day < end; day += length) starts.add(day);
@@ -134,7 +136,7 @@ function createSums({ by, bucket }: ModelUsageQuery) {
       sum.row.reasoning_tokens += usage.reasoningTokens;
     },
     /** Of what is counted. */
-    charge(usage: ModelUsage, price: ReturnType<typeof findPrice>): void {
+    charge(usage: ModelUsage, price: RankedPrice["price"] | undefined): void {
       const sum = sums.get(idOf(usage));
       if (sum === undefined || price === undefined) return;
       sum.unpricedTokens -= pricedTokensOf(usage);

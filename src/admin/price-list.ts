@@ -11,25 +11,39 @@ export interface PricedTokens {
   outputTokens: number;
 }
 
-/** The price of a model on a day (a day number in Seoul); undefined if there is none. */
-export function findPrice(prices: PricesBody, model: string, day: number): ModelPrice | undefined {
-  return prices.models
-    .filter(({ pattern, valid_from: from }) => dayNumberFrom(from) <= day && matches(pattern, model))
-    .toSorted(
-      (a, b) =>
-        specificity(b.pattern) - specificity(a.pattern) || dayNumberFrom(b.valid_from) - dayNumberFrom(a.valid_from),
-    )[0];
+/** A price with what is needed to look it up, for thousands of look-ups. */
+export interface RankedPrice {
+  price: ModelPrice;
+  /** The day number in Seoul on which it begins. */
+  day: number;
+  /** The pattern's text between its asterisks. */
+  parts: readonly string[];
 }
 
+/** A price comes before all those that it is preferred to. */
+export const rankPrices = ({ models }: PricesBody): RankedPrice[] =>
+  models
+    .map((price) => ({ price, day: dayNumberFrom(price.valid_from), parts: price.pattern.split("*") }))
+    .toSorted((a, b) => specificity(b) - specificity(a) || b.day - a.day);
+
 /** An exact name comes before any pattern, a pattern with more letters before one with fewer. */
-const specificity = (pattern: string): number =>
-  pattern.includes("*") ? pattern.replaceAll("*", "").length : Number.MAX_SAFE_INTEGER;
+const specificity = ({ parts }: RankedPrice): number =>
+  parts.length > 1 ? parts.join("").length : Number.MAX_SAFE_INTEGER;
+
+/** Looks up the price of a model on a day (a day number in Seoul); undefined if there is none. */
+export function pricesOn(ranked: readonly RankedPrice[], day: number): (model: string) => ModelPrice | undefined {
+  const valid = ranked.filter((one) => one.day <= day);
+  const found = new Map<string, ModelPrice | undefined>();
+  return (model) => {
+    if (!found.has(model)) found.set(model, valid.find(({ parts }) => matches(parts, model))?.price);
+    return found.get(model);
+  };
+}
 
 /** Not as a regular expression: a hostile pattern could make its time grow exponentially. */
-function matches(pattern: string, model: string): boolean {
-  const [first = "", ...rest] = pattern.split("*");
+function matches([first = "", ...rest]: readonly string[], model: string): boolean {
   const last = rest.pop();
-  if (last === undefined) return pattern === model;
+  if (last === undefined) return first === model;
   if (!model.startsWith(first) || model.length < first.length + last.length || !model.endsWith(last)) return false;
   let at = first.length;
   const end = model.length - last.length;
@@ -42,7 +56,7 @@ function matches(pattern: string, model: string): boolean {
 }
 
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */
-export const priceDays = ({ models }: PricesBody): number[] => models.map((one) => dayNumberFrom(one.valid_from));
+export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ day }) => day);
 
 export function costOf(price: ModelPrice, tokens: PricedTokens): number {
   const { inputTokens, cachedInputTokens, cachedBesideInputTokens, outputTokens } = tokens;
