@@ -104,10 +104,10 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   ): Promise<AdmissionResult[] | undefined> {
     const requests = batch.map(({ request }) => request);
     const deadline = monotonic() + waitLimitMs;
-    for (;;) {
+    for (let isRepeated = false; ; isRepeated = true) {
       try {
         // Repeating a batch that was committed counts its requests twice, and holds no place twice.
-        const work = store.admit({ instance, requests, ended: given });
+        const work = store.admit({ instance, requests, ended: given, isRepeated });
         return await within(deadline - monotonic(), work, tooLate);
       } catch (error) {
         if (monotonic() + retryMs >= deadline) {

@@ -75,11 +75,13 @@ export function prepareAdmit(
     return results;
   }
 
-  async function admit({ instance, requests, ended }: AdmissionBatch): Promise<AdmissionResult[]> {
+  async function admit({ instance, requests, ended, isRepeated = false }: AdmissionBatch): Promise<AdmissionResult[]> {
     if (ended.length > 0) await writes.giveBack(ended)();
     if (requests.length === 0) return [];
     // Read after the lock, so that no two instances give away the same place.
     await lock("admissions");
+    // After the lock too: until then the first attempt may be committed, and its places would refuse these requests.
+    if (isRepeated) await writes.giveBack(requests.map(({ keyId, number }) => ({ keyId, instance, number })))();
     const now = clock();
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;

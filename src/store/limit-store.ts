@@ -19,6 +19,8 @@ export interface AdmissionBatch {
   requests: readonly AdmissionRequest[];
   /** Admissions to give back. */
   ended: readonly AdmissionId[];
+  /** The same requests were sent before, and may have been admitted. */
+  isRepeated?: boolean;
 }
 
 export interface AdmissionResult {

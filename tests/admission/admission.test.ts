@@ -69,6 +69,20 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("requests whose admission is repeated, since its reply was lost, hold no place twice", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const admissions = admissionsOver(losingFirstReply(limits));
+    const rules = { ...onePlace, tokens_per_minute: 100 };
+    const results = await Promise.all([1, 2].map(() => admissions.admit(1, rules, 60)));
+    expect(results.map(({ refusedBy }) => refusedBy)).toEqual([undefined, "tokens_per_minute"]);
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 1, reserved: 60 });
+    for (const one of results) one.end();
+    await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
+    expect((await admissions.admit(1, rules, 60)).refusedBy).toBeUndefined();
+    await admissions.close();
+  });
+
   test("random requests, ends, counts, crashes and steps of the clock never pass a limit or leak a place", async () => {
     for (let seed = 1; seed <= 6; seed++) {
       const time = { now: Date.parse("2026-05-30T20:00:00+09:00") };
@@ -77,6 +91,20 @@ onEachEngine(({ openTestStore }) => {
     }
   }, 60_000);
 });
+
+/** Its first admission is committed, but the reply is lost. */
+function losingFirstReply(store: LimitStore): LimitStore {
+  let isLost = false;
+  return {
+    ...store,
+    async admit(batch) {
+      const results = await store.admit(batch);
+      if (isLost) return results;
+      isLost = true;
+      throw new Error("the connection was closed");
+    },
+  };
+}
 
 const instanceNames = ["a", "b", "c"];
 const keyLimits = [
