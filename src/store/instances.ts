@@ -1,4 +1,5 @@
-import { asc, inArray, sql } from "drizzle-orm";
+import { asc, inArray, notInArray, sql } from "drizzle-orm";
+import type { AdmissionId } from "../domain.ts";
 import type { Engine } from "./engine.ts";
 import type { LimitStore } from "./limit-store.ts";
 
@@ -6,9 +7,24 @@ import type { LimitStore } from "./limit-store.ts";
 export function prepareInstances({
   db,
   transaction,
+  lock,
   tables,
 }: Engine): Pick<LimitStore, "beat" | "listInstances" | "remove"> {
   const { admissions, instances } = tables;
+
+  /** At the first beat of a process, or after the others took it for dead, such as after a long stop of the machine. */
+  async function onListed(held: readonly (AdmissionId & { tokens: number })[]): Promise<void> {
+    // One process at a time: otherwise another one may delete what this one, which it does not see listed yet, holds.
+    await lock("admissions");
+    // A process that died before it was listed is never removed. One that lives stores again what it holds.
+    await db.delete(admissions).where(notInArray(admissions.instance, db.select({ id: instances.id }).from(instances)));
+    if (held.length > 0)
+      await db
+        .insert(admissions)
+        .values([...held])
+        .onConflictDoNothing();
+  }
+
   return {
     beat: (instance, held) =>
       transaction(async () => {
@@ -17,12 +33,7 @@ export function prepareInstances({
           .values({ id: instance, beat: 1 })
           .onConflictDoUpdate({ target: instances.id, set: { beat: sql`${instances.beat} + 1` } })
           .returning();
-        // The others took it for dead, such as after a long stop of the machine.
-        if (own?.beat === 1 && held.length > 0)
-          await db
-            .insert(admissions)
-            .values([...held])
-            .onConflictDoNothing();
+        if (own?.beat === 1) await onListed(held);
         return await db.select().from(instances).orderBy(asc(instances.id));
       }),
     listInstances: async () => db.select().from(instances),

@@ -63,8 +63,8 @@ export interface LimitStore {
   /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
   listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
   /**
-   * Reports that an instance is alive.
-   * @param held stored again if the others took the instance for dead
+   * Reports that an instance is alive. The first time, it gives back what instances hold that are not listed.
+   * @param held stored again if the instance was not listed, such as when the others took it for dead
    * @returns all instances
    */
   beat(instance: string, held: readonly (AdmissionId & { tokens: number })[]): Promise<Instance[]>;

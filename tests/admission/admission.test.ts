@@ -55,6 +55,18 @@ onEachEngine(({ openTestStore }) => {
     await idle.close();
   });
 
+  test("what a process held that died before its first beat is given back when another one starts", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const request = { keyId: 1, limits: onePlace, tokens: 0, number: 1 };
+    await limits.admit({ instance: "ghost", requests: [request], ended: [] });
+    const admissions = admissionsOver(limits);
+    expect((await admissions.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
+    expect((await limits.listLoads([1]))[0]?.inFlight).toBe(1);
+    await admissions.close();
+    expect((await limits.listLoads([1]))[0]?.inFlight).toBe(0);
+  });
+
   test("requests that arrive together are admitted up to the limit, and each ends once", async () => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);

@@ -193,6 +193,19 @@ onEachEngine(({ openTestStore }) => {
     expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 1, reserved: 3 });
   });
 
+  test("what an instance that is not listed holds is given back when another one is listed, and taken again by its first beat", async () => {
+    await using key = await open({ max_concurrency: 1 });
+    const { limits } = key.store;
+    const inFlight = async () => (await limits.listLoads([1]))[0]?.inFlight;
+    await key.admit();
+    await limits.beat("b", []);
+    expect(await inFlight()).toBe(0);
+    await limits.beat("a", [{ ...key.idOf(1), tokens: 3 }]);
+    expect(await inFlight()).toBe(1);
+    await limits.beat("c", []);
+    expect(await inFlight()).toBe(1);
+  });
+
   describe("several instances", () => {
     test("together admit exactly what a limit allows", async () => {
       await using first = await openTestStore(() => start);
