@@ -13,6 +13,7 @@ import {
   type KeySecond,
   minuteFreesAt,
   usedOf,
+  windowEndOf,
 } from "./limit-windows.ts";
 import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore } from "./limit-store.ts";
 import { groupRows } from "./usage-rows.ts";
@@ -43,7 +44,9 @@ export function prepareAdmit(
     const excess = usedOf(load, name) + added - limit;
     const freesAt = async (): Promise<number | undefined> => {
       if (name === "max_concurrency") return undefined;
-      if (name === "requests_per_minute") return minuteFreesAt(await readSeconds(), "requests", excess);
+      // What the table does not hold yet was admitted in this batch, and so in this second.
+      if (name === "requests_per_minute")
+        return minuteFreesAt(await readSeconds(), "requests", excess) ?? windowEndOf(Math.floor(now / 1000));
       if (name === "tokens_per_minute") return minuteFreesAt(await readSeconds(), "tokens", excess);
       // Without the reserved tokens it may fit.
       if (excess <= load.reserved) return undefined;

@@ -26,6 +26,9 @@ export interface KeySecond {
  */
 export const windowSeconds = 61;
 
+/** When what happened in a second counts no more, epoch milliseconds. */
+export const windowEndOf = (second: number): number => (second + windowSeconds) * 1000;
+
 /** The one that frees last comes first, so that a client is not told to come back before it can be admitted. */
 const order = [
   "tokens_per_month",
@@ -79,7 +82,7 @@ export function addRequest(load: KeyLoad, tokens: number): void {
  * When enough of a minute's window has passed, epoch milliseconds.
  * @param seconds oldest first
  * @param excess by how much the limit is exceeded
- * @returns undefined if the window does not hold that much: what remains is reserved for requests in flight
+ * @returns undefined if these seconds do not hold that much: the rest is reserved, or of requests that are being admitted
  */
 export function minuteFreesAt(
   seconds: readonly KeySecond[],
@@ -89,7 +92,7 @@ export function minuteFreesAt(
   let freed = 0;
   for (const one of seconds) {
     freed += one[counter];
-    if (freed >= excess) return (one.second + windowSeconds) * 1000;
+    if (freed >= excess) return windowEndOf(one.second);
   }
   return undefined;
 }

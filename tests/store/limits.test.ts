@@ -77,6 +77,17 @@ onEachEngine(({ openTestStore }) => {
     expect(refusals(await key.admit(3))).toEqual(["admitted", "admitted", "requests_per_minute"]);
   });
 
+  test("requests that come together and are too many may come again when the window of their second has passed", async () => {
+    await using key = await open({ requests_per_minute: 3 }, start + 400);
+    const results = await key.admit(5);
+    expect(refusals(results)).toEqual([...many(3, "admitted"), ...many(2, "requests_per_minute")]);
+    expect(results.map(({ waitMs }) => waitMs)).toEqual([0, 0, 0, 60_600, 60_600]);
+    key.time.now += 60_599;
+    expect((await key.admit())[0]).toMatchObject({ refusedBy: "requests_per_minute", waitMs: 1 });
+    key.time.now += 1;
+    expect(refusals(await key.admit())).toEqual(["admitted"]);
+  });
+
   test("a limit of concurrent requests gives back a place with the end of a request", async () => {
     await using key = await open({ max_concurrency: 2 });
     expect(refusals(await key.admit(3))).toEqual(["admitted", "admitted", "max_concurrency"]);

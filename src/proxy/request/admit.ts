@@ -125,10 +125,13 @@ const units: Readonly<Record<LimitName, string>> = {
   tokens_per_month: "tokens per month",
 };
 
+/** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
+const maxRetrySeconds = 60;
+
 /** The error that names the limit that refused a request, and when to try again. */
 function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
-  const seconds = Math.ceil(waitMs / 1000);
   const isLong = (limit === "tokens_per_day" || limit === "tokens_per_month") && waitMs > 1000;
+  const seconds = Math.min(Math.ceil(waitMs / 1000), isLong ? Infinity : maxRetrySeconds);
   const when = isLong
     ? `the limit resets at ${timestampOf(resetAt(limit, now))}`
     : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
