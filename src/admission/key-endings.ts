@@ -26,7 +26,8 @@ const skewMs = 5000;
 export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
   const { store, clock, isRunning, pollMs = 400 } = options;
   const listeners: ((keyId: KeyId) => void)[] = [];
-  let seen: ReadonlySet<number> = new Set();
+  /** The endings that came due here, as long as they are listed: a clock that is set back must not let them come again. */
+  const seen = new Set<number>();
   /** Nothing ran here until then, so endings before it have nothing to end. */
   let idleUntil = clock();
   let polling = false;
@@ -37,15 +38,18 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
       idleUntil = now;
       return;
     }
-    const due = (await store.listEndings()).filter(({ endedAt }) => endedAt <= now);
-    for (const ending of due) {
+    const listed = await store.listEndings();
+    for (const ending of listed) {
       const { id, keyId, endedAt } = ending;
-      if (seen.has(id) || endedAt <= idleUntil - skewMs) continue;
+      if (seen.has(id) || endedAt > now) continue;
+      seen.add(id);
+      if (endedAt <= idleUntil - skewMs) continue;
       // What runs began after the key was accepted again.
       if (endedAt <= idleUntil && isAccepted(ending, now)) continue;
       for (const listener of listeners) listener(keyId);
     }
-    seen = new Set(due.map(({ id }) => id));
+    const listedIds = new Set(listed.map(({ id }) => id));
+    for (const id of seen) if (!listedIds.has(id)) seen.delete(id);
   }
 
   const timer = setInterval(() => {

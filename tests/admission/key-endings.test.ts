@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test";
 import { createKeyEndings } from "../../src/admission/key-endings.ts";
 import type { KeyEnding } from "../../src/store/limit-store.ts";
+import type { WallClock } from "../../src/time/clock.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** A process that was idle until now, and runs requests from now on. */
-function startBusy(listEndings: () => KeyEnding[] | Promise<KeyEnding[]>, now: number) {
+function startBusy(listEndings: () => KeyEnding[] | Promise<KeyEnding[]>, clock: WallClock) {
   let polls = 0;
   const ended: number[] = [];
   const endings = createKeyEndings({
@@ -17,7 +18,7 @@ function startBusy(listEndings: () => KeyEnding[] | Promise<KeyEnding[]>, now: n
         return listed;
       },
     },
-    clock: () => now,
+    clock,
     isRunning: () => true,
     pollMs: 5,
   });
@@ -27,9 +28,9 @@ function startBusy(listEndings: () => KeyEnding[] | Promise<KeyEnding[]>, now: n
     async poll() {
       const before = polls;
       await pollUntil(() => polls >= before + 3);
-      endings.close();
       return ended;
     },
+    [Symbol.dispose]: endings.close,
   };
 }
 
@@ -49,12 +50,33 @@ onEachEngine(({ openTestStore }) => {
     await keys.update(4, { expiresAt: null });
     time.now += 2000;
     // As far as the clocks of machines may differ, something may have run here.
-    const ended = await startBusy(async () => await limits.listEndings(), time.now).poll();
+    using busy = startBusy(
+      async () => await limits.listEndings(),
+      () => time.now,
+    );
+    const ended = await busy.poll();
     expect(ended.toSorted((a, b) => a - b)).toEqual([1, 3, 5]);
   });
 });
 
+const ending: KeyEnding = { id: 1, keyId: 7, endedAt: 99, isActive: false, expiresAt: null };
+
 test("each ending ends the requests of its key once", async () => {
-  const ending = { id: 1, keyId: 7, endedAt: 99, isActive: false, expiresAt: null };
-  expect(await startBusy(() => [ending], 100).poll()).toEqual([7]);
+  using busy = startBusy(
+    () => [ending],
+    () => 100,
+  );
+  expect(await busy.poll()).toEqual([7]);
+});
+
+test("a clock that is set back, and comes to the same time again, ends no requests again", async () => {
+  const time = { now: 100 };
+  using busy = startBusy(
+    () => [ending],
+    () => time.now,
+  );
+  for (const now of [100, 90, 100]) {
+    time.now = now;
+    expect(await busy.poll()).toEqual([7]);
+  }
 });
