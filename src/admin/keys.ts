@@ -1,4 +1,5 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
+import type { KeyId } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 import type { KeyChange, NewKey } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
@@ -18,6 +19,12 @@ const maxKeyLength = 512;
 export interface KeyDeps {
   store: Pick<Store, "keys" | "limits">;
   log: Log;
+}
+
+export interface EndingDeps extends KeyDeps {
+  clock: WallClock;
+  /** Ends the running responses of a key in all processes. @param at epoch milliseconds */
+  endRunning: (keyId: KeyId, at: number) => Promise<void>;
 }
 
 interface ActorContext {
@@ -47,14 +54,14 @@ export const createKey =
   };
 
 export const updateKey =
-  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  ({ store, log, clock, endRunning }: EndingDeps) =>
   async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
     const change = parseKeyChange(acceptedBody(json));
     const endsAt = parseEnding(acceptedBody(json), change, clock());
     const key = await store.keys.update(parseKeyId(params.id), change);
     if (key === undefined) throw keyNotFound();
     if (change.expiresAt !== undefined) await store.limits.keepRunning(key.id);
-    if (endsAt !== undefined) await store.limits.endRunning(key.id, endsAt);
+    if (endsAt !== undefined) await endRunning(key.id, endsAt);
     const fields = { ...actor, keyId: key.id, name: key.name };
     if (change.name !== undefined) log.info("Key renamed", fields);
     if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
@@ -78,12 +85,12 @@ export const rotateKey =
   };
 
 export const deleteKey =
-  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  ({ store, log, clock, endRunning }: EndingDeps) =>
   async ({ params, query, actor }: ActorContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
     const keyId = parseKeyId(params.id);
     const name = await store.keys.delete(keyId);
     if (name === undefined) throw keyNotFound();
-    if (query.end_running === "true") await store.limits.endRunning(keyId, clock());
+    if (query.end_running === "true") await endRunning(keyId, clock());
     log.info("Key deleted", { ...actor, keyId, name });
     return { ok: true };
   };

@@ -20,7 +20,7 @@ import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./hea
 import { type ExplainDeps, explainRequest } from "./explain.ts";
 import { listFailures, listTokenless } from "./failures.ts";
 import { getLatency } from "./latency.ts";
-import { createKey, deleteKey, listKeys, rotateKey, updateKey } from "./keys.ts";
+import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys.ts";
 import { createLogin } from "./login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
@@ -72,6 +72,7 @@ export interface AdminDeps {
   running: InFlightDeps["running"];
   /** @returns whether there was such a request */
   endRequest: (id: string) => Promise<boolean>;
+  endRunning: EndingDeps["endRunning"];
   explain: ExplainDeps["explain"];
   settings: SettingsDeps["settings"];
   versions: SettingsDeps["versions"];

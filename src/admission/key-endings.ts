@@ -5,11 +5,13 @@ import type { WallClock } from "../time/clock.ts";
 export interface KeyEndings {
   /** Registers what runs when the running responses of a key are to end. */
   onEnded(listener: (keyId: KeyId) => void): void;
+  /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
+  endRunning(keyId: KeyId, at: number): Promise<void>;
   close(): void;
 }
 
 export interface KeyEndingsOptions {
-  store: Pick<LimitStore, "listEndings">;
+  store: Pick<LimitStore, "listEndings" | "endRunning">;
   clock: WallClock;
   /** Whether there is anything to end. */
   isRunning: () => boolean;
@@ -32,12 +34,17 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
   let idleUntil = clock();
   let polling = false;
 
+  function end(keyId: KeyId): void {
+    for (const listener of listeners) listener(keyId);
+  }
+
   async function poll(): Promise<void> {
     const now = clock();
     if (!isRunning()) {
       idleUntil = now;
       return;
     }
+    const seenBefore = [...seen];
     const listed = await store.listEndings();
     for (const ending of listed) {
       const { id, keyId, endedAt } = ending;
@@ -46,10 +53,10 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
       if (endedAt <= idleUntil - skewMs) continue;
       // What runs began after the key was accepted again.
       if (endedAt <= idleUntil && isAccepted(ending, now)) continue;
-      for (const listener of listeners) listener(keyId);
+      end(keyId);
     }
     const listedIds = new Set(listed.map(({ id }) => id));
-    for (const id of seen) if (!listedIds.has(id)) seen.delete(id);
+    for (const id of seenBefore) if (!listedIds.has(id)) seen.delete(id);
   }
 
   const timer = setInterval(() => {
@@ -64,6 +71,14 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
   }, pollMs).unref();
   return {
     onEnded: (listener) => void listeners.push(listener),
+    async endRunning(keyId, at) {
+      const id = await store.endRunning(keyId, at);
+      // A poll may have seen it before its id is known here.
+      if (at > clock() || seen.has(id)) return;
+      // The next poll is too late: by then the key may be accepted again, and what runs may have begun after that.
+      seen.add(id);
+      end(keyId);
+    },
     close: () => clearInterval(timer),
   };
 }

@@ -13,7 +13,19 @@ import type { ServerParts } from "./parts.ts";
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
   config: Config,
-  { store, ledger, clock, log, print, metrics, stats, upstreamFailures, draining, environment = {} }: ServerParts,
+  {
+    store,
+    ledger,
+    endings,
+    clock,
+    log,
+    print,
+    metrics,
+    stats,
+    upstreamFailures,
+    draining,
+    environment = {},
+  }: ServerParts,
   connections: Connections,
 ): Promise<AdminAppDeps> {
   const { username, password, secretKey } = config.admin;
@@ -41,6 +53,7 @@ export async function adminSideOf(
     requestsFailSince: upstreamFailures.since,
     running: stats.running,
     endRequest: stats.endRequest,
+    endRunning: endings.endRunning,
     explain: (path, body) => explainRewrite(path, body, config.rewrite),
     settings: () => reportSettings(environment),
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },

@@ -71,8 +71,12 @@ export interface LimitStore {
   listInstances(): Promise<Instance[]>;
   /** Gives back all that instances hold. */
   remove(instances: readonly string[]): Promise<void>;
-  /** Requests that all processes end the running responses of a key. @param at epoch milliseconds */
-  endRunning(keyId: KeyId, at: number): Promise<void>;
+  /**
+   * Requests that all processes end the running responses of a key.
+   * @param at epoch milliseconds
+   * @returns the id of this ending
+   */
+  endRunning(keyId: KeyId, at: number): Promise<number>;
   /** Withdraws such requests whose time has not come. */
   keepRunning(keyId: KeyId): Promise<void>;
   /** Such requests, until at least a minute after their time. */

@@ -240,7 +240,7 @@ describe("while the database fails", () => {
     beat: () => Promise.reject(new Error("the disk is full")),
     listInstances: async () => [],
     remove: async () => {},
-    endRunning: async () => {},
+    endRunning: async () => 0,
     keepRunning: async () => {},
     listEndings: () => [],
   };

@@ -36,6 +36,17 @@ describe("end_running", () => {
     expect(await other.text()).toContain("[DONE]");
   });
 
+  test("ends nothing that begins after the key was switched on again", async () => {
+    const { id, key } = await gate.createKey({});
+    const before = await gate.postRaw(key, "gap=forever@1", stream);
+    await before.nextEvent();
+    await gate.admin.updateKey(id, { is_active: false, end_running: true });
+    await gate.admin.updateKey(id, { is_active: true });
+    const after = await gate.postRaw(key, "gap=900ms@1", stream);
+    expect(await after.text()).toContain("[DONE]");
+    expect(await before.text()).toContain('"code":"key_revoked"');
+  });
+
   test("is not asked for, so responses finish", async () => {
     const { id, key } = await gate.createKey({});
     const client = await gate.postRaw(key, "gap=300ms@1; gap=300ms@2; gap=300ms@3", stream);

@@ -96,6 +96,7 @@ export async function startAdmin({
     inFlight: async () => 3,
     running: async () => [],
     endRequest: async (id) => id === "1-1",
+    endRunning: async () => {},
     gpuSamplesReceived: () => {},
     upstreamUrl: "http://127.0.0.1:8000",
     probeUpstream: async () => ({ ok: true }),
