@@ -84,13 +84,17 @@ function parseTags(value: unknown): string[] {
 
 /** With an offset, so that it means the same instant everywhere. */
 const timestamp = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
+/** Of Seoul's years with four digits: others have no RFC 3339 timestamp. */
+const firstInstantMs = Date.parse("0000-01-01T00:00:00.000+09:00");
+const lastInstantMs = Date.parse("9999-12-31T23:59:59.999+09:00");
 
 function parseTimestamp(value: unknown): number | null {
   if (value === null) return null;
   if (typeof value !== "string") throw new ApiError(400, "expires_at must be a string");
   const [, day] = timestamp.exec(value) ?? [];
   const instantMs = day === undefined || !isDay(day) ? Number.NaN : Date.parse(value);
-  if (Number.isNaN(instantMs)) {
+  const isAllowed = instantMs >= firstInstantMs && instantMs <= lastInstantMs;
+  if (!isAllowed) {
     throw new ApiError(400, "expires_at must be an ISO 8601 timestamp with an offset");
   }
   return instantMs;

@@ -77,16 +77,25 @@ describe("the fields of a key", () => {
     ["2026-06-01T00:00:00Z", "2026-06-01T09:00:00.000+09:00"],
     ["2026-06-01T00:00-01:00", "2026-06-01T10:00:00.000+09:00"],
     ["2024-02-29T00:00:00.123456+09:00", "2024-02-29T00:00:00.123+09:00"],
-  ])("accept the time %s", async (given, shown) => {
-    expect((await change({ expires_at: given })).json.expires_at).toBe(shown);
+    ["9999-12-31T14:59:59.999Z", "9999-12-31T23:59:59.999+09:00"],
+    ["0000-01-01T00:00:00+09:00", "0000-01-01T00:00:00.000+09:00"],
+  ])("accept the time %s, and as it is shown", async (given, shown) => {
+    for (const time of [given, shown]) expect((await change({ expires_at: time })).json.expires_at).toBe(shown);
     await change({ expires_at: null });
   });
 
   test.each([
     [{ expires_at: 7 }, "expires_at must be a string"],
-    ...["2026-06-01", "2026-06-01T00:00:00", "2026-02-30T00:00:00Z", "2026-06-01T25:00:00Z", "tomorrow", ""].map(
-      (given) => [{ expires_at: given }, "expires_at must be an ISO 8601 timestamp with an offset"] as const,
-    ),
+    ...[
+      "2026-06-01",
+      "2026-06-01T00:00:00",
+      "2026-02-30T00:00:00Z",
+      "2026-06-01T25:00:00Z",
+      "9999-12-31T15:00:00Z",
+      "0000-01-01T00:00:00+09:01",
+      "tomorrow",
+      "",
+    ].map((given) => [{ expires_at: given }, "expires_at must be an ISO 8601 timestamp with an offset"] as const),
     [{ scope: "admin" }, "scope must be one of all, inference, gpu"],
     [{ scope: "__proto__" }, "scope must be one of all, inference, gpu"],
     [{ allowed_models: "gpt" }, "allowed_models must be an array of strings"],
