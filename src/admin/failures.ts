@@ -78,15 +78,14 @@ export const listTokenless =
   ({ store, clock, forceStreamUsage }: TokenlessDeps) =>
   async ({ query: { hours } }: { query: { hours: number } }): Promise<TokenlessBody> => {
     const sinceHour = Math.floor((minuteOf(clock()) + 1) / minutesPerHour) - hours;
-    const found = await store.traffic.tokenless(sinceHour, 1000);
-    const listed = found.slice(0, maxTokenless);
-    const names = new Map(await store.requests.keyNames([...new Set(listed.map(({ keyId }) => keyId))]));
+    const { requestCount, streamedCount, most } = await store.traffic.tokenless(sinceHour, maxTokenless);
+    const names = new Map(await store.requests.keyNames([...new Set(most.map(({ keyId }) => keyId))]));
     return {
       hours,
       force_stream_usage: forceStreamUsage,
-      request_count: found.reduce((sum, { requestCount }) => sum + requestCount, 0),
-      streamed_count: found.reduce((sum, { streamedCount }) => sum + streamedCount, 0),
-      rows: listed.map((one) => ({
+      request_count: requestCount,
+      streamed_count: streamedCount,
+      rows: most.map((one) => ({
         key_id: one.keyId === 0 ? null : one.keyId,
         key_name: names.get(one.keyId) ?? null,
         model: one.model,

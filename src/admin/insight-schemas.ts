@@ -32,7 +32,10 @@ const keyAndModel = {
   key_id: nullable(t.Integer()),
   key_name: nullable(t.String()),
   model: nullable(
-    t.String({ description: "Empty: the requests named none. `other`: beyond 200 names of a key and day" }),
+    t.String({
+      description:
+        "Empty: the requests named none. `other`: beyond 200 names of a key and day; of responses without tokens, beyond 50 of a key and hour",
+    }),
   ),
 };
 

@@ -2,12 +2,9 @@ import { inArray, sql } from "drizzle-orm";
 import { addEncoded, decodeHistogram, encodeSum } from "../histogram.ts";
 import { minutesPerHour } from "../time/seoul.ts";
 import type { Engine } from "./engine.ts";
+import { limitHourlyModel } from "./model-names.ts";
 import { cleanText, maxModelLength } from "./request-row.ts";
 import type { StoredLatency } from "./traffic-store.ts";
-import { otherModels } from "./usage-batch.ts";
-
-/** Names that have latencies of their own in one hour: clients choose them. */
-const maxModelsPerHour = 50;
 
 type LatencyTable = Engine["tables"]["latencyMinute"];
 type LatencySums = Omit<StoredLatency, "minute" | "model">;
@@ -30,20 +27,11 @@ export function prepareLatencies(engine: Engine): (latencies: readonly StoredLat
     if (latencies.length === 0) return;
     const models = await findModels([...new Set(latencies.map(({ minute }) => hourOf(minute)))]);
     const sums = latencies.map(({ minute, model, ...sum }) =>
-      Object.assign(sum, { minute, model: limitModel(models, hourOf(minute), cleanText(model, maxModelLength)) }),
+      Object.assign(sum, { minute, model: limitHourlyModel(models, hourOf(minute), cleanText(model, maxModelLength)) }),
     );
     await addMinutes(sums.map(({ minute, ...sum }) => Object.assign(sum, { period: minute })));
     await addHours(sums.map(({ minute, ...sum }) => Object.assign(sum, { period: hourOf(minute) })));
   };
-}
-
-/** Adds the name to those of its hour, if there is room. */
-function limitModel(models: Map<number, Set<string>>, hour: number, model: string): string {
-  const known = models.get(hour) ?? new Set();
-  models.set(hour, known);
-  const name = known.size < maxModelsPerHour || known.has(model) ? model : otherModels;
-  known.add(name);
-  return name;
 }
 
 function prepareFindModels({ db, tables: { latencyHour }, jsonRows }: Engine) {

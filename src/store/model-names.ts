@@ -6,6 +6,8 @@ import { otherModels } from "./usage-batch.ts";
 
 /** For each key and day; further names are counted as one. Limited because clients choose them. */
 const maxNames = 200;
+/** Names that have sums of their own in one hour: latencies, and for each key responses without tokens. */
+const maxHourlyNames = 50;
 /** Days and keys whose names are kept in memory. */
 const maxCached = 10_000;
 
@@ -58,4 +60,13 @@ export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine
     },
     forget: () => known.clear(),
   };
+}
+
+/** Adds the name to those of its hour, or hour and key, if there is room. @returns the name that it is summed under */
+export function limitHourlyModel<Group>(known: Map<Group, Set<string>>, group: Group, model: string): string {
+  const names = known.get(group) ?? new Set();
+  known.set(group, names);
+  const name = names.size < maxHourlyNames || names.has(model) ? model : otherModels;
+  names.add(name);
+  return name;
 }

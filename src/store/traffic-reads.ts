@@ -3,7 +3,7 @@ import type { Engine } from "./engine.ts";
 import { listLatencies } from "./latency-reads.ts";
 import { sumOutcomes } from "./outcome-reads.ts";
 import { safeSum } from "./safe-sum.ts";
-import type { ModelUsage, ModelUsageQuery, StoredTokenless, TrafficStore } from "./traffic-store.ts";
+import type { ModelUsage, ModelUsageQuery, StoredTokenless, TokenlessSums, TrafficStore } from "./traffic-store.ts";
 
 type Reads = Pick<TrafficStore, "modelUsage" | "latencies" | "outcomes" | "tokenless">;
 
@@ -50,15 +50,19 @@ async function sumTokenless(
   { rows, tables: { tokenlessHour } }: Engine,
   sinceHour: number,
   limit: number,
-): Promise<StoredTokenless[]> {
+): Promise<TokenlessSums> {
   const { hour, keyId, model, path, requestCount, streamedCount } = tokenlessHour;
-  return await rows<StoredTokenless>(
-    sql`select min(${hour}) as "hour", ${keyId} as "keyId", ${model} as "model", ${path} as "path",
-      ${sumOf(requestCount)} as "requestCount", ${sumOf(streamedCount)} as "streamedCount"
-      from ${tokenlessHour} where ${hour} >= ${sinceHour} group by ${keyId}, ${model}, ${path}
+  const sums = sql`${sumOf(requestCount)} as "requestCount", ${sumOf(streamedCount)} as "streamedCount"`;
+  const since = sql`from ${tokenlessHour} where ${hour} >= ${sinceHour}`;
+  const most = await rows<StoredTokenless>(
+    sql`select min(${hour}) as "hour", ${keyId} as "keyId", ${model} as "model", ${path} as "path", ${sums}
+      ${since} group by ${keyId}, ${model}, ${path}
       order by ${safeSum(requestCount)} desc, ${keyId}, ${model}, ${path} limit ${limit}`,
     ["model", "path"],
   );
+  // Not of the rows above: a limit cuts them off.
+  const [total] = await rows<Omit<TokenlessSums, "most">>(sql`select ${sums} ${since}`);
+  return { requestCount: total?.requestCount ?? 0, streamedCount: total?.streamedCount ?? 0, most };
 }
 
 const sumOf = (column: Parameters<typeof safeSum>[0]): SQL => sql`coalesce(${safeSum(column)}, 0)`;

@@ -33,6 +33,15 @@ export interface StoredTokenless {
   streamedCount: number;
 }
 
+/** Responses without tokens, by key, model and path; `hour` is the first of each. */
+export interface TokenlessSums {
+  /** Of all of them, whether or not they are listed. */
+  requestCount: number;
+  streamedCount: number;
+  /** Most requests first. */
+  most: StoredTokenless[];
+}
+
 export interface StoredTraffic {
   latencies: readonly StoredLatency[];
   outcomes: readonly StoredOutcome[];
@@ -107,6 +116,6 @@ export interface TrafficStore {
   latencies(range: TrafficRange, filter?: LatencyFilter): Promise<StoredLatency[]>;
   /** Reads the whole range at once, and lists at most `limit` failures. */
   outcomes(range: TrafficRange, limit: number, keyId?: KeyId): Promise<OutcomeSums>;
-  /** Since an hour, most requests first. */
-  tokenless(sinceHour: number, limit: number): Promise<StoredTokenless[]>;
+  /** Since an hour; lists at most `limit` sums. */
+  tokenless(sinceHour: number, limit: number): Promise<TokenlessSums>;
 }

@@ -3,14 +3,13 @@ import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerDay, minutesPerHour } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { hourOf, prepareLatencies } from "./latencies.ts";
-import { cleanText, maxModelLength } from "./request-row.ts";
+import { prepareTokenless } from "./tokenless.ts";
 import { createTrafficReads } from "./traffic-reads.ts";
-import type { StoredOutcome, StoredTokenless, TrafficStore } from "./traffic-store.ts";
+import type { StoredOutcome, TrafficStore } from "./traffic-store.ts";
 
 const retentionMinutes = 31 * minutesPerDay;
 /** Limits what one call deletes. */
 const maxPrunedMinutes = 2 * minutesPerHour;
-const maxPathLength = 100;
 
 export function createTrafficStore(engine: Engine, clock: WallClock): TrafficStore {
   const { transaction, lock, pipeline } = engine;
@@ -30,9 +29,9 @@ export function createTrafficStore(engine: Engine, clock: WallClock): TrafficSto
       transaction(async () => {
         await lock("traffic");
         await addLatencies(latencies);
+        await addTokenless(tokenless);
         await pipeline([
           ...(outcomes.length === 0 ? [] : addOutcomes(outcomes)),
-          ...(tokenless.length === 0 ? [] : addTokenless(tokenless)),
           ...pruneOncePerHour(minuteOf(clock())),
         ]);
       }),
@@ -68,38 +67,6 @@ function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly 
       outcomes.map((one) => [one.minute, one.keyId, one.outcome, one.code, one.count, one.lastAt]),
     );
     return statements.map((statement) => () => statement.execute({ rows: json }));
-  };
-}
-
-function prepareTokenless({ db, tables: { tokenlessHour }, jsonRows }: Engine) {
-  const number = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const { hour, keyId, model, path, requestCount, streamedCount } = tokenlessHour;
-  const statement = db
-    .insert(tokenlessHour)
-    .select(
-      sql`select ${number(0)}, ${number(1)}, value->>2, value->>3, sum(${number(4)}), sum(${number(5)})
-        from ${jsonRows(sql.placeholder("rows"))} where true group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
-    )
-    .onConflictDoUpdate({
-      target: [hour, keyId, model, path],
-      set: {
-        requestCount: sql`${requestCount} + excluded.request_count`,
-        streamedCount: sql`${streamedCount} + excluded.streamed_count`,
-      },
-    })
-    .prepare();
-  return (rows: readonly StoredTokenless[]): Statement[] => {
-    const json = JSON.stringify(
-      rows.map((one) => [
-        one.hour,
-        one.keyId,
-        cleanText(one.model, maxModelLength),
-        cleanText(one.path, maxPathLength),
-        one.requestCount,
-        one.streamedCount,
-      ]),
-    );
-    return [() => statement.execute({ rows: json })];
   };
 }
 

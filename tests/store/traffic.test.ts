@@ -122,11 +122,49 @@ onEachEngine(({ openTestStore }) => {
     const one = { hour, keyId: 1, model: "m", path: "/v1/messages", requestCount: 1, streamedCount: 1 };
     await store.add(traffic({ tokenless: [one, { ...one, keyId: 2, requestCount: 5 }] }));
     await store.add(traffic({ tokenless: [{ ...one, hour: hour + 1 }] }));
-    expect(await store.tokenless(hour, 10)).toEqual([
-      { ...one, keyId: 2, requestCount: 5 },
-      { ...one, requestCount: 2, streamedCount: 2 },
+    expect(await store.tokenless(hour, 10)).toEqual({
+      requestCount: 7,
+      streamedCount: 3,
+      most: [
+        { ...one, keyId: 2, requestCount: 5 },
+        { ...one, requestCount: 2, streamedCount: 2 },
+      ],
+    });
+    expect((await store.tokenless(hour + 1, 10)).most).toEqual([{ ...one, hour: hour + 1 }]);
+    expect(await store.tokenless(hour + 2, 10)).toEqual({ requestCount: 0, streamedCount: 0, most: [] });
+  });
+
+  const tokenlessOf = (keyId: number, model: string, inHour = hour) => ({
+    hour: inHour,
+    keyId,
+    model,
+    path: "/v1/messages",
+    requestCount: 2,
+    streamedCount: 1,
+  });
+
+  test("a key has responses without tokens of 50 models an hour, and of the rest together", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const invented = Array.from({ length: 300 }, (_, n) => tokenlessOf(1, `m${n}`));
+    await store.add(traffic({ tokenless: invented.slice(0, 30) }));
+    await store.add(traffic({ tokenless: [...invented, tokenlessOf(2, "m299"), tokenlessOf(1, "m299", hour + 1)] }));
+    const { requestCount, streamedCount, most } = await store.tokenless(hour, 1000);
+    expect([requestCount, streamedCount, most.length]).toEqual([664, 332, 53]);
+    expect(most[0]).toEqual({ ...tokenlessOf(1, "other"), requestCount: 500, streamedCount: 250 });
+    expect(most.filter(({ model }) => model === "m299").map(({ keyId, hour: inHour }) => [keyId, inHour])).toEqual([
+      [1, hour + 1],
+      [2, hour],
     ]);
-    expect(await store.tokenless(hour + 1, 10)).toEqual([{ ...one, hour: hour + 1 }]);
+  });
+
+  test("responses without tokens are all in the total, however few of their sums are listed", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const sums = Array.from({ length: 1500 }, (_, n) => tokenlessOf(1 + (n % 50), `m${Math.floor(n / 50)}`));
+    await store.add(traffic({ tokenless: sums }));
+    const { requestCount, streamedCount, most } = await store.tokenless(hour, 100);
+    expect([requestCount, streamedCount, most.length]).toEqual([3000, 1500, 100]);
   });
 
   test("what is older than 31 days is deleted, a few hours at a time", async () => {
