@@ -5,6 +5,8 @@ export interface BackendSample {
   at: number;
   generatedTokens: number;
   promptTokens: number;
+  /** When its process started, if it reports that. It identifies the process, which has its own counters. */
+  startedAt?: number | undefined;
   /** The backend did not respond since the last sample: it may have restarted, and generated more than before. */
   afterMiss?: boolean;
 }
@@ -21,8 +23,8 @@ export interface ReconciledDay {
 
 export interface ReconciliationStore {
   /**
-   * Adds what came since the last sample, unless the backend may have restarted or the last one is ten minutes old. A
-   * sample less than half a minute after the last one is ignored.
+   * Adds what came since the last sample, unless the backend may have restarted or be another one, or the last sample is
+   * ten minutes old. A sample less than half a minute after the last one is ignored.
    */
   add(sample: BackendSample): Promise<void>;
   /** From a day on, latest first. */

@@ -61,9 +61,13 @@ export function createReconciliationStore(
   };
 }
 
-/** Then nobody knows what the backend generated between the last sample and its restart. */
+/**
+ * Then nobody knows what the backend generated between the last sample and its restart. Of several behind one address, or
+ * of two instances on one database, each backend has counters of its own.
+ */
 const mayHaveRestarted = (last: BackendSample, now: BackendSample): boolean =>
   now.afterMiss === true ||
   now.source !== last.source ||
+  now.startedAt !== last.startedAt ||
   now.generatedTokens < last.generatedTokens ||
   now.promptTokens < last.promptTokens;

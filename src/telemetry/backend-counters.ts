@@ -3,6 +3,8 @@ export interface BackendCounters {
   source: "vllm" | "sglang";
   generatedTokens: number;
   promptTokens: number;
+  /** When its process created the counters, in seconds since the epoch, if it reports that. It identifies the process. */
+  startedAt?: number | undefined;
 }
 
 const sources = ["vllm", "sglang"] as const;
@@ -15,20 +17,37 @@ export function findBackendCounters(text: string): BackendCounters | undefined {
   for (const source of sources) {
     const generatedTokens = sumOf(text, `${source}:generation_tokens_total`);
     if (generatedTokens === undefined) continue;
-    return { source, generatedTokens, promptTokens: sumOf(text, `${source}:prompt_tokens_total`) ?? 0 };
+    const promptTokens = sumOf(text, `${source}:prompt_tokens_total`) ?? 0;
+    return { source, generatedTokens, promptTokens, startedAt: findStart(text, source) };
   }
   const isSglang = sumOf(text, sglangGauge) !== undefined;
   return isSglang ? { source: "sglang", generatedTokens: 0, promptTokens: 0 } : undefined;
 }
 
+/** Prefers the counters' own: that of the process is in hundredths of a second, which two may share. */
+const findStart = (text: string, source: string): number | undefined =>
+  leastOf(text, `${source}:generation_tokens_created`) ?? leastOf(text, "process_start_time_seconds");
+
+/** Series that are added later do not change it. */
+function leastOf(text: string, name: string): number | undefined {
+  const values = valuesOf(text, name);
+  return values.length === 0 ? undefined : values.reduce((least, value) => Math.min(least, value));
+}
+
 /** The sum over all labels; undefined if there is no such series. */
 function sumOf(text: string, name: string): number | undefined {
-  let sum: number | undefined;
+  const values = valuesOf(text, name);
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + Math.round(value), 0);
+}
+
+/** Those of all series with that name. */
+function valuesOf(text: string, name: string): number[] {
+  const values: number[] = [];
   for (const line of text.split("\n")) {
     if (!line.startsWith(name)) continue;
     const value = /^(?:\{.*\})?\s+(\S+)(?:\s+-?\d+)?\s*$/.exec(line.slice(name.length))?.[1];
     const number = Number(value);
-    if (value !== undefined && Number.isFinite(number) && number >= 0) sum = (sum ?? 0) + Math.round(number);
+    if (value !== undefined && Number.isFinite(number) && number >= 0) values.push(number);
   }
-  return sum;
+  return values;
 }

@@ -53,11 +53,28 @@ onEachEngine(({ openTestStore }) => {
     expect(await generated()).toBe(31);
   });
 
+  test("of several backends behind one address, none is compared with the counters of another", async () => {
+    await using opened = await openTestStore(() => start);
+    const { reconciliation } = opened.store;
+    const [a, b] = [1_790_000_000.25, 1_790_000_003.5];
+    const samples = [
+      { ...sample(start, 10_000_000), startedAt: a },
+      { ...sample(start + minute, 12_000_000), startedAt: b },
+      { ...sample(start + 2 * minute, 10_000_100), startedAt: a },
+      { ...sample(start + 3 * minute, 12_000_100), startedAt: b },
+    ];
+    for (const one of samples) await reconciliation.add(one);
+    expect(await reconciliation.days(0)).toEqual([]);
+    await reconciliation.add({ ...sample(start + 4 * minute, 12_000_200), startedAt: b });
+    expect(await reconciliation.days(0)).toMatchObject([{ generatedTokens: 100 }]);
+  });
+
   test.each([
     ["that generated less", sample(start + minute, 30, 700)],
     ["that read less", sample(start + minute, 1500, 400)],
     ["that did not respond", { ...sample(start + minute, 1500, 600), afterMiss: true }],
     ["of the other kind", { ...sample(start + minute, 1500, 600), source: "sglang" }],
+    ["that now reports when it started", { ...sample(start + minute, 1500, 600), startedAt: 1_790_000_000 }],
   ])("a backend %s may have restarted: what was counted since the sample before is left out", async (_, next) => {
     await using opened = await openTestStore(() => start);
     const { reconciliation, usage } = opened.store;

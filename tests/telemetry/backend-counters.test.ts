@@ -14,17 +14,41 @@ const increase = (before: BackendCounters | undefined, now: BackendCounters | un
 
 describe.each(recordedMetrics)("$server", ({ source, started, first, firstUsage, second, reported, unreported }) => {
   test("has generated nothing before its first request", () => {
-    expect(findBackendCounters(started)).toEqual({ source, generatedTokens: 0, promptTokens: 0 });
+    expect(findBackendCounters(started)).toMatchObject({ source, generatedTokens: 0, promptTokens: 0 });
   });
 
   test("has generated the usage that it reported", () => {
-    expect(findBackendCounters(first)).toEqual({ source, ...totals(firstUsage) });
+    expect(findBackendCounters(first)).toMatchObject({ source, ...totals(firstUsage) });
   });
 
   test("has generated more, by the usage that it reported and what no client got to know", () => {
     const added = increase(findBackendCounters(first), findBackendCounters(second));
     expect(added).toEqual(totals(sumUsage([...reported, unreported])));
   });
+});
+
+test("a process of vLLM is known by when it created its counters; one of SGLang does not report that", () => {
+  const startsOf = recordedMetrics.map(({ started, first, second }) =>
+    [started, first, second].map((text) => findBackendCounters(text)?.startedAt),
+  );
+  const [vllm, twoEngines] = [1_795_339_927.8794544, 1_795_339_765.2187428];
+  expect(startsOf).toEqual([
+    [vllm, vllm, vllm],
+    [twoEngines, twoEngines, twoEngines],
+    [undefined, undefined, undefined],
+  ]);
+});
+
+test.each([
+  ["vllm:generation_tokens_total 5", undefined],
+  ["vllm:generation_tokens_total 5\nprocess_start_time_seconds 1.79e+09", 1_790_000_000],
+  ["vllm:generation_tokens_total 5\nprocess_start_time_seconds NaN", undefined],
+  [
+    'vllm:generation_tokens_total 5\nprocess_start_time_seconds 1\nvllm:generation_tokens_created{engine="1"} 3\nvllm:generation_tokens_created{engine="0"} 2.5',
+    2.5,
+  ],
+])("%p was started at %p", (text, startedAt) => {
+  expect(findBackendCounters(text)?.startedAt).toBe(startedAt as never);
 });
 
 test("SGLang 0.4 has no label but the model's", () => {
