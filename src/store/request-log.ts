@@ -1,4 +1,4 @@
-import { and, eq, inArray, lt, lte, max, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, lte, max, type SQLWrapper, sql } from "drizzle-orm";
 import type { Usage } from "../domain.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -15,6 +15,8 @@ type WriteRequestLog = (
 
 const pruneIntervalMs = 1000;
 const minPruned = 500;
+/** What seems to have ended later than this was logged while a clock was ahead. */
+const maxAheadMs = minutesPerDay * msPerMinute;
 
 export function prepareRequestLog(engine: Engine): WriteRequestLog {
   const insert = engine.prepareInsert(engine.tables.requestLog, requestColumns);
@@ -45,7 +47,7 @@ export function prepareRequestLogPruning(engine: Engine, limits: RequestLogLimit
     // Twice what was written, by whichever connection, so that a log that is too long gets shorter under any load.
     const count = minPruned + 2 * (newest - (newestBefore ?? newest));
     newestBefore = newest;
-    await deleteOld({ before: now - retentionMs, maxRows: limits.rows, count });
+    await deleteOld({ from: now - retentionMs, to: now + maxAheadMs, maxRows: limits.rows, count });
   }
 
   return (now) => {
@@ -86,7 +88,9 @@ function prepareAmend({ db, tables: { requestLog } }: Engine) {
 }
 
 interface Pruned {
-  before: number;
+  /** Only what ended between these times is kept. */
+  from: number;
+  to: number;
   maxRows: number;
   count: number;
 }
@@ -96,20 +100,21 @@ function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) 
   const last = sql`(select max(id) from ${requestLog})`;
   const oldest = sql`(select id from ${requestLog} order by id limit cast(${sql.placeholder("count")} as bigint))`;
   const isOld = and(inArray(requestLog.id, oldest), lt(requestLog.id, last));
-  const cutoff = sql.placeholder("before");
+  const isOutside = (endedAt: SQLWrapper) =>
+    sql`${endedAt} not between ${sql.placeholder("from")} and ${sql.placeholder("to")}`;
   const highest = sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`;
   // The first condition is that of the oldest row, so that nothing is read while that one stays.
   const oldestEnd = sql`(select ended_at from ${requestLog} order by id limit 1)`;
   const byAge = db
     .delete(requestLog)
-    .where(and(sql`${oldestEnd} < ${cutoff}`, isOld, lt(requestLog.endedAt, cutoff)))
+    .where(and(isOutside(oldestEnd), isOld, isOutside(requestLog.endedAt)))
     .prepare();
   const byNumber = db
     .delete(requestLog)
     .where(and(sql`(select min(id) from ${requestLog}) <= ${highest}`, isOld, lte(requestLog.id, highest)))
     .prepare();
-  return async ({ before, maxRows, count }) => {
-    await byAge.execute({ before, count });
+  return async ({ from, to, maxRows, count }) => {
+    await byAge.execute({ from, to, count });
     await byNumber.execute({ maxRows, count });
   };
 }

@@ -210,4 +210,16 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await add(1);
     expect(await listAll(requests)).toEqual([`${now}-0`]);
   });
+
+  test("requests that seem to be of the future, because the clock was ahead, keep no old ones in the log", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    const old = Array.from({ length: 10 }, (_, n) => requestRow(start - 8 * dayMs, { requestId: `old ${n}` }));
+    const ahead = requestRow(start + 365 * dayMs, { requestId: "ahead" });
+    await usage.add([], undefined, [], requestsOf(ahead, ...old, requestRow(start + dayMs, { requestId: "kept" })));
+    now += 2000;
+    await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "new" })));
+    expect(await listAll(requests)).toEqual(["new", "kept"]);
+  });
 });
