@@ -112,6 +112,8 @@ export interface RequestLogStore {
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
+  /** Deletes a bounded number of rows that are not kept, which writing to the log does too. @returns whether there may be more */
+  prune(): Promise<boolean>;
   /** The names of keys, the last ones of deleted keys. */
   keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
 }

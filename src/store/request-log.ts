@@ -1,4 +1,4 @@
-import { and, eq, inArray, lt, lte, max, type SQLWrapper, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, lte, max, min, type SQLWrapper, sql } from "drizzle-orm";
 import type { Usage } from "../domain.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { Engine, Statement } from "./engine.ts";
@@ -36,24 +36,34 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
 
 /** @returns statements that delete a bounded number of old rows, at most once a second */
 export function prepareRequestLogPruning(engine: Engine, limits: RequestLogLimits): (now: number) => Statement[] {
-  const findNewest = prepareFindNewest(engine);
-  const deleteOld = preparePrune(engine);
-  const retentionMs = limits.days * minutesPerDay * msPerMinute;
+  const findNewest = prepareFindId(engine, max);
+  const deleteOld = preparePrune(engine, limits);
   let prunedAt = 0;
   let newestBefore: number | undefined;
 
   async function prune(now: number): Promise<void> {
     const newest = await findNewest();
     // Twice what was written, by whichever connection, so that a log that is too long gets shorter under any load.
-    const count = minPruned + 2 * (newest - (newestBefore ?? newest));
+    const written = Math.max(0, newest - (newestBefore ?? newest));
     newestBefore = newest;
-    await deleteOld({ from: now - retentionMs, to: now + maxAheadMs, maxRows: limits.rows, count });
+    await deleteOld(now, minPruned + 2 * written);
   }
 
   return (now) => {
     if (now - prunedAt < pruneIntervalMs && now >= prunedAt) return [];
     prunedAt = now;
     return [() => prune(now)];
+  };
+}
+
+/** The same for a log to which nothing may be written. @returns whether there may be more old rows */
+export function prepareIdlePruning(engine: Engine, limits: RequestLogLimits): (now: number) => Promise<boolean> {
+  const findOldest = prepareFindId(engine, min);
+  const deleteOld = preparePrune(engine, limits);
+  return async (now) => {
+    const oldest = await findOldest();
+    await deleteOld(now, minPruned);
+    return (await findOldest()) - oldest >= minPruned;
   };
 }
 
@@ -87,19 +97,18 @@ function prepareAmend({ db, tables: { requestLog } }: Engine) {
       });
 }
 
-interface Pruned {
-  /** Only what ended between these times is kept. */
-  from: number;
-  to: number;
-  maxRows: number;
-  count: number;
-}
-
-/** By age, then by number: ids rise by one for each row. The last row stays, so that its id does not come again. */
-function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) => Promise<void> {
+/**
+ * By age, then by number: ids rise by one for each row. The last row stays, so that its id does not come again, unless
+ * nothing is logged any more.
+ */
+function preparePrune(
+  { db, tables: { requestLog } }: Engine,
+  { days, rows: maxRows }: RequestLogLimits,
+): (now: number, count: number) => Promise<void> {
+  const retentionMs = days * minutesPerDay * msPerMinute;
   const last = sql`(select max(id) from ${requestLog})`;
   const oldest = sql`(select id from ${requestLog} order by id limit cast(${sql.placeholder("count")} as bigint))`;
-  const isOld = and(inArray(requestLog.id, oldest), lt(requestLog.id, last));
+  const isOld = and(inArray(requestLog.id, oldest), days === 0 ? undefined : lt(requestLog.id, last));
   const isOutside = (endedAt: SQLWrapper) =>
     sql`${endedAt} not between ${sql.placeholder("from")} and ${sql.placeholder("to")}`;
   const highest = sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`;
@@ -113,15 +122,16 @@ function preparePrune({ db, tables: { requestLog } }: Engine): (pruned: Pruned) 
     .delete(requestLog)
     .where(and(sql`(select min(id) from ${requestLog}) <= ${highest}`, isOld, lte(requestLog.id, highest)))
     .prepare();
-  return async ({ from, to, maxRows, count }) => {
-    await byAge.execute({ from, to, count });
+  return async (now, count) => {
+    await byAge.execute({ from: now - retentionMs, to: now + maxAheadMs, count });
     await byNumber.execute({ maxRows, count });
   };
 }
 
-function prepareFindNewest({ db, tables: { requestLog } }: Engine): () => Promise<number> {
+/** @returns finds the first or last id, 0 if there is none */
+function prepareFindId({ db, tables: { requestLog } }: Engine, end: typeof min | typeof max): () => Promise<number> {
   const query = db
-    .select({ id: max(requestLog.id) })
+    .select({ id: end(requestLog.id) })
     .from(requestLog)
     .prepare();
   return async () => (await query.execute())[0]?.id ?? 0;

@@ -1,7 +1,15 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { WallClock } from "../time/clock.ts";
 import type { Engine } from "./engine.ts";
+import { prepareIdlePruning } from "./request-log.ts";
 import { changesOf, isStreamed } from "./request-row.ts";
-import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./request-log-store.ts";
+import type {
+  LoggedRequest,
+  RequestFilter,
+  RequestLogLimits,
+  RequestLogStore,
+  RequestPosition,
+} from "./request-log-store.ts";
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
 const rowsPerScan = 2000;
@@ -13,10 +21,11 @@ const lateMs = 10 * 60_000;
 
 type LogTable = Engine["tables"]["requestLog"];
 
-export function createRequestLogStore(engine: Engine): RequestLogStore {
+export function createRequestLogStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): RequestLogStore {
   const { db } = engine;
   const { requestLog: log } = engine.tables;
   const selectFrom = prepareSelect(engine);
+  const prune = prepareIdlePruning(engine, limits);
 
   /** The ids between which the filter's times and the position lie. */
   async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
@@ -50,6 +59,7 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
+    prune: () => engine.transaction(() => prune(clock())),
     async keyNames(ids) {
       if (ids.length === 0) return [];
       const { keys, deletedKeys } = engine.tables;

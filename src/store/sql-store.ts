@@ -23,7 +23,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     keys: createKeyStore(engine, clock),
     usage,
     limits: createLimitStore(engine, clock),
-    requests: createRequestLogStore(engine),
+    requests: createRequestLogStore(engine, clock, retention.requestLog),
     traffic: createTrafficStore(engine, clock),
     reconciliation: createReconciliationStore(engine, settings, usage),
     database: createDatabaseStore(engine),

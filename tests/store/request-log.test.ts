@@ -222,4 +222,42 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "new" })));
     expect(await listAll(requests)).toEqual(["new", "kept"]);
   });
+
+  test("without traffic old requests are deleted too, some at a time", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    const many = Array.from({ length: 700 }, (_, n) => requestRow(start, { requestId: `r${n}` }));
+    await usage.add([], undefined, [], requestsOf(...many));
+    expect(await requests.prune()).toBe(false);
+    expect(await listAll(requests)).toHaveLength(700);
+    now += 8 * dayMs;
+    expect(await requests.prune()).toBe(true);
+    expect(await listAll(requests)).toHaveLength(200);
+    expect(await requests.prune()).toBe(false);
+    // The last one stays, so that no later one has its id.
+    expect(await listAll(requests)).toEqual(["r699"]);
+  });
+
+  test("a log of 0 days is emptied, and filled again once it has days", async () => {
+    let now = start;
+    await using opened = await openTestEngine(() => now);
+    const storeOf = (days: number) =>
+      createSqlStore(opened.engine, () => now, { ...defaultRetention, requestLog: { days, rows: 1000 } });
+    const [on, off] = [storeOf(7), storeOf(0)];
+    const add = (...ids: string[]) =>
+      on.usage.add([], undefined, [], requestsOf(...ids.map((requestId) => requestRow(now, { requestId }))));
+    await add(...Array.from({ length: 400 }, (_, n) => `r${n}`));
+    now += 2000;
+    await off.usage.add([]);
+    expect(await listAll(off.requests)).toEqual([]);
+    now += 2000;
+    // For both the highest id is now lower than it was.
+    for (const { usage } of [off, on]) await usage.add([]);
+    await add("d");
+    expect(await listAll(on.requests)).toEqual(["d"]);
+    now += 2000;
+    expect(await off.requests.prune()).toBe(false);
+    expect(await listAll(on.requests)).toEqual([]);
+  });
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 let backend: Simulator;
@@ -165,4 +166,18 @@ test("a server with REQUEST_LOG_DAYS=0 logs nothing in the database, and counts 
   await response.text();
   expect((await other.readKey()).total_input_tokens).toBe(12);
   expect(await other.admin.expectOk("GET", "/api/requests")).toMatchObject({ requests: [], log: { days: 0 } });
+});
+
+test("a server that starts with REQUEST_LOG_DAYS=0 deletes what was logged before, without any request", async () => {
+  using folder = createTempFolder();
+  const listOf = async ({ admin }: Tollgate) =>
+    (await admin.expectOk<{ requests: Logged[] }>("GET", "/api/requests")).requests;
+  {
+    await using before = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
+    await (await fetch(`${before.url}/v1/models`, { headers: { "x-api-key": before.key } })).text();
+    await pollUntil(async () => (await listOf(before)).length === 1);
+  }
+  const environment = { PROXY_UPSTREAM_URL: backend.url, REQUEST_LOG_DAYS: "0" };
+  await using after = await startTollgate(environment, { dataDir: folder.path });
+  await pollUntil(async () => (await listOf(after)).length === 0);
 });

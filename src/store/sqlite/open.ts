@@ -118,7 +118,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
-    requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
+    requests: remote("requests", ["list", "listAfter", "lastId", "prune", "keyNames"]),
     limits: {
       admit: direct.admit,
       ...remote("limits", ["listLoads", "listDays", "beat", "listInstances", "remove", "endRunning", "keepRunning"]),
