@@ -111,12 +111,15 @@ function preparePrune(
   const isOld = and(inArray(requestLog.id, oldest), days === 0 ? undefined : lt(requestLog.id, last));
   const isOutside = (endedAt: SQLWrapper) =>
     sql`${endedAt} not between ${sql.placeholder("from")} and ${sql.placeholder("to")}`;
+  // What seems to be of the future goes with an old row after it. Else the clock may be behind, and the log be right.
+  const lastOld = sql`(select max(id) from ${requestLog}
+    where ${inArray(requestLog.id, oldest)} and ${requestLog.endedAt} < ${sql.placeholder("from")})`;
   const highest = sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`;
   // The first condition is that of the oldest row, so that nothing is read while that one stays.
   const oldestEnd = sql`(select ended_at from ${requestLog} order by id limit 1)`;
   const byAge = db
     .delete(requestLog)
-    .where(and(isOutside(oldestEnd), isOld, isOutside(requestLog.endedAt)))
+    .where(and(isOutside(oldestEnd), isOld, sql`${requestLog.id} <= ${lastOld}`, isOutside(requestLog.endedAt)))
     .prepare();
   const byNumber = db
     .delete(requestLog)

@@ -223,6 +223,17 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await listAll(requests)).toEqual(["new", "kept"]);
   });
 
+  test("a clock that is behind deletes nothing", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    await usage.add([], undefined, [], requestsOf(requestRow(start, { requestId: "r" }), requestRow(start)));
+    now -= 365 * dayMs;
+    await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "behind" })));
+    expect(await requests.prune()).toBe(false);
+    expect((await listAll(requests)).length).toBe(3);
+  });
+
   test("without traffic old requests are deleted too, some at a time", async () => {
     let now = start;
     await using opened = await openTestStore(() => now);
