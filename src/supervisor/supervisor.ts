@@ -51,6 +51,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   );
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
+  // It may have come while the program was loaded.
+  if (signal.aborted) return 0;
   // The first process starts before the others: it migrates the database, creates the password, and opens the ports.
   const first = children.start(options.env);
   const at = await Promise.race([first.listening, first.exited]);

@@ -110,6 +110,13 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
     expect(lines.map(({ message }) => message)).toEqual(["Listening", "All worker processes exited"]);
   });
 
+  test("starts nothing if it was stopped before", async () => {
+    ending.abort();
+    start();
+    expect(await ended).toBe(0);
+    expect([own(), lines]).toEqual([[], []]);
+  });
+
   test("gives all processes one admin port if the kernel chooses it", async () => {
     await supervise({ ADMIN_PORT: "0" });
     const listening = await pollUntil(() => lines.find(({ message }) => message === "Listening"));
