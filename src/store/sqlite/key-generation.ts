@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, openSync } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 
 /** A number that rises with each change of a key, in memory that all processes on one database share. */
 export interface KeyGeneration {
@@ -11,11 +11,27 @@ export function openKeyGeneration(databaseFile: string): KeyGeneration | undefin
   const file = `${databaseFile}-keys`;
   try {
     const descriptor = openSync(file, "a", 0o600);
-    ftruncateSync(descriptor, Int32Array.BYTES_PER_ELEMENT);
-    closeSync(descriptor);
-    const cell = new Int32Array(Bun.mmap(file, { shared: true }).buffer);
+    try {
+      occupy(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    const cell = new Int32Array(Bun.mmap(file, { shared: true }).buffer, 0, 1);
     return { read: () => Atomics.load(cell, 0), raise: () => void Atomics.add(cell, 0, 1) };
   } catch {
     return undefined;
   }
 }
+
+/**
+ * Makes room for the number on the disk: on a full one, the first write to memory that is mapped to a hole in a file ends
+ * the process. Appends after the number, because another process may have raised it.
+ */
+function occupy(descriptor: number): void {
+  const { size } = fstatSync(descriptor);
+  if (size > numberBytes) return;
+  if (size < numberBytes) ftruncateSync(descriptor, numberBytes);
+  writeSync(descriptor, new Uint8Array(numberBytes));
+}
+
+const numberBytes = Int32Array.BYTES_PER_ELEMENT;

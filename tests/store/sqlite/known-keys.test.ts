@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/key-store.ts";
 import { openKeyGeneration } from "../../../src/store/sqlite/key-generation.ts";
@@ -168,4 +168,19 @@ test("another program's change of a key is seen within a second", async () => {
   other.run("UPDATE keys SET is_active = 0");
   now += 1000;
   expect(await find()).toBeUndefined();
+});
+
+test("the number of changes has its place on the disk before it is written, and keeps its value when it is opened again", () => {
+  const folder = createTempFolder();
+  const file = join(folder.path, "tollgate.db");
+  // A hole, as it was created once.
+  writeFileSync(`${file}-keys`, "");
+  truncateSync(`${file}-keys`, 4);
+  const first = openKeyGeneration(file);
+  expect(statSync(`${file}-keys`).blocks).toBeGreaterThan(0);
+  first?.raise();
+  const { size } = statSync(`${file}-keys`);
+  const second = openKeyGeneration(file);
+  expect([first?.read(), second?.read(), statSync(`${file}-keys`).size]).toEqual([1, 1, size]);
+  folder.remove();
 });
