@@ -91,6 +91,33 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     ]);
   });
 
+  test("stay on the page beyond the first hundred when they are refreshed, until another sort is chosen", async () => {
+    const names = Array.from({ length: 150 }, (_, index) => `long ${String(index).padStart(3, "0")}`);
+    const last = (await createKeys(names)).find(({ name }) => name === "long 149");
+    await using visit = await console.visit("/keys?q=long&sort=name");
+    const { page } = visit;
+    const rows = page.getByRole("table", { name: "API keys" }).getByRole("rowheader");
+    const refresh = page.getByRole("button", { name: "Refresh" });
+    await page.getByText("(50 left)").waitFor();
+    expect(await rows.count()).toBe(100);
+    // Not by a click, which would scroll to it: then it shows more by itself.
+    await page.getByRole("button", { name: "Show more" }).dispatchEvent("click");
+    await rows.nth(149).waitFor();
+
+    await console.admin.updateKey(last?.id ?? 0, { name: "long renamed" });
+    await refresh.click();
+    await rows.filter({ hasText: "long renamed" }).waitFor();
+    expect(await rows.count()).toBe(150);
+    await console.admin.createKey("long zzz");
+    await refresh.click();
+    await rows.filter({ hasText: "long zzz" }).waitFor();
+    expect(await rows.count()).toBe(151);
+
+    await page.getByRole("columnheader", { name: "Created" }).getByRole("button").click();
+    await page.getByText("(51 left)").waitFor();
+    expect(await rows.count()).toBe(100);
+  });
+
   test("a selected key that the filter hides is left out", async () => {
     await createKeys(["hidden 1", "hidden 2"]);
     await using visit = await console.visit("/keys?q=hidden");

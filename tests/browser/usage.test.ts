@@ -40,6 +40,14 @@ describe.skipIf(!hasBrowser)("usage", () => {
       .getByRole("row")
       .nth(before + 50)
       .waitFor({ state: "attached" });
+
+    // Each day has a row of the key, so the tenth is not among the first hundred rows.
+    const renamed = daily.getByRole("row").filter({ hasText: "renamed" }).nth(9);
+    const { id = 0 } = (await console.admin.listKeys()).find(({ name }) => name === "small 8") ?? {};
+    await console.admin.updateKey(id, { name: "renamed" });
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await renamed.waitFor({ state: "attached" });
+    await console.admin.updateKey(id, { name: "small 8" });
   });
 
   test("the filter applies to the chart and the daily table, and can be cleared if nothing matches", async () => {

@@ -39,6 +39,8 @@ export interface DailyUsageState {
   isExporting: () => boolean;
   chosenDays: () => DayChoice;
   perKey: () => boolean;
+  /** The chosen days, grouping and keys, as text. */
+  choice: () => string;
   setDays: (days: DayChoice) => void;
   setPerKey: (perKey: boolean) => void;
   exportCsv: () => void;
@@ -97,6 +99,7 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     isExporting,
     chosenDays,
     perKey,
+    choice: () => JSON.stringify([chosenDays(), perKey(), filters.selection()]),
     setDays: (chosen) => setParameters({ days: chosen === "30" ? undefined : chosen }, { replace: true }),
     setPerKey: (chosen) => setParameters({ daily: chosen ? "key" : undefined }, { replace: true }),
     exportCsv: () => void exportCsv(),

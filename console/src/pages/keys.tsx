@@ -114,6 +114,7 @@ function FilteredKeys(props: {
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
           <KeyTable
             keys={matching()}
+            choice={JSON.stringify([filters.search(), filters.state(), filters.keySort()])}
             sort={filters.keySort()}
             onSort={filters.setKeySort}
             selected={selected}

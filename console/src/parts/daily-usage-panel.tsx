@@ -118,8 +118,8 @@ function PanelActions(props: { state: DailyUsageState }): JSX.Element {
 
 function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
   const scroll = createInfiniteScroll(() => props.state.lines() ?? [], {
-    length: () => props.state.lineCount(),
-    loadMore: () => props.state.loadMore(),
+    choice: () => props.state.choice(),
+    paged: { length: () => props.state.lineCount(), loadMore: () => props.state.loadMore() },
   });
   const currency = (): string | undefined => props.state.costs.currency();
   return (

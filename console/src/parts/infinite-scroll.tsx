@@ -1,4 +1,4 @@
-import { createEffect, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
 import { count } from "../data/format.ts";
 
 const pageRows = 100;
@@ -18,18 +18,26 @@ interface PagedList {
   loadMore: () => void;
 }
 
-/**
- * The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out.
- * @param paged for a list that is loaded in pages
- */
-export function createInfiniteScroll<T>(list: () => readonly T[], paged?: PagedList): InfiniteScroll<T> {
+interface ScrollOptions {
+  /** The user's choice of rows and their order, as text. Another one starts with the first rows again; a refresh does not. */
+  choice?: () => string;
+  /** For a list that is loaded in pages. */
+  paged?: PagedList;
+}
+
+/** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
+export function createInfiniteScroll<T>(
+  list: () => readonly T[],
+  { choice = () => "", paged }: ScrollOptions = {},
+): InfiniteScroll<T> {
   const [limit, setLimit] = createSignal(pageRows);
   const length = (): number => paged?.length() ?? list().length;
   const showMore = (): void => {
     setLimit((rows) => rows + pageRows);
     if (list().length < Math.min(limit(), length())) paged?.loadMore();
   };
-  createEffect(on(length, () => setLimit(pageRows), { defer: true }));
+  // A memo, because `on` also runs if the text is the same as before.
+  createEffect(on(createMemo(choice), () => setLimit(pageRows), { defer: true }));
   const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting === true && showMore(), {
     rootMargin: "300px",
   });

@@ -11,6 +11,8 @@ import { SkeletonRows } from "./skeleton.tsx";
 interface KeyTableProps {
   /** Undefined while they load. */
   keys: Key[] | undefined;
+  /** The filter and the sort, as text. */
+  choice: string;
   sort: KeySort;
   onSort: (next: KeySort) => void;
   selected: SelectedKeys;
@@ -21,7 +23,7 @@ interface KeyTableProps {
 }
 
 export function KeyTable(props: KeyTableProps): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.keys ?? []);
+  const scroll = createInfiniteScroll(() => props.keys ?? [], { choice: () => props.choice });
   return (
     <>
       <div class="table-scroll">

@@ -70,7 +70,16 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
         </>
       }
     >
-      <Switch fallback={<UsageTable rows={rows()} usage={usage.data} isStale={usage.isPlaceholderData} />}>
+      <Switch
+        fallback={
+          <UsageTable
+            rows={rows()}
+            choice={JSON.stringify([group(), days(), keyId()])}
+            usage={usage.data}
+            isStale={usage.isPlaceholderData}
+          />
+        }
+      >
         <Match when={usage.data === undefined && usage.isError}>
           <NotLoaded error={usage.error} />
         </Match>
@@ -102,9 +111,14 @@ const apiGroup = (group: Group): UsageGroup => (group === "day" ? "model" : grou
 const keyIdOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
 
-/** @param props.rows undefined while they load */
-function UsageTable(props: { rows: Row[] | undefined; usage: ModelUsage | undefined; isStale: boolean }): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.rows ?? []);
+/** @param props the rows are undefined while they load; the choice is that of days, grouping and key, as text */
+function UsageTable(props: {
+  rows: Row[] | undefined;
+  choice: string;
+  usage: ModelUsage | undefined;
+  isStale: boolean;
+}): JSX.Element {
+  const scroll = createInfiniteScroll(() => props.rows ?? [], { choice: () => props.choice });
   const first = (): Row | undefined => props.rows?.[0];
   const hasDate = (): boolean => first()?.date !== undefined;
   const hasKey = (): boolean => !hasDate() && props.usage?.by !== "model";

@@ -25,7 +25,10 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
   const top = createMemo(() => props.ranked.filter(hasRow));
   const others = createMemo(() => props.ranked.filter((one) => !hasRow(one)));
   const [showsOthers, setShowsOthers] = createSignal(false);
-  const scroll = createInfiniteScroll(() => (showsOthers() ? others().map(({ key }) => key.id) : []));
+  const scroll = createInfiniteScroll(() => (showsOthers() ? others().map(({ key }) => key.id) : []), {
+    // Not the hidden keys: the user hides a key in its row of this list.
+    choice: () => JSON.stringify([showsOthers(), props.filters.metric(), props.filters.search(), props.filters.key()]),
+  });
   createEffect(() => top().length > 0 && saveCount("legend", top().length + Math.min(1, others().length)));
   return (
     <Show when={props.loading || props.ranked.length > 0}>
