@@ -27,7 +27,9 @@ export function Dialog(props: DialogProps): JSX.Element {
     if (props.persistent && (!(event instanceof KeyboardEvent) || event.key === "Escape")) event.preventDefault();
   };
   const closeFromOutside = (event: MouseEvent): void => {
-    if (event.target === dialog && !props.persistent) dialog?.close();
+    // The dialog is also the target on its backdrop, its scrollbar and its blank part.
+    if (dialog !== undefined && !props.persistent && event.target === dialog && isOutside(dialog, event))
+      dialog.close();
   };
 
   return (
@@ -47,4 +49,9 @@ export function Dialog(props: DialogProps): JSX.Element {
       </div>
     </dialog>
   );
+}
+
+function isOutside(element: Element, { clientX, clientY }: MouseEvent): boolean {
+  const { left, right, top, bottom } = element.getBoundingClientRect();
+  return clientX < left || clientX >= right || clientY < top || clientY >= bottom;
 }
