@@ -74,6 +74,25 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
+  test("is not saved by a copy of lines without it", async () => {
+    await using visit = await console.visit("/keys");
+    const { page } = visit;
+    const dialog = await createKey(page, "quick start");
+    await dialog.getByText("Use it").click();
+    const copyLines = async (client: string): Promise<void> => {
+      await dialog.getByRole("combobox", { name: "Client" }).selectOption(client);
+      const block = dialog.locator(".code-block").filter({ has: page.getByRole("region", { name: client }) });
+      await block.getByRole("button", { name: /^Copy/ }).click();
+      await block.getByText("Copied").waitFor();
+    };
+    await copyLines("Codex");
+    expect(await reloadAsks(page)).toBe(true);
+    expect(await dialog.getByRole("button", { name: "I have saved it" }).isVisible()).toBe(true);
+    await copyLines("Claude Code");
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+  });
+
   test("leaves no trace in the address, and Back closes a form without a secret", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;

@@ -21,7 +21,7 @@ export function KeySecret(props: { secret: string; note?: string; onDone: () => 
       <CopyLine text={props.secret} what="the key" primary onCopied={setSaved} />
       <details>
         <summary>Use it</summary>
-        <QuickStart apiKey={props.secret} onCopied={setSaved} />
+        <QuickStart apiKey={props.secret} onKeyCopied={setSaved} />
       </details>
       <SecretActions onDone={props.onDone} />
     </>

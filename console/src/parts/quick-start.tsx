@@ -4,13 +4,23 @@ import { useServerAddress } from "../data/use-server-address.ts";
 import { CodeBlock } from "./code-block.tsx";
 import "../styles/insight.css";
 
-/** Lines for the usual clients, with this server's address and model. @param props.apiKey the lines show KEY without one */
-export function QuickStart(props: { apiKey?: string; onCopied?: () => void }): JSX.Element {
+interface QuickStartProps {
+  /** The lines show KEY without one. */
+  apiKey?: string;
+  /** After lines were copied that hold the key. Not all do. */
+  onKeyCopied?: () => void;
+}
+
+/** Lines for the usual clients, with this server's address and model. */
+export function QuickStart(props: QuickStartProps): JSX.Element {
   const server = useServerAddress();
   const [chosen, setChosen] = createSignal("curl");
   const all = (): Lines[] =>
     quickStarts({ origin: server.origin(), key: props.apiKey ?? "KEY", model: server.model() });
   const lines = (): Lines | undefined => all().find(({ id }) => id === chosen());
+  const notifyOfKey = (): void => {
+    if (props.apiKey !== undefined && lines()?.text.includes(props.apiKey)) props.onKeyCopied?.();
+  };
   return (
     <div class="quick-start">
       <label class="filter-field">
@@ -33,11 +43,7 @@ export function QuickStart(props: { apiKey?: string; onCopied?: () => void }): J
               <Show when={server.hasOwnPort()}> Replace ADDRESS with the address of /v1, which has its own port.</Show>
               <Show when={server.model() === "MODEL"}> Replace MODEL with a model of the backend.</Show>
             </p>
-            <CodeBlock
-              text={shown().text}
-              what={`the lines for ${shown().label}`}
-              {...(props.onCopied && { onCopied: props.onCopied })}
-            />
+            <CodeBlock text={shown().text} what={`the lines for ${shown().label}`} onCopied={notifyOfKey} />
           </>
         )}
       </Show>
