@@ -115,6 +115,25 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await page.reload();
     await page.getByLabel("API key", { exact: true }).waitFor();
   });
+
+  test("of one key are not shown at /me for another one that may not see its own", async () => {
+    const first = await create({ name: "switched off", tokens_per_day: 1000 });
+    const gpuOnly = await create({ name: "agent", scope: "gpu" });
+    await using visit = await console.visit("/me", { anonymous: true, fakeClock: true, expectedErrors: /40[13]/ });
+    const { page } = visit;
+    const input = page.getByLabel("API key", { exact: true });
+    await input.fill(first.key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "switched off", level: 1 }).waitFor();
+    await console.admin.updateKey(first.id, { is_active: false });
+    await page.clock.runFor(10_000);
+    await page.getByText("This key is unknown, inactive or expired.").waitFor();
+    await input.fill(gpuOnly.key);
+    await page.keyboard.press("Enter");
+    await page.getByText("This API key may only post GPU samples.").waitFor();
+    await input.waitFor();
+    expect(await page.getByText("switched off").count()).toBe(0);
+  });
 });
 
 test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has its own port", async () => {

@@ -7,12 +7,19 @@ export type OwnKey = NonNullable<Awaited<ReturnType<(typeof api)["own-key"]["get
 /** Whether the server does not accept the key, or no longer. */
 export const isRefused = (error: Error | null): boolean => error instanceof ApiError && error.status === 401;
 
-/** @param key undefined: nothing is requested. It stays in memory: the query's name does not contain it */
-export const useOwnKeyQuery = (key: () => string | undefined): UseQueryResult<OwnKey> =>
+/** A key as it was entered. It stays in memory: queries are named by the attempt. */
+export interface EnteredKey {
+  key: string;
+  /** Another one for each entry, so that no data of the key before is shown. */
+  attempt: number;
+}
+
+/** @param entered undefined: nothing is requested */
+export const useOwnKeyQuery = (entered: () => EnteredKey | undefined): UseQueryResult<OwnKey> =>
   useQuery(() => ({
-    enabled: key() !== undefined,
-    queryKey: ["own-key"],
-    queryFn: () => requestWithKey<OwnKey>("/api/own-key", key() ?? ""),
+    enabled: entered() !== undefined,
+    queryKey: ["own-key", entered()?.attempt],
+    queryFn: () => requestWithKey<OwnKey>("/api/own-key", entered()?.key ?? ""),
     // A key that is refused stays refused.
     refetchInterval: ({ state }) => (isRefused(state.error) ? false : 10_000),
     gcTime: 0,

@@ -2,7 +2,7 @@ import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { compact, count, plural } from "../data/format.ts";
 import { usedLimits } from "../data/key-limits.ts";
-import { isRefused, type OwnKey, useOwnKeyQuery } from "../data/own-key.ts";
+import { type EnteredKey, isRefused, type OwnKey, useOwnKeyQuery } from "../data/own-key.ts";
 import { dateTimeLabel } from "../data/time-labels.ts";
 import { Figure } from "../parts/figure.tsx";
 import { Logo } from "../parts/icon.tsx";
@@ -13,21 +13,22 @@ import "../styles/insight.css";
 
 /** For the holder of a key: its own limits and usage. The key is kept in memory only, so a reload asks for it again. */
 export function OwnKeyPage(): JSX.Element {
-  const [key, setKey] = createSignal<string>();
-  const query = useOwnKeyQuery(key);
+  const [entered, setEntered] = createSignal<EnteredKey>();
+  const query = useOwnKeyQuery(entered);
+  const enter = (key: string): void => void setEntered((before) => ({ key, attempt: (before?.attempt ?? 0) + 1 }));
   createEffect(() => void (document.title = "Your key · Tollgate"));
   return (
     <main class="own-key" id="main">
       <Show
         when={isRefused(query.error) ? undefined : query.data}
-        fallback={<KeyForm error={query.error} busy={query.isFetching} onKey={setKey} />}
+        fallback={<KeyForm error={query.error} busy={query.isFetching} onKey={enter} />}
       >
         {(own) => (
           <OwnKeyPanels
             own={own()}
             error={query.error}
             onLeave={() => {
-              setKey(undefined);
+              setEntered(undefined);
               location.reload();
             }}
           />
@@ -37,14 +38,12 @@ export function OwnKeyPage(): JSX.Element {
   );
 }
 
-function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: string | undefined) => void }): JSX.Element {
+function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: string) => void }): JSX.Element {
   let input: HTMLInputElement | undefined;
   onMount(() => input?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    // A second try with the same key is a try too.
-    props.onKey(undefined);
-    props.onKey(input?.value.trim());
+    props.onKey(input?.value.trim() ?? "");
   };
   return (
     <form class="panel" onSubmit={submit} aria-labelledby="own-key-title">
