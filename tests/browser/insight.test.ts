@@ -130,4 +130,36 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.getByRole("alert").getByText("energy.0.per_kwh is invalid.").waitFor();
     expect(await page.getByLabel("Per kWh").inputValue()).toBe("0.3");
   });
+
+  test("prices that changed elsewhere are in the form when it opens again", async () => {
+    const pricesOf = (perKwh: number) => ({
+      currency: "EUR",
+      models: [],
+      energy: [{ valid_from: "2020-01-01", per_kwh: perKwh }],
+    });
+    const { admin } = traffic.console;
+    await admin.expectOk("PUT", "/api/prices", pricesOf(0.25));
+    await using visit = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 503/ });
+    const { page } = visit;
+    const perKwh = page.getByLabel("Per kWh");
+    const tabs = page.getByRole("navigation", { name: "Settings" });
+    await perKwh.waitFor();
+    expect(await perKwh.inputValue()).toBe("0.25");
+    await tabs.getByRole("link", { name: "Server" }).click();
+    await page.getByRole("heading", { name: "Settings", level: 1 }).waitFor();
+    await admin.expectOk("PUT", "/api/prices", pricesOf(0.5));
+    await tabs.getByRole("link", { name: "Prices" }).click();
+    await perKwh.waitFor();
+    expect(await perKwh.inputValue()).toBe("0.5");
+
+    await tabs.getByRole("link", { name: "Server" }).click();
+    await page.getByRole("heading", { name: "Settings", level: 1 }).waitFor();
+    await page.route("**/api/prices", (route) => route.fulfill({ status: 503, json: { error: "The disk is full" } }));
+    await tabs.getByRole("link", { name: "Prices" }).click();
+    const panel = page.getByRole("region", { name: "Prices" });
+    await panel.getByText("The disk is full").waitFor();
+    await page.unroute("**/api/prices");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await perKwh.waitFor();
+  });
 });

@@ -115,6 +115,10 @@ export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> 
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));
 
+/** For a form: loads the prices anew although the cache has some. */
+export const usePricesToEditQuery = (): QueryResult<typeof getPrices> =>
+  useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices, refetchOnMount: "always" }));
+
 export function useSavePrices(): UseMutationResult<Prices, Error, Prices> {
   const queries = useQueryClient();
   return useMutation(() => ({

@@ -1,7 +1,7 @@
-import { Index, type JSX, Show } from "solid-js";
+import { createMemo, Index, type JSX, Show } from "solid-js";
 import { createStore, type SetStoreFunction } from "solid-js/store";
 import { causeOf } from "../client.ts";
-import { type Prices, usePricesQuery, useSavePrices } from "../data/insight-queries.ts";
+import { type Prices, usePricesToEditQuery, useSavePrices } from "../data/insight-queries.ts";
 import { draftOf, type ModelPriceDraft, type PriceDraft, pricesOf } from "../data/price-draft.ts";
 import { seoulDay } from "../data/seoul-time.ts";
 import { serverNow } from "../data/server-clock.ts";
@@ -14,12 +14,18 @@ import "../styles/insight.css";
 
 /** Prices turn tokens into costs. Tokens without a price stay without a cost. */
 export function PricesPage(): JSX.Element {
-  const prices = usePricesQuery();
+  const prices = usePricesToEditQuery();
+  // Not those of the cache, which a save would bring back. Once the form is open, a failed refresh does not close it.
+  const current = createMemo<Prices | undefined>(
+    (before) => before ?? (prices.isFetchedAfterMount && prices.isSuccess ? prices.data : undefined),
+  );
+  // Otherwise a notice would say that the cache's are shown.
+  const fetchedAt = (): number | undefined => (current() === undefined ? 0 : undefined);
   return (
-    <Page title="Prices" sources={[{ name: "Prices", query: prices, slow: true }]}>
+    <Page title="Prices" sources={[{ name: "Prices", query: prices, slow: true, fetchedAt: fetchedAt() }]}>
       <SectionTabs section="settings" label="Settings" />
       <Show
-        when={prices.data}
+        when={current()}
         fallback={
           <section class="panel" aria-label="Prices">
             <Show when={prices.isError} fallback={<SkeletonList />}>
