@@ -2,6 +2,7 @@ import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import type { JSX } from "solid-js";
 import { render } from "solid-js/web";
+import { forgetEndedSession } from "./data/forget-session.ts";
 import { queryClient } from "./data/queries.ts";
 import { tryResumeSession } from "./data/resume-session.ts";
 import { tickWhileVisible } from "./data/server-clock.ts";
@@ -39,6 +40,7 @@ function Console(): JSX.Element {
   syncThemeAcrossTabs();
   syncTimeZoneAcrossTabs();
   syncSessionAcrossTabs(tryResumeSession);
+  forgetEndedSession();
   return (
     <QueryClientProvider client={queryClient}>
       <Router>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { violations } from "./support/axe.ts";
-import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
 import { startTrafficConsole, type TrafficConsole, trafficModel } from "./support/traffic-console.ts";
 
 describe.skipIf(!hasBrowser)("help", () => {
@@ -66,6 +66,43 @@ describe.skipIf(!hasBrowser)("help", () => {
     expect(stored + page.url()).not.toContain(traffic.key.key);
     await page.reload();
     expect(await page.getByLabel(/^API key/).inputValue()).toBe("");
+  });
+
+  test.each([
+    ["a logout", async ({ page }: Visit) => page.getByRole("button", { name: "Log out admin" }).click()],
+    [
+      "a logout of an expired session",
+      async ({ page, context }: Visit) => {
+        await context.clearCookies();
+        await page.getByRole("button", { name: "Log out admin" }).click();
+      },
+    ],
+    [
+      "a logout in another tab",
+      async ({ context }: Visit) => {
+        const other = await context.newPage();
+        await other.goto(`${traffic.console.program.adminUrl}/help`);
+        await other.getByRole("button", { name: "Log out admin" }).click();
+      },
+    ],
+  ])("the playground forgets the key after %s", async (_, end) => {
+    await using visit = await traffic.console.visit("/login?next=/help/playground", {
+      anonymous: true,
+      expectedErrors: /status of 401/,
+    });
+    const { page } = visit;
+    const logIn = async (): Promise<void> => {
+      await page.getByLabel("Username").fill("admin");
+      await page.getByLabel("Password").fill(password);
+      await page.getByRole("button", { name: "Log in" }).click();
+    };
+    await logIn();
+    const key = page.getByLabel(/^API key/);
+    await key.fill("a-secret");
+    await end(visit);
+    await page.waitForURL("**/login?next=%2Fhelp%2Fplayground");
+    await logIn();
+    expect(await key.inputValue()).toBe("");
   });
 
   test("the playground shows why a request was refused", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+import { waitUntilDrawn } from "./support/seeded-console.ts";
 
 describe.skipIf(!hasBrowser)("API keys", () => {
   let console: ConsoleUnderTest;
@@ -288,6 +289,23 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("searchbox").fill("load 499");
     await rowOf(page, "load 499").waitFor();
     await page.getByText(/^1 of \d+ keys$/).waitFor();
+  });
+
+  test("those that an expired session has loaded are not shown to the next one", async () => {
+    await console.admin.createKey("seen before");
+    await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
+    const { page, context } = visit;
+    await rowOf(page, "seen before").waitFor();
+    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await context.clearCookies();
+    await page.getByRole("button", { name: "Log out admin" }).click();
+    await page.getByLabel("Username").fill("admin");
+    await page.getByLabel("Password").fill(password);
+    await page.route("**/api/keys", () => {});
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("table", { name: "API keys" }).waitFor();
+    await waitUntilDrawn(page);
+    expect(await rowOf(page, "seen before").count()).toBe(0);
   });
 
   test("without a server, the loaded keys stay, and Try again reloads them", async () => {

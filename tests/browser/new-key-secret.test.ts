@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { waitUntilDrawn } from "./support/seeded-console.ts";
 
 describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   let console: ConsoleUnderTest;
@@ -47,14 +48,28 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   test("outlives a logout in another tab", async () => {
     await using visit = await console.visit("/keys", { expectedErrors: /status of 401/ });
     const { page, context } = visit;
+    let hasEnded = false;
+    await page.route("**/api/overview", async (route) => {
+      if (hasEnded) return route.fulfill({ status: 401, json: { error: "Log in" } });
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), separate_ports: true } });
+    });
     const dialog = await createKey(page, "logged out");
     const secret = await dialog.getByRole("code").first().textContent();
+    await dialog.getByText("Use it").click();
+    const lines = dialog.getByRole("region", { name: "the lines for curl" });
+    await lines.getByText("http://ADDRESS/v1").waitFor();
     const other = await context.newPage();
     await other.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
     await other.route("**/api/logout", (route) => route.fulfill({ json: { ok: true } }));
     await other.goto(`${console.program.adminUrl}/keys`);
+    hasEnded = true;
+    const refused = page.waitForResponse((response) => response.url().endsWith("/api/overview") && !response.ok());
     await other.getByRole("button", { name: "Log out admin" }).click();
     await page.waitForURL("**/login*");
+    await refused;
+    await waitUntilDrawn(page);
+    expect(await lines.textContent()).toContain("http://ADDRESS/v1");
     expect(await dialog.getByRole("code").first().textContent()).toBe(secret);
     await dialog.getByRole("button", { name: "Copy the key" }).click();
     await dialog.getByRole("button", { name: "Done" }).click();

@@ -3,6 +3,7 @@ import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, threeDigits } from "../data/format.ts";
 import { useExplain } from "../data/insight-queries.ts";
+import { playgroundKey, setPlaygroundKey } from "../data/playground-key.ts";
 import { milliseconds } from "../data/request-format.ts";
 import { type PlaygroundRun, playgroundPath, usePlayground } from "../data/use-playground.ts";
 import { useServerAddress } from "../data/use-server-address.ts";
@@ -12,9 +13,6 @@ import { Page } from "../parts/page.tsx";
 import { EmptyState, Panel } from "../parts/panel.tsx";
 import { SectionTabs } from "../parts/section-tabs.tsx";
 import "../styles/insight.css";
-
-/** In memory only: a reload forgets it. */
-const [apiKey, setApiKey] = createSignal("");
 
 const maxTokens = 512;
 
@@ -47,7 +45,7 @@ function Playground(props: { model: string }): JSX.Element {
   const explain = useExplain();
   const send = (body: string): void => {
     explain.mutate({ path: playgroundPath, body });
-    void playground.send(apiKey().trim(), body);
+    void playground.send(playgroundKey().trim(), body);
   };
   return (
     <>
@@ -94,8 +92,8 @@ function RequestForm(props: RequestFormProps): JSX.Element {
             type="password"
             required
             autocomplete="off"
-            value={apiKey()}
-            onInput={({ currentTarget }) => setApiKey(currentTarget.value)}
+            value={playgroundKey()}
+            onInput={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
           />
         </label>
         <label class="filter-field">

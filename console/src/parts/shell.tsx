@@ -1,7 +1,6 @@
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
-import { queryClient } from "../data/queries.ts";
 import { endSession, session } from "../data/session.ts";
 import { chooseTheme, theme, themes } from "../data/theme.ts";
 import { chooseTimeZone, timeZone, timeZoneOptions } from "../data/time-zone.ts";
@@ -132,7 +131,6 @@ async function logOut(): Promise<void> {
     return;
   }
   endSession();
-  queryClient.clear();
 }
 
 /** Opens the dialog on the keys page. If that page is open, its filter stays and no history entry is added. */
