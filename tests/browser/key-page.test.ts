@@ -101,6 +101,19 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     expect(await page.content()).not.toContain(secret);
   });
 
+  test("takes the form for a new secret with it when it is left", async () => {
+    const { id } = await traffic.console.admin.createKey("left");
+    await using visit = await traffic.console.visit("/keys");
+    const { page } = visit;
+    await page.getByRole("link", { name: "left", exact: true }).click();
+    await page.waitForURL(`**/keys/${id}`);
+    await page.getByRole("button", { name: "New secret" }).click();
+    await page.getByRole("dialog", { name: "New secret for “left”" }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "API keys", includeHidden: true }).waitFor({ state: "attached" });
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
   test("asks about running responses after switching off, and ends them", async () => {
     const { id, key } = await traffic.console.admin.createKey("still running");
     await using visit = await traffic.console.visit(`/keys/${id}`);

@@ -1,10 +1,10 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
-import { createSignal, type JSX, Match, Show, Switch } from "solid-js";
+import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { compact, count, plural } from "../data/format.ts";
 import { useKeyRequestsQuery } from "../data/insight-queries.ts";
 import { useSwitchKey } from "../data/key-mutations.ts";
 import { quantileOf } from "../data/latency-bands.ts";
-import { openRotationForm } from "../data/new-key.ts";
+import { closeNewKeyDialogUnlessSecret, openRotationForm } from "../data/new-key.ts";
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { milliseconds } from "../data/request-format.ts";
 import { dateTimeLabel, dayLabel } from "../data/time-labels.ts";
@@ -27,6 +27,7 @@ export function KeyPage(): JSX.Element {
   const parameters = useParams<{ id: string }>();
   const keys = useKeysQuery();
   const key = (): Key | undefined => keys.data?.find(({ id }) => String(id) === parameters.id);
+  onCleanup(closeNewKeyDialogUnlessSecret);
   return (
     <Page
       title={key()?.name ?? (keys.data === undefined ? "API key" : `Key ${parameters.id}`)}
