@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page, Route } from "playwright-core";
+import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { chartOf, rowsOfDays, startUsageConsole, waitForBars } from "./support/usage-console.ts";
@@ -142,5 +143,18 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
       .getByRole("alert")
       .getByText("Output tokens could not be loaded: The response is not from Tollgate.")
       .waitFor();
+  });
+
+  test.each([
+    ["/", "Latency and failures", "traffic-panels"],
+    ["/usage", "Models and cost", "usage-panels"],
+  ])("on %s, panels whose script does not load say so", async (path, label, script) => {
+    await using visit = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });
+    const { page } = visit;
+    await page.route(`**/assets/${script}-*.js`, (route) => route.abort());
+    await page.goto(console.program.adminUrl + path);
+    await panel(page, label).getByText("This part of the console could not be loaded").waitFor();
+    await panel(page, label).getByRole("button", { name: "Reload the page" }).waitFor();
+    expect(await violations(page, `[aria-label="${label}"]`)).toEqual([]);
   });
 });

@@ -13,13 +13,13 @@ import { BusiestKeys, maxRows } from "../parts/busiest-keys.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { FirstSteps } from "../parts/first-steps.tsx";
 import { GpuList } from "../parts/gpu-list.tsx";
-import { lazyPart } from "../parts/lazy.tsx";
+import { lazyPanels } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../parts/panel.tsx";
 
-const TrafficPanels = lazyPart(
+const TrafficPanels = lazyPanels(
+  "Latency and failures",
   async () => (await import("../parts/traffic-panels.tsx")).TrafficPanels,
-  () => null,
 );
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };

@@ -10,15 +10,12 @@ import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DailyUsagePanel } from "../parts/daily-usage-panel.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { lazyPart } from "../parts/lazy.tsx";
+import { lazyPanels } from "../parts/lazy.tsx";
 import { Page, type PageSource } from "../parts/page.tsx";
 import { RangeControl } from "../parts/range-control.tsx";
 import { UsageHistoryPanel } from "../parts/usage-history-panel.tsx";
 
-const UsagePanels = lazyPart(
-  async () => (await import("../parts/usage-panels.tsx")).UsagePanels,
-  () => null,
-);
+const UsagePanels = lazyPanels("Models and cost", async () => (await import("../parts/usage-panels.tsx")).UsagePanels);
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,

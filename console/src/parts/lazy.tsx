@@ -34,13 +34,21 @@ export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fa
 export const lazyPage = (title: string, load: () => Promise<Component>): Component =>
   lazyPart(load, (state) => (
     <Page title={title} sources={[]}>
-      <Show when={state.hasFailed}>
-        <section class="panel" aria-label={title}>
-          <LoadFailed />
-        </section>
-      </Show>
+      <FailedPanel title={title} {...state} />
     </Page>
   ));
+
+/** The last panels of a page, with a script of their own. Nothing until it has loaded. */
+export const lazyPanels = (title: string, load: () => Promise<Component>): Component =>
+  lazyPart(load, (state) => <FailedPanel title={title} {...state} />);
+
+const FailedPanel = (props: { title: string; hasFailed: boolean }): JSX.Element => (
+  <Show when={props.hasFailed}>
+    <section class="panel" aria-label={props.title}>
+      <LoadFailed />
+    </section>
+  </Show>
+);
 
 /** After an upgrade of the server, an open tab asks for scripts that no longer exist. */
 export const LoadFailed = (): JSX.Element => (
