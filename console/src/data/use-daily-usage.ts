@@ -1,10 +1,10 @@
-import { useSearchParams } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, on } from "solid-js";
 import { causeOf } from "../client.ts";
 import { downloadCsv } from "./csv.ts";
 import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
 import { type DayPage, getDailyUsage, getDayPage, useDayPageQuery, useUsageByDayQuery } from "./queries.ts";
 import { showToast } from "./toasts.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 import { type KeySelection, matchesSelection } from "./usage-chart.ts";
 import { addSums, type UsageSums } from "./usage-history.ts";
 import { type DailyCosts, useDailyCosts } from "./use-daily-costs.ts";
@@ -48,7 +48,7 @@ export interface DailyUsageState {
 
 /** The usage of the days in the URL, of the keys that the filters leave. */
 export function useDailyUsage(filters: UsageFilters): DailyUsageState {
-  const [parameters, setParameters] = useSearchParams<{ days?: string; daily?: string }>();
+  const [parameters, setParameters] = useUrlParameters<"days" | "daily">();
   const chosenDays = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
   const perKey = (): boolean => parameters.daily === "key";
   const query = useUsageByDayQuery(() => Number(chosenDays()), filters.selection);

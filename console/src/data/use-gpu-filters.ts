@@ -1,7 +1,7 @@
-import { useSearchParams } from "@solidjs/router";
 import { createMemo } from "solid-js";
 import { formatGpuSort, type GpuSort, parseGpuSort } from "./gpu-sort.ts";
 import { type GpuState, gpuStates } from "./gpu-state.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 
 /** The filter and the sort of the GPU table. Both are part of the URL. */
 export interface GpuFilters {
@@ -12,7 +12,7 @@ export interface GpuFilters {
 }
 
 export function useGpuFilters(): GpuFilters {
-  const [parameters, setParameters] = useSearchParams<{ state?: string; sort?: string }>();
+  const [parameters, setParameters] = useUrlParameters<"state" | "sort">();
   const gpuSort = createMemo(() => parseGpuSort(parameters.sort));
   const replace = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
   return {

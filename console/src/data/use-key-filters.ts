@@ -1,9 +1,9 @@
-import { useSearchParams } from "@solidjs/router";
 import { createMemo } from "solid-js";
 import { isNearLimit } from "./key-limits.ts";
 import { matchesSearch } from "./key-search.ts";
 import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
 import type { Key } from "./queries.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "refused"] as const;
 export type KeyState = (typeof states)[number];
@@ -30,7 +30,7 @@ export interface KeyFilters {
 }
 
 export function useKeyFilters(): KeyFilters {
-  const [parameters, setParameters] = useSearchParams<{ q?: string; state?: string; sort?: string }>();
+  const [parameters, setParameters] = useUrlParameters<"q" | "state" | "sort">();
   const search = (): string => parameters.q ?? "";
   const state = (): KeyState => states.find((known) => known === parameters.state) ?? "all";
   const keySort = createMemo(() => parseKeySort(parameters.sort));

@@ -1,4 +1,3 @@
-import { useSearchParams } from "@solidjs/router";
 import { createMemo } from "solid-js";
 import {
   type RequestFilterQuery,
@@ -6,6 +5,7 @@ import {
   type RequestParameters,
   requestTimeQuery,
 } from "./request-filters.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 
 const names = ["key", "result", "model", "path", "address", "id", "slower", "since", "until"] as const;
 export type RequestFilterName = (typeof names)[number];
@@ -23,7 +23,7 @@ export interface RequestFilters {
 }
 
 export function useRequestFilters(): RequestFilters {
-  const [parameters, setParameters] = useSearchParams<{ [Name in RequestFilterName]?: string } & { open?: string }>();
+  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "open">();
   const chosen = createMemo(
     (): RequestParameters => Object.fromEntries(names.map((name) => [name, parameters[name]])),
     undefined,

@@ -1,5 +1,5 @@
-import { useSearchParams } from "@solidjs/router";
 import { type RangePreset, readTimeRange, type TimeRange, type TimeSpan, zoomParameters } from "./time-range.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 
 export interface TimeRangeState {
   /** While it loads, the chart still shows the one before. */
@@ -16,7 +16,7 @@ export function useTimeRange(
   defaultPreset: RangePreset,
   options?: readonly { value: RangePreset; label: string }[],
 ): TimeRangeState {
-  const [parameters, setParameters] = useSearchParams();
+  const [parameters, setParameters] = useUrlParameters<"range" | "from" | "to">();
   return {
     chosen: () => readTimeRange(parameters, defaultPreset, options),
     setPreset: (preset) =>

@@ -1,6 +1,6 @@
-import { useSearchParams } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, on, onCleanup } from "solid-js";
 import type { KeySelection } from "./usage-chart.ts";
+import { useUrlParameters } from "./url-parameters.ts";
 import { isUsageMetric, type UsageMetric } from "./usage-history.ts";
 import { isUsageView, otherId, type UsageView } from "./usage-view.ts";
 
@@ -28,14 +28,7 @@ export interface UsageFilters {
 }
 
 export function useUsageFilters(): UsageFilters {
-  const [parameters, setParameters] = useSearchParams<{
-    metric?: string;
-    view?: string;
-    q?: string;
-    key?: string;
-    hide?: string;
-    compare?: string;
-  }>();
+  const [parameters, setParameters] = useUrlParameters<"metric" | "view" | "q" | "key" | "hide" | "compare">();
   const hiddenIds = createMemo(() => new Set((parameters.hide ?? "").split(",").filter(isKeyId).map(Number)));
   const search = (): string => parameters.q ?? "";
   const key = (): string | undefined => parameters.key;

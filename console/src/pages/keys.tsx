@@ -1,4 +1,3 @@
-import { useSearchParams } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
@@ -10,6 +9,7 @@ import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from ".
 import { type Key, useKeysQuery } from "../data/queries.ts";
 import { useSelectedKeys } from "../data/selected-keys.ts";
 import type { UsageChartData } from "../data/usage-chart.ts";
+import { useUrlParameters } from "../data/url-parameters.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { BulkBar, type BulkQuestion } from "../parts/bulk-bar.tsx";
 import { BulkDialog } from "../parts/bulk-dialog.tsx";
@@ -37,7 +37,7 @@ const limitOptions = [
  * once, so that a reload does not open an empty form instead of a secret.
  */
 export function KeysPage(): JSX.Element {
-  const [parameters, setParameters] = useSearchParams<{ new?: string }>();
+  const [parameters, setParameters] = useUrlParameters<"new">();
   const keys = useKeysQuery();
   const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
   const [deleting, setDeleting] = createSignal<Key>();

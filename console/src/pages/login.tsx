@@ -1,15 +1,16 @@
-import { A, useNavigate, useSearchParams } from "@solidjs/router";
+import { A, useNavigate } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
 import { plural } from "../data/format.ts";
 import { tryResumeSession } from "../data/resume-session.ts";
 import { now } from "../data/server-clock.ts";
 import { beginSession, mayHaveSession, safeRedirect, session } from "../data/session.ts";
+import { useUrlParameters } from "../data/url-parameters.ts";
 import { Icon, Logo } from "../parts/icon.tsx";
 
 /** Opens `?next=` as soon as there is a session. */
 export function LoginPage(): JSX.Element {
-  const [parameters] = useSearchParams<{ next?: string }>();
+  const [parameters] = useUrlParameters<"next">();
   const navigate = useNavigate();
   onMount(() => {
     document.title = "Log in · Tollgate";

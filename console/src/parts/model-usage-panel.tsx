@@ -1,10 +1,11 @@
-import { A, useSearchParams } from "@solidjs/router";
+import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { downloadCsv } from "../data/csv.ts";
 import { plural } from "../data/format.ts";
 import { type ModelUsage, type UsageGroup, useModelUsageQuery } from "../data/insight-queries.ts";
 import { addModelUsage, modelLabel, modelUsageCsv, usageByDay, type UsageSumsRow } from "../data/model-usage.ts";
 import { costLabel, costTitle } from "../data/money.ts";
+import { useUrlParameters } from "../data/url-parameters.ts";
 import { SegmentedControl } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
@@ -30,7 +31,7 @@ type Row = UsageSumsRow & { date?: string; key_id?: number | null; key_name?: st
 
 /** Tokens, cached input and cost, by model, by key, by both or by day. Of one key with a key in the URL, or with `keyId`. */
 export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
-  const [parameters, setParameters] = useSearchParams<{ by?: string; span?: string; key?: string }>();
+  const [parameters, setParameters] = useUrlParameters<"by" | "span" | "key">();
   const options = (): readonly { value: Group; label: string }[] =>
     groupOptions.filter(({ value }) => props.keyId === undefined || value === "model" || value === "day");
   const group = (): Group => options().find(({ value }) => value === parameters.by)?.value ?? "model";
