@@ -21,6 +21,42 @@ describe.skipIf(!hasBrowser)("requests", () => {
   const visit = (path: string, options = {}) => traffic.console.visit(path, { expectedErrors: tailErrors, ...options });
   const rows = (page: Page): Locator => page.getByRole("region", { name: "Requests" }).locator("tbody tr[data-row]");
   const drawer = (page: Page): Locator => page.getByRole("dialog");
+  const listed = async (): Promise<{ id: number; request_id: string }[]> =>
+    (
+      await traffic.console.admin.expectOk<{ requests: { id: number; request_id: string }[] }>(
+        "GET",
+        "/api/requests?limit=200",
+      )
+    ).requests;
+  const shownIds = (page: Page): Promise<number[]> =>
+    rows(page)
+      .getByRole("button")
+      .evaluateAll((buttons) => buttons.map((button) => Number(button.getAttribute("data-request"))));
+  /** As when another tab is chosen. */
+  const setVisible = (page: Page, visible: boolean): Promise<void> =>
+    page.evaluate((isVisible) => {
+      Object.defineProperty(document, "visibilityState", {
+        value: isVisible ? "visible" : "hidden",
+        configurable: true,
+      });
+      Object.defineProperty(document, "hidden", { value: !isVisible, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+    }, visible);
+  /** Sends requests and waits until the log has them. @returns the ids in the log, newest first */
+  const chatTimes = async (times: number): Promise<number[]> => {
+    const before = (await listed()).length;
+    for (let sent = 0; sent < times; sent++) await traffic.chat();
+    await waitForLog(traffic, before + times);
+    return (await listed()).map(({ id }) => id);
+  };
+  const rowOf = (page: Page, id: number | undefined): Locator => page.locator(`[data-request="${id}"]`);
+  /** Pages of two requests. */
+  const shortenPages = (page: Page): Promise<unknown> =>
+    page.route(/\/api\/requests\?/, async (route) => {
+      const address = new URL(route.request().url());
+      address.searchParams.set("limit", "2");
+      await route.fulfill({ response: await route.fetch({ url: address.toString() }) });
+    });
 
   test("the table lists what ended, newest first, with its result", async () => {
     await using opened = await visit("/requests");
@@ -138,16 +174,47 @@ describe.skipIf(!hasBrowser)("requests", () => {
   test("older requests load on request", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;
-    await page.route(/\/api\/requests\?/, async (route) => {
-      const address = new URL(route.request().url());
-      address.searchParams.set("limit", "2");
-      await route.fulfill({ response: await route.fetch({ url: address.toString() }) });
-    });
+    await shortenPages(page);
     await page.reload();
     await rows(page).first().waitFor();
     await page.getByRole("button", { name: "Load older requests" }).click();
     await rows(page).nth(2).waitFor();
     await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+
+  test("no request is missing between others after more than a page ended while the page was hidden", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await shortenPages(page);
+    await page.reload();
+    await page.getByText("Live", { exact: true }).waitFor();
+    const [seenLast] = await chatTimes(2);
+    await rowOf(page, seenLast).waitFor();
+    await setVisible(page, false);
+    const ids = await chatTimes(4);
+    await setVisible(page, true);
+    await rowOf(page, ids[0]).waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rowOf(page, seenLast).waitFor({ state: "detached" });
+    const shown = await shownIds(page);
+    expect(shown).toEqual(ids.slice(0, shown.length));
+    for (const older of [ids[2], ids[4]]) {
+      await page.getByRole("button", { name: "Load older requests" }).click();
+      await rowOf(page, older).waitFor();
+    }
+    expect(await shownIds(page)).toEqual(ids.slice(0, 6));
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+
+  test("what ended while the page was hidden is listed although the first attempt to read it fails", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.getByText("Live", { exact: true }).waitFor();
+    await setVisible(page, false);
+    const [missed] = await chatTimes(1);
+    await page.route(/\/api\/requests\?/, (route) => route.abort(), { times: 1 });
+    await setVisible(page, true);
+    await rowOf(page, missed).waitFor();
   });
 
   test("a failed load says why and offers to try again", async () => {

@@ -33,8 +33,7 @@ export function useRequestLog(filters: RequestFilters): RequestLog {
   const pages = (): readonly RequestPage[] => query.data?.pages ?? [];
   const limits = (): RequestPage["log"] | undefined => pages()[0]?.log;
   const isOn = (): boolean => limits() !== undefined && limits()?.days !== 0 && filters.value("until") === "";
-  const isKnown = ({ id }: LoggedRequest): boolean => merged().some((request) => request.id === id);
-  const tail = useArrived(filters, { isOn, isKnown, readAgain: () => void query.refetch() });
+  const tail = useArrived(filters, { isOn, listed: () => merged(), refetch: () => void query.refetch() });
   createEffect(
     on([filters.query, filters.timeQuery], () => {
       tail.forget();
@@ -63,12 +62,13 @@ export function useRequestLog(filters: RequestFilters): RequestLog {
 
 interface ArrivedOptions {
   isOn: () => boolean;
-  isKnown: (request: LoggedRequest) => boolean;
-  readAgain: () => void;
+  /** What the table has, from the log and the tail. */
+  listed: () => readonly LoggedRequest[];
+  refetch: () => void;
 }
 
 /** The requests from the live tail. While it is paused, new requests wait. */
-function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: ArrivedOptions) {
+function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedOptions) {
   const [shown, setShown] = createSignal<LoggedRequest[]>([]);
   const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);
   const [skippedCount, setSkippedCount] = createSignal(0);
@@ -78,6 +78,11 @@ function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: Arriv
     setWaiting([]);
     setSkippedCount(0);
   };
+  // The pages that are read next need not reach back to what has arrived: together they would hide what is between them.
+  const readAgain = (): void => {
+    forget();
+    refetch();
+  };
   const add = (requests: readonly LoggedRequest[]): void => {
     const set = isPaused() ? setWaiting : setShown;
     set((before) => mergeRequests(before, requests));
@@ -86,12 +91,11 @@ function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: Arriv
       setWaiting((all) => all.slice(0, maxArrived));
       return;
     }
-    forget();
     readAgain();
   };
   const tail = createRequestTail<LoggedRequest>({
     address: () => (isOn() ? streamAddress(filters.query()) : undefined),
-    onOpen: () => void catchUp(filters, isKnown, add, readAgain),
+    onOpen: () => void catchUp(filters, new Set([...listed(), ...waiting()].map(({ id }) => id)), add, readAgain),
     onRequests: add,
     onSkipped: (count) => setSkippedCount((before) => before + count),
   });
@@ -112,20 +116,21 @@ function useArrived(filters: RequestFilters, { isOn, isKnown, readAgain }: Arriv
   };
 }
 
-/** Adds what ended before the tail was connected; all is read again if that is more than one page. */
+/**
+ * Adds what ended before the tail was connected; all is read again if that is more than one page, or cannot be read.
+ * @param held the ids of the requests before the connection
+ */
 async function catchUp(
   filters: RequestFilters,
-  isKnown: (request: LoggedRequest) => boolean,
+  held: ReadonlySet<number>,
   add: (requests: LoggedRequest[]) => void,
   readAgain: () => void,
 ): Promise<void> {
   const asked = filters.query();
-  try {
-    const { requests, next_cursor: next } = await getRequests({ ...asked, ...filters.timeQuery() });
-    if (asked !== filters.query()) return;
-    if (next === null || requests.some(isKnown)) add(requests);
-    else readAgain();
-  } catch {
-    // The page's own query reports why.
-  }
+  // The page's own query reports why.
+  const page = await getRequests({ ...asked, ...filters.timeQuery() }).catch(() => undefined);
+  if (asked !== filters.query()) return;
+  if (page !== undefined && (page.next_cursor === null || page.requests.some(({ id }) => held.has(id))))
+    add(page.requests);
+  else readAgain();
 }
