@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
+import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { startTrafficConsole, type TrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
 
 /** The live tail ends with its page, or with the server's response. */
@@ -142,6 +143,59 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await rows(page)
       .nth(before + 1)
       .waitFor();
+  });
+
+  test("a paused table stays as it is while the page is hidden and shown again", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.getByText("Live", { exact: true }).waitFor();
+    const [first] = await chatTimes(1);
+    await rowOf(page, first).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    const comeBack = async (): Promise<void> => {
+      const read = page.waitForResponse(/\/api\/requests\?/);
+      await setVisible(page, true);
+      await (await read).finished();
+      await waitUntilDrawn(page);
+    };
+    const before = await shownIds(page);
+    await setVisible(page, false);
+    await comeBack();
+    await page.getByRole("button", { name: "Resume", exact: true }).waitFor();
+    await setVisible(page, false);
+    const [missed] = await chatTimes(1);
+    await comeBack();
+    await page.getByRole("button", { name: "Resume (1 new request)" }).waitFor();
+    expect(await shownIds(page)).toEqual(before);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await rowOf(page, missed).waitFor();
+  });
+
+  test("a paused table reads the log again after the pause if more than a page has ended", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await shortenPages(page);
+    await page.reload();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rows(page).nth(1).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    const before = await shownIds(page);
+    await setVisible(page, false);
+    const ids = await chatTimes(3);
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/api/requests?")) asked.push(request.url());
+    });
+    const read = page.waitForResponse(/\/api\/requests\?/);
+    await setVisible(page, true);
+    await (await read).finished();
+    await waitUntilDrawn(page);
+    expect(asked).toHaveLength(1);
+    expect(await shownIds(page)).toEqual(before);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await rowOf(page, ids[0]).waitFor();
+    expect(await shownIds(page)).toEqual(ids.slice(0, 2));
+    await page.unrouteAll({ behavior: "ignoreErrors" });
   });
 
   test("a live table keeps the focus on its row", async () => {

@@ -33,6 +33,8 @@ export const useRequestPages = (query: () => RequestQuery): UseInfiniteQueryResu
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: RequestPage) => last.next_cursor ?? undefined,
     staleTime: 0,
+    // The live tail reads what it has missed, and waits with it while the table is paused.
+    refetchOnWindowFocus: false,
   }));
 
 /** One request by its id, for a link to a request that the table does not hold. */

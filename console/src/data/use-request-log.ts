@@ -73,13 +73,20 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
   const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);
   const [skippedCount, setSkippedCount] = createSignal(0);
   const [isPaused, setIsPaused] = createSignal(false);
+  /** Whether the log is to be read again after the pause. */
+  let isBehind = false;
   const forget = (): void => {
+    isBehind = false;
     setShown([]);
     setWaiting([]);
     setSkippedCount(0);
   };
   // The pages that are read next need not reach back to what has arrived: together they would hide what is between them.
   const readAgain = (): void => {
+    if (isPaused()) {
+      isBehind = true;
+      return;
+    }
     forget();
     refetch();
   };
@@ -95,7 +102,7 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
   };
   const tail = createRequestTail<LoggedRequest>({
     address: () => (isOn() ? streamAddress(filters.query()) : undefined),
-    onOpen: () => void catchUp(filters, new Set([...listed(), ...waiting()].map(({ id }) => id)), add, readAgain),
+    onOpen: () => void catchUp(filters, idsOf([...listed(), ...waiting()]), add, readAgain),
     onRequests: add,
     onSkipped: (count) => setSkippedCount((before) => before + count),
   });
@@ -104,17 +111,27 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
     forget,
     tail,
     isPaused,
-    waitingCount: () => waiting().length,
+    // The page that the tail continues has requests that the table has too.
+    waitingCount: () => {
+      const known = idsOf(listed());
+      return waiting().filter(({ id }) => !known.has(id)).length;
+    },
     skippedCount,
     setPaused(paused: boolean): void {
       setIsPaused(paused);
       if (paused) return;
+      if (isBehind) {
+        readAgain();
+        return;
+      }
       const late = waiting();
       setWaiting([]);
       add(late);
     },
   };
 }
+
+const idsOf = (requests: readonly LoggedRequest[]): Set<number> => new Set(requests.map(({ id }) => id));
 
 /**
  * Adds what ended before the tail was connected; all is read again if that is more than one page, or cannot be read.
