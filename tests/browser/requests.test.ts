@@ -225,6 +225,30 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(lines[1]).toContain(",caller,");
   });
 
+  test("of two requests with the same request id, the clicked one opens, also after a reload", async () => {
+    const headers = { "x-request-id": "a-repeated-id" };
+    await traffic.chat({}, "status=500", traffic.key.key, headers);
+    await waitForLog(traffic, 1, "&request_id=a-repeated-id");
+    await traffic.chat({}, "tokens=5", traffic.key.key, headers);
+    await waitForLog(traffic, 2, "&request_id=a-repeated-id");
+    await using opened = await visit("/requests?id=a-repeated-id");
+    const { page } = opened;
+    await rows(page).nth(1).click();
+    const badge = drawer(page).locator(".badge");
+    expect(await badge.textContent()).toMatch(/^500/);
+    const address = page.url();
+    await page.reload();
+    expect(await badge.textContent()).toMatch(/^500/);
+    // The table does not have the request, so it is read by itself.
+    await page.goto(address.replace("id=a-repeated-id", "result=2xx"));
+    expect(await badge.textContent()).toMatch(/^500/);
+    await page.keyboard.press("Escape");
+    await drawer(page).waitFor({ state: "detached" });
+    await page.waitForURL("**/requests?result=2xx");
+    await page.goto(address.replace(/&row=\d+/, ""));
+    expect(await badge.textContent()).toBe("200");
+  });
+
   test("older requests load on request", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;

@@ -37,16 +37,28 @@ export const useRequestPages = (query: () => RequestQuery): UseInfiniteQueryResu
     refetchOnWindowFocus: false,
   }));
 
-/** One request by its id, for a link to a request that the table does not hold. */
-export const useRequestQuery = (requestId: () => string | undefined): QueryResult<typeof findRequest> =>
+export interface OpenedRequest {
+  requestId: string;
+  /** Its `id`: clients choose the request id, and may repeat it. Undefined: the latest with the request id. */
+  rowId: number | undefined;
+}
+
+export const isOpened = ({ requestId, rowId }: OpenedRequest, request: LoggedRequest): boolean =>
+  request.request_id === requestId && (rowId === undefined || request.id === rowId);
+
+/** One request by its ids, for a link to a request that the table does not hold. */
+export const useRequestQuery = (opened: () => OpenedRequest | undefined): QueryResult<typeof findRequest> =>
   useQuery(() => ({
-    enabled: requestId() !== undefined,
-    queryKey: ["request", requestId()],
-    queryFn: () => findRequest(requestId() ?? ""),
+    enabled: opened() !== undefined,
+    queryKey: ["request", opened()],
+    queryFn: () => findRequest(opened()),
   }));
 
-const findRequest = async (requestId: string): Promise<LoggedRequest | null> =>
-  (await getRequests({ request_id: requestId })).requests[0] ?? null;
+async function findRequest(opened: OpenedRequest | undefined): Promise<LoggedRequest | null> {
+  if (opened === undefined) return null;
+  const { requests } = await getRequests({ request_id: opened.requestId });
+  return requests.find((request) => isOpened(opened, request)) ?? null;
+}
 
 const getRunning = () => responseBody(api["in-flight"].get());
 

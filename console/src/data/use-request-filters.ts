@@ -5,6 +5,7 @@ import {
   type RequestParameters,
   requestTimeQuery,
 } from "./request-filters.ts";
+import type { LoggedRequest, OpenedRequest } from "./request-queries.ts";
 import { useUrlParameters } from "./url-parameters.ts";
 
 const names = ["key", "result", "model", "path", "address", "id", "slower", "since", "until"] as const;
@@ -18,12 +19,12 @@ export interface RequestFilters {
   timeQuery: () => { since?: string; until?: string };
   isFiltered: () => boolean;
   clear: () => void;
-  openId: () => string | undefined;
-  open: (requestId: string | undefined) => void;
+  opened: () => OpenedRequest | undefined;
+  open: (request: LoggedRequest | undefined) => void;
 }
 
 export function useRequestFilters(): RequestFilters {
-  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "open">();
+  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "open" | "row">();
   const chosen = createMemo(
     (): RequestParameters => Object.fromEntries(names.map((name) => [name, parameters[name]])),
     undefined,
@@ -31,6 +32,10 @@ export function useRequestFilters(): RequestFilters {
   );
   const query = createMemo(() => requestFilterQuery(chosen()));
   const timeQuery = createMemo(() => requestTimeQuery(chosen()));
+  const opened = (): OpenedRequest | undefined =>
+    parameters.open === undefined
+      ? undefined
+      : { requestId: parameters.open, rowId: parameters.row === undefined ? undefined : Number(parameters.row) };
   return {
     value: (name) => chosen()[name] ?? "",
     set: (name, value) => setParameters({ [name]: value.trim() || undefined }, { replace: true }),
@@ -38,7 +43,11 @@ export function useRequestFilters(): RequestFilters {
     timeQuery,
     isFiltered: () => names.some((name) => (chosen()[name] ?? "") !== ""),
     clear: () => setParameters(Object.fromEntries(names.map((name) => [name, undefined])), { replace: true }),
-    openId: () => parameters.open,
-    open: (requestId) => setParameters({ open: requestId }, { replace: requestId === undefined }),
+    opened,
+    open: (request) =>
+      setParameters(
+        { open: request?.request_id, row: request && String(request.id) },
+        { replace: request === undefined },
+      ),
   };
 }

@@ -2,7 +2,7 @@ import { createEffect, createMemo, type JSX, Match, Show, Switch } from "solid-j
 import { downloadCsv } from "../data/csv.ts";
 import { count, plural } from "../data/format.ts";
 import { requestCsv } from "../data/request-csv.ts";
-import { type LoggedRequest, useRequestQuery } from "../data/request-queries.ts";
+import { isOpened, type LoggedRequest, useRequestQuery } from "../data/request-queries.ts";
 import { showToast } from "../data/toasts.ts";
 import { dateTimeLabel } from "../data/time-labels.ts";
 import { type RequestFilters, useRequestFilters } from "../data/use-request-filters.ts";
@@ -42,7 +42,7 @@ export function RequestsPage(): JSX.Element {
           <Switch
             fallback={
               <>
-                <RequestTable rows={log.rows()} onOpen={(request) => filters.open(request.request_id)} />
+                <RequestTable rows={log.rows()} onOpen={filters.open} />
                 <TableFoot log={log} />
               </>
             }
@@ -152,17 +152,19 @@ const LogIsOff = (): JSX.Element => (
 
 /** The request that the URL names, from the table or, after a reload, from the server. */
 function OpenRequest(props: { filters: RequestFilters; rows: readonly LoggedRequest[] }): JSX.Element {
-  const inTable = (): LoggedRequest | undefined =>
-    props.rows.find(({ request_id: id }) => id === props.filters.openId());
-  const found = useRequestQuery(() => (inTable() === undefined ? props.filters.openId() : undefined));
+  const inTable = (): LoggedRequest | undefined => {
+    const opened = props.filters.opened();
+    return opened && props.rows.find((request) => isOpened(opened, request));
+  };
+  const found = useRequestQuery(() => (inTable() === undefined ? props.filters.opened() : undefined));
   // The table may load after the request itself: the drawer stays.
   const shown = createMemo(
-    () => (props.filters.openId() === undefined ? undefined : (inTable() ?? found.data ?? undefined)),
+    () => (props.filters.opened() === undefined ? undefined : (inTable() ?? found.data ?? undefined)),
     undefined,
     { equals: (a, b) => a?.id === b?.id },
   );
   createEffect(() => {
-    if (props.filters.openId() === undefined || inTable() !== undefined || found.data !== null) return;
+    if (props.filters.opened() === undefined || inTable() !== undefined || found.data !== null) return;
     showToast("This request is no longer in the log", "error");
     props.filters.open(undefined);
   });

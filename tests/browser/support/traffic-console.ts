@@ -7,7 +7,12 @@ export interface TrafficConsole {
   console: ConsoleUnderTest;
   key: { id: number; key: string; name: string };
   /** Sends a chat request and reads the response. @param script see `src/simulator/script.ts` */
-  chat(fields?: Record<string, unknown>, script?: string, key?: string): Promise<Response>;
+  chat(
+    fields?: Record<string, unknown>,
+    script?: string,
+    key?: string,
+    headers?: Record<string, string>,
+  ): Promise<Response>;
 }
 
 /** A console whose program serves requests of a key. */
@@ -20,7 +25,7 @@ export async function startTrafficConsole(
   return {
     console,
     key,
-    async chat(fields = {}, script = "tokens=5", secret = key.key) {
+    async chat(fields = {}, script = "tokens=5", secret = key.key, headers = {}) {
       const response = await fetch(`${console.program.url}/v1/chat/completions`, {
         method: "POST",
         headers: {
@@ -28,6 +33,7 @@ export async function startTrafficConsole(
           "content-type": "application/json",
           "user-agent": "test-client/1",
           "x-simulate": script,
+          ...headers,
         },
         body: JSON.stringify({ model: "claude-asked", messages: [{ role: "user", content: "Hello" }], ...fields }),
       });
