@@ -47,15 +47,21 @@ export async function responseBody<T>(call: Promise<EdenResponse<T>>): Promise<N
   throw new ApiError(response.status, messageOf(error.value, response.status), retryAfter(response));
 }
 
+/** Whether text can be an API key. `fetch` throws for a header with some others, such as the `…` of a masked key. */
+export const canBeKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
+
+export const refusedKeyProblem = "This key is unknown, inactive or expired";
+
 /**
  * The JSON of a GET with an API key instead of the session.
  * @throws ApiError
  */
 export async function requestWithKey<T>(path: string, key: string): Promise<T> {
+  if (!canBeKey(key)) throw new ApiError(401, refusedKeyProblem);
   const headers = { authorization: `Bearer ${key}` };
   const response = await fetch(path, { headers, credentials: "omit" }).catch(() => undefined);
   if (response === undefined) throw new ApiError(0, "The server does not respond");
-  if (response.status === 401) throw new ApiError(401, "This key is unknown, inactive or expired");
+  if (response.status === 401) throw new ApiError(401, refusedKeyProblem);
   if (!isJson(response)) throw new ApiError(response.status, "The response is not from Tollgate");
   const body: unknown = await response.json();
   if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status));

@@ -114,6 +114,14 @@ describe.skipIf(!hasBrowser)("help", () => {
     await page.getByText("Status 401").waitFor();
   });
 
+  test("the playground calls a masked key unknown", async () => {
+    await using visit = await traffic.console.visit("/help/playground");
+    const { page } = visit;
+    await page.getByLabel(/^API key/).fill("3f2a…9c1b");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("alert").filter({ hasText: "This key is unknown, inactive or expired." }).waitFor();
+  });
+
   test("explain shows each edit with its reason, and what would be refused, and sends nothing to the backend", async () => {
     await using visit = await traffic.console.visit("/help/explain");
     const { page } = visit;

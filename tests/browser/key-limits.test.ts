@@ -134,6 +134,14 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await input.waitFor();
     expect(await page.getByText("switched off").count()).toBe(0);
   });
+
+  test("a masked key, as the console shows it, is called unknown at /me", async () => {
+    await using visit = await console.visit("/me", { anonymous: true });
+    const { page } = visit;
+    await page.getByLabel("API key", { exact: true }).fill("3f2a…9c1b");
+    await page.keyboard.press("Enter");
+    await page.getByText("This key is unknown, inactive or expired.").waitFor();
+  });
 });
 
 test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has its own port", async () => {

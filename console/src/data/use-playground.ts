@@ -1,4 +1,5 @@
 import { batch, createSignal, onCleanup } from "solid-js";
+import { canBeKey, refusedKeyProblem } from "../client.ts";
 import { type ChatProgress, createChatReader, errorMessage } from "./chat-stream.ts";
 
 export interface PlaygroundRun {
@@ -68,6 +69,7 @@ async function stream(options: {
   update: (fields: Partial<PlaygroundRun>) => void;
 }): Promise<void> {
   const { key, body, signal, elapsed, update } = options;
+  if (!canBeKey(key)) return update({ problem: refusedKeyProblem });
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   // Without the session's cookie, which /v1 has no use for.
   const response = await fetch(playgroundPath, { method: "POST", headers, body, signal, credentials: "omit" });
