@@ -167,6 +167,59 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("switch", { name: "by mistake is active", checked: true }).waitFor();
   });
 
+  test("a key that is switched off and on again over a slow network stays on, and nothing calls it off", async () => {
+    await console.admin.createKey("switched twice");
+    await using visit = await console.visit("/keys?q=twice");
+    const { page } = visit;
+    const held = Promise.withResolvers<void>();
+    await page.route(
+      "**/api/keys/*",
+      async (route) => {
+        await held.promise;
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    const off = page.waitForRequest((request) => request.method() === "PATCH");
+    const toggle = page.getByRole("switch", { name: "switched twice is active" });
+    await toggle.click();
+    await off;
+    const on = page.waitForResponse((response) => response.request().postData() === '{"is_active":true}');
+    await toggle.click();
+    await waitUntilDrawn(page);
+    held.resolve();
+    await (await on).finished();
+    await waitUntilDrawn(page);
+    expect(await page.getByText("is off").count()).toBe(0);
+    expect(await toggle.isChecked()).toBe(true);
+    const keys = await console.admin.expectOk<{ name: string; is_active: boolean }[]>("GET", "/api/keys");
+    expect(keys.find(({ name }) => name === "switched twice")?.is_active).toBe(true);
+  });
+
+  test("a key that is on again is not asked about the responses that ran while it was off", async () => {
+    await console.admin.createKey("on again");
+    await using visit = await console.visit("/keys?q=again");
+    const { page } = visit;
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/in-flight", async (route) => {
+      await held.promise;
+      await route.fulfill({ json: { requests: [], more: true } });
+    });
+    const asked = page.waitForRequest("**/api/in-flight");
+    const toggle = page.getByRole("switch", { name: "on again is active" });
+    await toggle.click();
+    await asked;
+    await page.getByText("“on again” is off: its requests are rejected").waitFor();
+    const switched = page.waitForResponse((response) => response.request().method() === "PATCH");
+    await toggle.click();
+    await switched;
+    const answered = page.waitForResponse("**/api/in-flight");
+    held.resolve();
+    await (await answered).finished();
+    await waitUntilDrawn(page);
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
   test("after a delete, the focus is in the next row, and after the last one's in the row before", async () => {
     for (const name of ["row 1", "row 2", "row 3"]) await console.admin.createKey(name);
     await using visit = await console.visit("/keys?q=row");

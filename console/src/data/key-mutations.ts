@@ -12,6 +12,8 @@ interface KeySwitch {
   endRunning?: boolean;
 }
 
+const switchName = "switch-key";
+
 /**
  * Switches a key on or off. The table shows the change at once and reverts it with a message if the server refuses.
  * After switching off, a message offers to undo it.
@@ -23,7 +25,17 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       keys?.map((listed) => (listed.id === key.id ? { ...listed, is_active: isActive } : listed)),
     );
   };
+  /** Whether the key was not switched again meanwhile. */
+  const isLatest = (change: KeySwitch): boolean =>
+    queries
+      .getMutationCache()
+      .findAll({ mutationKey: [switchName] })
+      .map(({ state }) => state.variables as KeySwitch | undefined)
+      .findLast((other) => other?.key.id === change.key.id) === change;
   const mutation = useMutation(() => ({
+    mutationKey: [switchName],
+    // One after the other, so that the server is left with the last one.
+    scope: { id: switchName },
     mutationFn: ({ key, isActive, endRunning = false }: KeySwitch) =>
       responseBody(
         api.keys({ id: key.id }).patch({ is_active: isActive, ...(endRunning ? { end_running: true } : {}) }),
@@ -37,13 +49,18 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       show({ key, isActive: !isActive });
       showToast(`“${key.name}” was not changed: ${error.message}`, "error");
     },
-    onSuccess: (_, { key, isActive, endRunning }) => {
-      if (isActive) return;
-      if (endRunning === undefined) void askAboutRunning(key);
+    onSuccess: (_, change) => {
+      const { key, isActive, endRunning } = change;
+      if (isActive || !isLatest(change)) return;
+      if (endRunning === undefined) void askAboutRunning(key, () => isLatest(change));
       const undo = (): void => mutation.mutate({ key, isActive: true });
       showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
     },
-    onSettled: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+    // The list does not have the switches that wait yet, and would undo them on the screen.
+    onSettled: () =>
+      queries.isMutating({ mutationKey: [switchName] }) > 1
+        ? undefined
+        : queries.invalidateQueries({ queryKey: ["keys"] }),
   }));
   return mutation;
 }
