@@ -260,6 +260,22 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await page.unrouteAll({ behavior: "ignoreErrors" });
   });
 
+  test("the end of the log is named once it is reached, not while it loads", async () => {
+    await using opened = await visit("/requests/running");
+    const { page } = opened;
+    const held = Promise.withResolvers<void>();
+    await page.route(/\/api\/requests\?/, async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.getByRole("link", { name: "Log", exact: true }).click();
+    const table = page.getByRole("region", { name: "Requests" });
+    await table.locator(".skeleton").first().waitFor();
+    expect(await table.textContent()).not.toContain("These are all.");
+    held.resolve();
+    await table.getByText("These are all.").waitFor();
+  });
+
   test("no request is missing between others after more than a page ended while the page was hidden", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;

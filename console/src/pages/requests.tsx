@@ -94,7 +94,7 @@ function TableFoot(props: { log: RequestLog }): JSX.Element {
   };
   return (
     <p class="table-foot">
-      <Show when={props.log.hasMore()} fallback="These are all. ">
+      <Show when={props.log.hasMore()} fallback={props.log.rows() && "These are all. "}>
         <SearchedBack at={props.log.searchedBackTo()} />
         <button class="link" type="button" onClick={() => props.log.loadMore()}>
           {props.log.query.isFetchingNextPage ? "Loading…" : "Load older requests"}
