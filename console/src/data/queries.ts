@@ -99,7 +99,7 @@ async function getUsageChart(
   before: UsageChartData | undefined,
 ): Promise<UsageChartData> {
   const { metric, top, list, bucketMinutes } = request;
-  const since = sinceOf(before, serverNow());
+  const since = sinceOf(before, span, serverNow());
   const body = await responseBody(
     api.usage.chart.get({
       query: {

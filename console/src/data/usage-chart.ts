@@ -147,10 +147,12 @@ const keysFrom = (columns: UsageChartBody["keys"]): Map<number, ListedKey> =>
 const overlapMs = 10 * minuteMs;
 const wholeEveryMs = 5 * minuteMs;
 
-/** What to request only the last buckets for; undefined: all are due. */
-export function sinceOf(before: UsageChartData | undefined, now: number): number | undefined {
+/** What to request only the last buckets for; undefined: all are due. @param span the one to request */
+export function sinceOf(before: UsageChartData | undefined, span: TimeSpan, now: number): number | undefined {
   if (before === undefined || now - before.wholeAt >= wholeEveryMs) return undefined;
-  return before.fetchedAt - overlapMs;
+  const since = before.fetchedAt - overlapMs;
+  // At midnight, yesterday becomes a day of which `before` has nothing.
+  return before.span.to >= Math.min(since, span.to) ? since : undefined;
 }
 
 /** The values of the buckets in steps of `stepMs` from the span's start. */

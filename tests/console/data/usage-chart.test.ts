@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { minuteMs } from "../../../console/src/data/seoul-time.ts";
+import { chosenSpan } from "../../../console/src/data/time-range.ts";
 import {
   everyKey,
   inSteps,
@@ -67,10 +68,20 @@ describe("a response with the last buckets", () => {
 });
 
 test("a refresh fetches the last ten minutes, and every five minutes everything", () => {
-  expect(sinceOf(undefined, at(5))).toBeUndefined();
-  expect(sinceOf(whole, at(5))).toBe(at(4 - 10));
-  expect(sinceOf({ ...whole, fetchedAt: at(8) }, at(8.9))).toBe(at(-2));
-  expect(sinceOf({ ...whole, fetchedAt: at(8) }, at(9))).toBeUndefined();
+  const span = { from: at(0), to: at(5) };
+  expect(sinceOf(undefined, span, at(5))).toBeUndefined();
+  expect(sinceOf(whole, span, at(5))).toBe(at(4 - 10));
+  expect(sinceOf({ ...whole, fetchedAt: at(8) }, span, at(8.9))).toBe(at(-2));
+  expect(sinceOf({ ...whole, fetchedAt: at(8) }, span, at(9))).toBeUndefined();
+});
+
+test("a refresh fetches everything once yesterday is another day", () => {
+  const midnight = Date.parse("2026-11-22T00:00:00+09:00");
+  const yesterdayAt = (now: number) => chosenSpan({ preset: "yesterday", zoom: undefined }, now);
+  const fetchedAt = midnight - 10_000;
+  const before = { ...whole, span: yesterdayAt(fetchedAt), fetchedAt, wholeAt: fetchedAt };
+  expect(sinceOf(before, yesterdayAt(midnight - 1), midnight - 1)).toBe(fetchedAt - 10 * minuteMs);
+  expect(sinceOf(before, yesterdayAt(midnight), midnight)).toBeUndefined();
 });
 
 test("wider steps have the same total", () => {
