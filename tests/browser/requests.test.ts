@@ -311,6 +311,33 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await rowOf(page, missed).waitFor();
   });
 
+  test("no request is missing although another one ends before the log is read", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rows(page).first().waitFor();
+    await setVisible(page, false);
+    const [missed] = await chatTimes(3);
+    const held = Promise.withResolvers<void>();
+    await page.route(
+      /\/api\/requests\?/,
+      async (route) => {
+        await held.promise;
+        // Short of what the table has.
+        await route.continue({ url: route.request().url().replace("limit=100", "limit=2") });
+      },
+      { times: 1 },
+    );
+    await setVisible(page, true);
+    await page.getByText("Live", { exact: true }).waitFor();
+    const ids = await chatTimes(1);
+    await rowOf(page, ids[0]).waitFor();
+    held.resolve();
+    await rowOf(page, missed).waitFor();
+    await rowOf(page, ids[3]).waitFor();
+    expect((await shownIds(page)).slice(0, 5)).toEqual(ids.slice(0, 5));
+  });
+
   test("a failed load says why and offers to try again", async () => {
     await using opened = await visit("/nowhere", { expectedErrors: /status of 500|ERR_/ });
     const { page } = opened;
