@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { pollUntil } from "../support/poll-until.ts";
 import { chat, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
 let gate: TollgateWithKeys;
@@ -7,8 +8,26 @@ beforeAll(async () => {
 });
 afterAll(() => gate[Symbol.asyncDispose]());
 
+interface Running {
+  key_id: number;
+  received_bytes: number;
+}
+
 describe("end_running", () => {
   const stream = { ...chat, stream: true };
+
+  const findRunning = async (keyId: number): Promise<Running | undefined> =>
+    (await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
+      ({ key_id }) => key_id === keyId,
+    );
+
+  /** Whether nothing of the key's response is read any more. */
+  async function isStalled(keyId: number): Promise<boolean> {
+    const before = await findRunning(keyId);
+    await Bun.sleep(100);
+    const after = await findRunning(keyId);
+    return before !== undefined && before.received_bytes === after?.received_bytes;
+  }
 
   test.each<[string, (id: number) => Promise<unknown>]>([
     ["switching a key off", (id) => gate.admin.updateKey(id, { is_active: false, end_running: true })],
@@ -45,6 +64,28 @@ describe("end_running", () => {
     const after = await gate.postRaw(key, "gap=900ms@1", stream);
     expect(await after.text()).toContain("[DONE]");
     expect(await before.text()).toContain('"code":"key_revoked"');
+  });
+
+  test.each<[string, (id: number) => Promise<unknown>]>([
+    ["switching a key off", (id) => gate.admin.updateKey(id, { is_active: false, end_running: true })],
+    ["deleting it", (id) => gate.admin.expectOk("DELETE", `/api/keys/${id}?end_running=true`)],
+  ])("ends a response whose client does not read with %s soon, and counts it", async (_, end) => {
+    const { id, key } = await gate.createKey({});
+    const client = await gate.postRaw(key, "flood", stream);
+    await client.nextEvent();
+    client.pause();
+    await pollUntil(() => isStalled(id));
+    const begun = performance.now();
+    await end(id);
+    expect(await gate.waitForLog(({ keyId, code }) => keyId === id && code === "key_revoked")).toMatchObject({
+      outcome: "revoked",
+      status: 200,
+    });
+    // A loaded machine is slower.
+    expect(performance.now() - begun).toBeLessThan(5000);
+    expect(await findRunning(id)).toBeUndefined();
+    client.resume();
+    expect(await client.ended()).not.toBe("complete");
   });
 
   test("is not asked for, so responses finish", async () => {

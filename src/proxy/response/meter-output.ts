@@ -9,6 +9,8 @@ export interface MeterOutput {
   /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
+  /** Breaks the stream on both sides, and drops what the client has not taken. */
+  fail(reason: unknown): void;
 }
 
 const utf8 = new TextEncoder();
@@ -52,5 +54,6 @@ export function createMeterOutput(onFirstBytes: () => void): MeterOutput {
       send(Buffer.concat([ending[boundary.place()], event]));
     },
     hasSent: () => sent,
+    fail: (reason) => controller?.error(reason),
   };
 }

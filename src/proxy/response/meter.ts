@@ -17,7 +17,7 @@ export interface MeterOptions {
   commit: (usage: Usage) => Promise<void>;
   /**
    * Called exactly once, with the usage seen: at the end (only then is `cause` undefined), when the client leaves (with
-   * the reason its stream was cancelled with), or when the writable is aborted (with its reason). The client sees no end
+   * the reason its stream was cancelled with), or when it is aborted (with that reason). The client sees no end
    * before the promise resolves.
    */
   settle: (usage: Usage, cause: unknown) => Promise<void>;
@@ -32,10 +32,12 @@ export interface Meter {
   hasSent(): boolean;
   /**
    * Sends what the filter still holds, and `frame` as an event of its own. An unfinished event is dropped. Nothing is sent
-   * afterwards. The caller aborts the writable next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an
-   * error.
+   * afterwards, but a terminal event whose usage is being committed: then the promise waits for it, and no frame is sent.
+   * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
    */
-  fail(frame: Uint8Array | undefined): void;
+  fail(frame: Uint8Array | undefined): Promise<void>;
+  /** Settles and breaks the stream, even while the client takes nothing: aborting the writable would wait for it. */
+  abort(reason: unknown): Promise<void>;
 }
 
 /**
@@ -60,7 +62,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
   const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
-  let ended = false; // The terminal event was sent: for the client the response is whole.
+  let ending: Promise<void> | undefined; // Once the terminal event is sent, the response is whole for the client.
   let failed = false;
 
   function send(visible: Uint8Array): void {
@@ -72,7 +74,6 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
 
   async function endAfterCommit(terminal: Uint8Array): Promise<void> {
     await commit(reader.seen());
-    ended = true;
     output.send(terminal);
   }
 
@@ -92,7 +93,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
       send(filter === undefined ? bytes : filter.push(bytes));
       const backlog = reader.push(chunk);
       const terminal = hold?.takeTerminal();
-      return terminal === undefined ? backlog : endAfterCommit(terminal);
+      return terminal === undefined ? backlog : (ending = endAfterCommit(terminal));
     },
     async flush() {
       if (!failed && filter !== undefined) send(filter.end());
@@ -104,14 +105,21 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
   };
   const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
 
-  function fail(frame: Uint8Array | undefined): void {
+  async function fail(frame: Uint8Array | undefined): Promise<void> {
     if (failed || settlement.hasBegun()) return;
     failed = true;
     keepalive?.stop();
     if (filter !== undefined) send(filter.end());
-    if (frame !== undefined && !ended && output.hasSent()) output.sendEvent(frame);
+    if (frame !== undefined && ending === undefined && output.hasSent()) output.sendEvent(frame);
+    // It fails if the client leaves meanwhile.
+    await ending?.catch(() => {});
   }
-  return { readable, writable, started: started.promise, hasSent: output.hasSent, fail };
+
+  async function abort(reason: unknown): Promise<void> {
+    await settlement.once(reason);
+    output.fail(reason);
+  }
+  return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
 }
 
 const nothing = new Uint8Array();

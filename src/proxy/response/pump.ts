@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../errors.ts";
-import { AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { Meter } from "./meter.ts";
@@ -65,12 +65,11 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
-  // A client that takes nothing would keep a request alive that an administrator has ended.
-  signal.addEventListener("abort", () => {
-    const reason: unknown = signal.reason;
-    const isEnded = reason instanceof AbortReason && reason.outcome === "ended_by_admin";
-    if (isEnded && writing) void endBroken(reason, meter, writer, options.errorFrame);
-  });
+  // A client that takes nothing would keep a request alive that has been ended.
+  const onEnded = (): void => {
+    if (writing) void endBroken(abortReasonOf(undefined, signal), meter, options.errorFrame);
+  };
+  signal.addEventListener("abort", onEnded);
   try {
     for (;;) {
       readTimeout.beginWait();
@@ -84,24 +83,21 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       await writer.write(value);
       writing = false;
     }
+    // From here on we wait for the count, not for the client.
+    signal.removeEventListener("abort", onEnded);
     writing = true;
     await writer.close();
   } catch (error) {
     abort(writing ? clientLeft() : abortReasonOf(error, signal));
-    await endBroken(abortReasonOf(error, signal), meter, writer, options.errorFrame);
+    await endBroken(abortReasonOf(error, signal), meter, options.errorFrame);
   }
 }
 
 /** Never ends cleanly: no client may take half a response for a whole one. */
-async function endBroken(
-  reason: AbortReason,
-  meter: Meter,
-  writer: WritableStreamDefaultWriter<Uint8Array>,
-  errorFrame: PumpOptions["errorFrame"],
-): Promise<void> {
+async function endBroken(reason: AbortReason, meter: Meter, errorFrame: PumpOptions["errorFrame"]): Promise<void> {
   if (reason.code !== undefined) {
-    meter.fail(errorFrame?.(reason.code));
+    await meter.fail(errorFrame?.(reason.code));
     await Bun.sleep(lastFrameMs);
   }
-  await writer.abort(reason).catch(() => {});
+  await meter.abort(reason).catch(() => {});
 }

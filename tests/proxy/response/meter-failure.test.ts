@@ -24,20 +24,20 @@ describe("a meter that fails", () => {
       write(writer, chunk);
       received += await readText(reader);
     }
-    meter.fail(frame);
+    void meter.fail(frame);
     received += await readText(reader);
     expect(received).toBe(expected);
-    await writer.abort("broken");
+    await meter.abort("broken");
     expect(reader.read()).rejects.toBe("broken");
     expect(settlements).toHaveLength(1);
     expect(settlements[0]?.cause).toBe("broken");
   });
 
   test("before any byte sends nothing: the caller still has a whole response to give", async () => {
-    const { meter, writer } = startMeter();
-    meter.fail(frame);
+    const { meter } = startMeter();
+    void meter.fail(frame);
     expect(meter.hasSent()).toBe(false);
-    await writer.abort("broken");
+    await meter.abort("broken");
     expect(meter.started).rejects.toBe("broken");
   });
 
@@ -46,8 +46,8 @@ describe("a meter that fails", () => {
     const { meter, writer } = startMeter({ keepaliveMs: 5 });
     write(writer, "data: a\n\n");
     await meter.started;
-    meter.fail(frame);
-    meter.fail(frame);
+    void meter.fail(frame);
+    void meter.fail(frame);
     write(writer, "data: late\n\n");
     void writer.close();
     jest.advanceTimersByTime(20);
@@ -56,13 +56,13 @@ describe("a meter that fails", () => {
 
   test("sends no frame if there is none to send, nor once the response is settled", async () => {
     const broken = startMeter();
-    broken.meter.fail(undefined);
-    await broken.writer.abort("broken");
+    void broken.meter.fail(undefined);
+    await broken.meter.abort("broken");
     expect(broken.meter.readable.getReader().read()).rejects.toBe("broken");
 
     const left = startMeter();
     await left.meter.readable.cancel("gone");
-    left.meter.fail(frame);
+    void left.meter.fail(frame);
     expect(left.settlements).toHaveLength(1);
   });
 
@@ -71,9 +71,9 @@ describe("a meter that fails", () => {
     const reader = meter.readable.getReader();
     write(writer, 'data: a\n\ndata: {"cho');
     expect(await readText(reader)).toBe("data: a\n\n");
-    meter.fail(frame);
+    void meter.fail(frame);
     expect(await readText(reader)).toBe(frameText);
-    await writer.abort("broken");
+    await meter.abort("broken");
     expect(reader.read()).rejects.toBe("broken");
   });
 
@@ -83,9 +83,54 @@ describe("a meter that fails", () => {
     write(writer, "data: a\n\ndata: [DONE]\n\n");
     expect(await readText(reader)).toBe("data: a\n\n");
     expect(await readText(reader)).toBe("data: [DONE]\n\n");
-    meter.fail(frame);
-    await writer.abort("broken");
+    void meter.fail(frame);
+    await meter.abort("broken");
     expect(reader.read()).rejects.toBe("broken");
+  });
+
+  test("sends a terminal event whose usage is being committed, and no frame", async () => {
+    const committed = Promise.withResolvers<void>();
+    const { meter, writer } = startMeter({
+      hold: createEventHold(terminalEventsOf("/v1/chat/completions")),
+      commit: () => committed.promise,
+    });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    let failed = false;
+    const failing = meter.fail(frame).then(() => (failed = true));
+    await passTicks();
+    expect(failed).toBe(false);
+    committed.resolve();
+    await failing;
+    expect(await readText(reader)).toBe("data: [DONE]\n\n");
+  });
+
+  test("does not fail itself if the client leaves while the usage is being committed", async () => {
+    const committed = Promise.withResolvers<void>();
+    const { meter, writer } = startMeter({
+      hold: createEventHold(terminalEventsOf("/v1/chat/completions")),
+      commit: () => committed.promise,
+    });
+    write(writer, "data: a\n\ndata: [DONE]\n\n");
+    await meter.started;
+    const failing = meter.fail(frame);
+    await meter.readable.cancel("gone");
+    committed.resolve();
+    await failing;
+    await meter.abort("broken");
+  });
+
+  test("settles while its client takes nothing, and ends the write that waits for it", async () => {
+    const { meter, writer, settlements } = startMeter();
+    write(writer, "data: a\n\n");
+    const waiting = writer.write(utf8.encode("data: b\n\n"));
+    waiting.catch(() => {});
+    await passTicks();
+    await meter.abort("broken");
+    expect(settlements).toHaveLength(1);
+    await expect(waiting).rejects.toBe("broken");
+    await expect(meter.readable.getReader().read()).rejects.toBe("broken");
   });
 
   test("first sends what a filter holds, but not the beginning of the usage that only the proxy requested", async () => {
@@ -96,7 +141,7 @@ describe("a meter that fails", () => {
     const reader = meter.readable.getReader();
     write(writer, `${held}data: {"cho`);
     await passTicks();
-    meter.fail(frame);
+    void meter.fail(frame);
     expect(await readText(reader)).toBe(held);
     expect(await readText(reader)).toBe(frameText);
   });
