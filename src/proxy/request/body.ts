@@ -1,12 +1,10 @@
 import { ProxyError } from "../errors.ts";
+import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
-/** A held body that makes no progress for this long is refused. */
-const noProgressMs = 60_000;
-
-/** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within the time above. */
+/** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within `noProgressMs`. */
 const shortBytes = 64 * 1024;
 
 /** A body of unknown length is gathered in pieces up to here, and then in one buffer of the largest size allowed. */

@@ -60,8 +60,10 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   const { response, readTimeout, signal, abort, onBodyRead } = upstream;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const writer = meter.writable.getWriter();
+  /** The client left, or takes nothing for as long as the upstream may be silent. */
+  const leave = (): void => abort(clientLeft());
   // A client that leaves while the upstream is silent shows here, not at the next write.
-  writer.closed.catch(() => abort(clientLeft()));
+  writer.closed.catch(leave);
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
@@ -80,7 +82,9 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       onFirstByte?.();
       onFirstByte = undefined;
       writing = true;
+      readTimeout.beginWait(leave);
       await writer.write(value);
+      readTimeout.endWait();
       writing = false;
     }
     // From here on we wait for the count, not for the client.

@@ -20,7 +20,12 @@ export class AbortReason extends Error {
 /** The wait for the upstream that was too long. */
 export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
 
+/** A client's body that makes no progress for this long is given up, whether it is held or streamed. */
+export const noProgressMs = 60_000;
+
 export const clientLeft = (): AbortReason => new AbortReason("client_left", undefined);
+/** Its body made no progress for `noProgressMs`. */
+export const clientStalled = (): AbortReason => new AbortReason("client_left", "request_timeout");
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
 export const unreadableModelList = (): AbortReason =>

@@ -1,7 +1,16 @@
 import type { KeyId } from "../../domain.ts";
 import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
-import { type AbortReason, abortReasonOf, clientLeft, failed, revoked, stopped, timedOut } from "./abort-reason.ts";
+import {
+  type AbortReason,
+  abortReasonOf,
+  clientLeft,
+  clientStalled,
+  failed,
+  revoked,
+  stopped,
+  timedOut,
+} from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
 import { type ConnectionPool, createConnectionPool, mayBeClosing } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
@@ -94,10 +103,16 @@ export function createForward(deps: ForwardDeps): Forward {
     const release = (): void => {
       removeRunning();
       readTimeout.clear();
+      upload?.clear();
     };
     const upload =
       request.body instanceof ReadableStream
-        ? createUpload(request.body, { readTimeout, onPull: stopConnectTimeout })
+        ? createUpload(request.body, {
+            readTimeout,
+            onPull: stopConnectTimeout,
+            startReadTimeout: deps.startReadTimeout,
+            onStalled: () => abort(clientStalled()),
+          })
         : undefined;
     readTimeout.beginWait();
     try {

@@ -3,7 +3,8 @@ import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
 export interface ReadTimeout {
-  beginWait(): void;
+  /** @param onTimeout of this wait alone, if it is for another side */
+  beginWait(onTimeout?: () => void): void;
   endWait(): void;
   /** Ends it for good. */
   clear(): void;
@@ -51,7 +52,8 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
     const wait = { dueAt: Infinity, onTimeout };
     const remove = waits.add(wait);
     return {
-      beginWait() {
+      beginWait(onWaitTimeout = onTimeout) {
+        wait.onTimeout = onWaitTimeout;
         wait.dueAt = monotonic() + timeoutMs;
         if (wait.dueAt < firesAt) arm(wait.dueAt);
       },

@@ -1,4 +1,5 @@
-import type { ReadTimeout } from "./read-timeout.ts";
+import { noProgressMs } from "./abort-reason.ts";
+import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 
 type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
 
@@ -6,26 +7,35 @@ export interface UploadOptions {
   readTimeout: ReadTimeout;
   /** Called with each pull. `fetch` pulls for the first time when it has a connection. */
   onPull: () => void;
+  startReadTimeout: StartReadTimeout;
+  /** Called when the client has sent nothing for too long. */
+  onStalled: () => void;
 }
 
 export interface Upload {
   body: Body;
   /** Called when the response has begun: from then on only the response uses the read timeout. */
   releaseReadTimeout(): void;
+  /** Ends the wait for the client for good. */
+  clear(): void;
 }
 
 /**
- * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client
- * and runs while we wait for the upstream: to take what there is, and in the end to respond.
+ * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client,
+ * which has a limit of its own, and runs while we wait for the upstream: to take what there is, and in the end to respond.
  */
-export function createUpload(body: Body, { readTimeout, onPull }: UploadOptions): Upload {
+export function createUpload(body: Body, options: UploadOptions): Upload {
+  const { readTimeout, onPull, startReadTimeout, onStalled } = options;
   const reader = body.getReader();
+  const clientTimeout = startReadTimeout(noProgressMs, onStalled);
   let usesReadTimeout = true;
   const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
     async pull(controller) {
       onPull();
       if (usesReadTimeout) readTimeout.endWait();
+      clientTimeout.beginWait();
       const { done, value } = await reader.read();
+      clientTimeout.endWait();
       if (done) controller.close();
       else controller.enqueue(value);
       if (usesReadTimeout) readTimeout.beginWait();
@@ -37,5 +47,6 @@ export function createUpload(body: Body, { readTimeout, onPull }: UploadOptions)
     releaseReadTimeout() {
       usesReadTimeout = false;
     },
+    clear: clientTimeout.clear,
   };
 }

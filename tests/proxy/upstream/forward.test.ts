@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import {
   createForward,
   type ForwardDeps,
@@ -8,6 +8,7 @@ import {
 } from "../../../src/proxy/upstream/forward.ts";
 import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { passTicks } from "../../support/event-loop.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
 
 interface Options {
@@ -17,6 +18,7 @@ interface Options {
   stopping?: AbortSignal;
   monotonic?: () => number;
   onKeyEnded?: ForwardDeps["onKeyEnded"];
+  startReadTimeout?: ForwardDeps["startReadTimeout"];
 }
 
 const noConnectTimeout: ConnectTimeout = { watch: () => () => {}, onReceived: () => {} };
@@ -28,7 +30,7 @@ function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Optio
     fetch,
     monotonic,
     connectTimeout,
-    startReadTimeout: createReadTimeouts(() => performance.now()),
+    startReadTimeout: options.startReadTimeout ?? createReadTimeouts(() => performance.now()),
     stopping: stopping ?? new AbortController().signal,
     onKeyEnded: options.onKeyEnded ?? (() => {}),
   });
@@ -208,6 +210,67 @@ test("heads and parts of bodies are reported as signs of life, and their bytes a
   onBodyRead(Buffer.from("le"));
   onBodyRead(undefined);
   expect([received, bytes]).toEqual([3, 5]);
+});
+
+describe("an upload", () => {
+  let now = 0;
+  beforeEach(() => {
+    now = 0;
+    jest.useFakeTimers();
+  });
+  afterEach(() => void jest.useRealTimers());
+
+  async function pass(ms: number): Promise<void> {
+    await passTicks();
+    now += ms;
+    jest.advanceTimersByTime(ms);
+    await passTicks();
+  }
+
+  /** Sends a body that goes on for as long as its client does, to a backend that reads all of it. */
+  function startUpload(respond: UpstreamFetch) {
+    let client: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (controller) => void (client = controller),
+    });
+    const forward = forwardWith({
+      startReadTimeout: createReadTimeouts(() => now),
+      fetch(url, init) {
+        void new Response(init.body as ReadableStream).bytes().catch(() => {});
+        return respond(url, init);
+      },
+    });
+    const responded = forward(call({ body, readTimeoutMs: 1000 }));
+    responded.catch(() => {});
+    return { responded, send: (): void => client?.enqueue(Buffer.from("x")) };
+  }
+
+  test("that makes no progress for a minute is given up as a held body is", async () => {
+    const { responded, send } = startUpload(silent);
+    for (let sent = 0; sent < 5; sent++) {
+      await pass(59_000);
+      send();
+    }
+    await pass(59_999);
+    expect(Bun.peek.status(responded)).toBe("pending");
+    await pass(1);
+    await expect(responded).rejects.toMatchObject({ outcome: "client_left", code: "request_timeout" });
+  });
+
+  test("that makes no progress ends a response that has begun", async () => {
+    const { responded } = startUpload(async () => new Response("early"));
+    const { signal } = await responded;
+    await pass(60_000);
+    expect(signal.reason).toMatchObject({ outcome: "client_left", code: "request_timeout" });
+  });
+
+  test("has no limit once its response has ended", async () => {
+    const { responded } = startUpload(async () => new Response("early"));
+    const { signal, release } = await responded;
+    release();
+    await pass(60_000);
+    expect(signal.aborted).toBe(false);
+  });
 });
 
 describe("the connect timeout of an upload", () => {

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { pump } from "../../../src/proxy/response/pump.ts";
+import { type AbortReason, revoked, timedOut } from "../../../src/proxy/upstream/abort-reason.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { passTicks } from "../../support/event-loop.ts";
+import { readText, startMeter, utf8 } from "./start-meter.ts";
+
+let now = 0;
+beforeEach(() => {
+  now = 0;
+  jest.useFakeTimers();
+});
+afterEach(() => void jest.useRealTimers());
+
+async function pass(ms: number): Promise<void> {
+  await passTicks();
+  now += ms;
+  jest.advanceTimersByTime(ms);
+  await passTicks();
+}
+
+/** Pumps what `send` gives, with a read timeout of a second. */
+function startPump(options: Parameters<typeof startMeter>[0] = {}) {
+  const { meter, writer, settlements } = startMeter(options);
+  writer.releaseLock();
+  const aborter = new AbortController();
+  const abort = (reason: AbortReason): void => aborter.abort(reason);
+  let upstream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>({ start: (controller) => void (upstream = controller) });
+  const readTimeout = createReadTimeouts(() => now)(1000, () => abort(timedOut("between_bytes_timeout")));
+  void pump(
+    {
+      response: new Response(body),
+      readTimeout,
+      signal: aborter.signal,
+      abort,
+      onBodyRead: () => {},
+      release: readTimeout.clear,
+    },
+    meter,
+    { errorFrame: undefined, onFirstByte: () => {} },
+  );
+  return {
+    send: (text: string): void => upstream?.enqueue(utf8.encode(text)),
+    close: (): void => upstream?.close(),
+    end: (): void => abort(revoked()),
+    reader: meter.readable.getReader(),
+    /** Why it was ended. */
+    outcome: (): unknown => (aborter.signal.reason as AbortReason | undefined)?.outcome,
+    settlements,
+  };
+}
+
+describe("a client", () => {
+  test("that takes nothing for as long as the read timeout counts as one that left", async () => {
+    const { send, outcome, settlements } = startPump();
+    for (let sent = 0; sent < 5; sent++) send("data: a\n\n");
+    await pass(999);
+    expect([outcome(), settlements]).toEqual([undefined, []]);
+    await pass(1);
+    expect(outcome()).toBe("client_left");
+    expect(settlements).toMatchObject([{ cause: { outcome: "client_left" } }]);
+  });
+
+  test("that reads slowly but steadily gets all of it", async () => {
+    const { send, reader, outcome } = startPump();
+    for (let sent = 0; sent < 10; sent++) send(`data: ${sent}\n\n`);
+    for (let read = 0; read < 10; read++) {
+      await pass(900);
+      expect(await readText(reader)).toBe(`data: ${read}\n\n`);
+    }
+    expect(outcome()).toBeUndefined();
+  });
+
+  test("that waits for a silent upstream is not to blame", async () => {
+    const { send, reader, outcome } = startPump();
+    send("data: a\n\n");
+    expect(await readText(reader)).toBe("data: a\n\n");
+    await pass(1000);
+    expect(outcome()).toBe("timed_out");
+  });
+});
+
+test("a response that waits only for its count ends as a whole one, whoever ends it meanwhile", async () => {
+  const settled = Promise.withResolvers<void>();
+  const { close, reader, end } = startPump({ settle: () => settled.promise });
+  close();
+  await pass(0);
+  end();
+  await pass(100);
+  settled.resolve();
+  expect(await readText(reader)).toBe("(end)");
+});
