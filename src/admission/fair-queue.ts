@@ -15,14 +15,24 @@ export interface FairQueueOptions<Ticket> {
   maxWaiting: number;
   /** Called when a request that waited gets a place. */
   onGranted: (ticket: Ticket) => void;
+  /** Called when a request that waited is refused, to make room for one of another key. */
+  onDisplaced: (ticket: Ticket) => void;
+}
+
+/** The requests of a key that wait, oldest first, and how many of it are in flight. */
+interface Line<Ticket> {
+  keyId: KeyId;
+  queue: Set<Ticket>;
+  count: number;
 }
 
 /**
  * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
- * recently. The requests of one key keep their order.
+ * recently. The requests of one key keep their order. If too many wait, the key that waits with the most loses its newest
+ * request to one that waits with less, so no key can keep the others out.
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
-  const { places, maxWaiting, onGranted } = options;
+  const { places, maxWaiting, onGranted, onDisplaced } = options;
   const running = new Map<Ticket, KeyId>();
   const inFlight = new Map<KeyId, number>();
   const waiting = new Map<Ticket, KeyId>();
@@ -68,13 +78,39 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
     onGranted(next.ticket);
   }
 
+  /** Of several keys that wait with as many, the one with the most in flight. */
+  function findLongest(): Line<Ticket> | undefined {
+    let longest: Line<Ticket> | undefined;
+    for (const [keyId, queue] of queues) {
+      const count = inFlight.get(keyId) ?? 0;
+      const more = queue.size - (longest?.queue.size ?? 0);
+      if (longest === undefined || more > 0 || (more === 0 && count > longest.count)) longest = { keyId, queue, count };
+    }
+    return longest;
+  }
+
+  /** @returns whether a request was displaced for one of this key */
+  function makeRoomFor(keyId: KeyId): boolean {
+    const longest = findLongest();
+    if (longest === undefined) return false;
+    const more = longest.queue.size - (queues.get(keyId)?.size ?? 0) - 1;
+    // A key that took the lead would be displaced in turn, and so on without end.
+    const staysBehind = more > 0 || (more === 0 && (inFlight.get(keyId) ?? 0) < longest.count);
+    const newest = staysBehind ? [...longest.queue].at(-1) : undefined;
+    if (newest === undefined) return false;
+    stopWaiting(newest, longest.keyId);
+    forget(longest.keyId);
+    onDisplaced(newest);
+    return true;
+  }
+
   return {
     enter(ticket, keyId) {
       if (running.size < places) {
         run(ticket, keyId);
         return "granted";
       }
-      if (waiting.size >= maxWaiting) return "full";
+      if (waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
       waiting.set(ticket, keyId);
       const queue = queues.get(keyId);
       if (queue === undefined) queues.set(keyId, new Set([ticket]));

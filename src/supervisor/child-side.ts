@@ -5,9 +5,14 @@ import { createRpc } from "./rpc.ts";
 
 /** The places at the backend that the parent shares out among its processes. */
 export interface SharedPlaces {
-  /** @param onGranted called at most once, if the request has to wait */
-  enter(ticket: number, keyId: number, onGranted: () => void): Promise<EntryState>;
+  /** @param listener called at most once, if the request has to wait */
+  enter(ticket: number, keyId: number, listener: SharedPlaceListener): Promise<EntryState>;
   leave(ticket: number): void;
+}
+
+interface SharedPlaceListener {
+  onGranted(): void;
+  onDisplaced(): void;
 }
 
 /** The channel of a child process to the supervisor that started it. */
@@ -30,8 +35,8 @@ export function findParentChannel(): ParentChannel | undefined {
   if (send === undefined) return undefined;
   const stop = new AbortController();
   let stats: ProcessStats | undefined;
-  /** What runs when a request that waits is granted a place, by its ticket. */
-  const waiting = new Map<number, () => void>();
+  /** What runs when a request no longer has to wait, by its ticket. */
+  const waiting = new Map<number, SharedPlaceListener>();
   const methods: ChildMethods = {
     metrics: async () => (await stats?.metrics()) ?? [],
     inFlight: () => stats?.inFlight() ?? 0,
@@ -40,7 +45,11 @@ export function findParentChannel(): ParentChannel | undefined {
     ping() {},
     stop: () => stop.abort(),
     placeGranted(ticket) {
-      waiting.get(ticket)?.();
+      waiting.get(ticket)?.onGranted();
+      waiting.delete(ticket);
+    },
+    placeDisplaced(ticket) {
+      waiting.get(ticket)?.onDisplaced();
       waiting.delete(ticket);
     },
   };
@@ -63,8 +72,8 @@ export function findParentChannel(): ParentChannel | undefined {
       };
     },
     places: {
-      async enter(ticket, keyId, onGranted) {
-        waiting.set(ticket, onGranted);
+      async enter(ticket, keyId, listener) {
+        waiting.set(ticket, listener);
         // A parent that does not reply has exited or is unresponsive: it must not stop the requests too.
         const state = await parent.call("enterQueue", ticket, keyId).catch(() => "granted" as const);
         if (state !== "waiting") waiting.delete(ticket);

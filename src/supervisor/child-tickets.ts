@@ -3,6 +3,8 @@ import type { EntryState, FairQueue } from "../admission/fair-queue.ts";
 /** A request of a child that has or wants a place. */
 export interface Ticket {
   grant(): void;
+  /** It no longer waits: it had to make room for a request of another key. */
+  displace(): void;
 }
 
 /** The tickets of one child. */
@@ -16,7 +18,7 @@ export interface ChildTickets {
 /** @param queue undefined if the backend gets any number of requests at once */
 export function createChildTickets(
   queue: FairQueue<Ticket> | undefined,
-  onGranted: (number: number) => void,
+  { onGranted, onDisplaced }: Record<"onGranted" | "onDisplaced", (number: number) => void>,
 ): ChildTickets {
   const tickets = new Map<number, Ticket>();
 
@@ -28,7 +30,7 @@ export function createChildTickets(
 
   return {
     enterQueue(number, keyId) {
-      const ticket: Ticket = { grant: () => onGranted(number) };
+      const ticket: Ticket = { grant: () => onGranted(number), displace: () => onDisplaced(number) };
       const state = queue?.enter(ticket, keyId) ?? "granted";
       if (state !== "full") tickets.set(number, ticket);
       return state;

@@ -41,7 +41,10 @@ export function startChild({ command, env, aggregate, queue, heartbeatLimits, on
   let hasListened = false;
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
-  const tickets = createChildTickets(queue, (ticket) => void rpc.call("placeGranted", ticket).catch(() => {}));
+  const tickets = createChildTickets(queue, {
+    onGranted: (ticket) => void rpc.call("placeGranted", ticket).catch(() => {}),
+    onDisplaced: (ticket) => void rpc.call("placeDisplaced", ticket).catch(() => {}),
+  });
   const methods: ParentMethods = {
     listening(at) {
       hasListened = true;

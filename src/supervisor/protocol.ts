@@ -36,6 +36,8 @@ export interface ChildMethods extends ProcessStats {
   stop(): void;
   /** A request that waited may be sent to the backend. */
   placeGranted(ticket: number): void;
+  /** A request that waited has to make room for one of another key. */
+  placeDisplaced(ticket: number): void;
 }
 
 /** What a child can call in its parent. */

@@ -39,8 +39,8 @@ interface Running {
 }
 
 /** The requests that wait in the queue: nothing was sent. */
-async function listQueued(gate: Tollgate): Promise<Running[]> {
-  const { requests } = await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
+async function listQueued({ admin }: Pick<Tollgate, "admin">): Promise<Running[]> {
+  const { requests } = await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
   return requests.filter(({ backend: sentTo, state }) => sentTo === null && state === "waiting");
 }
 
@@ -91,6 +91,25 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const full = await post(gate.url, gate.key, "");
     expect([full.status, full.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await full.json()).toMatchObject({ error: { type: "api_error", code: "queue_full" } });
+    first.close();
+    expect((await waiting).status).toBe(200);
+    expect(backend.requests()).toHaveLength(2);
+  });
+
+  test("refuses the newest request of the key that fills the queue for one of another key", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
+    const { id: otherId, key: other } = await gate.admin.createKey("other");
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const displaced = post(gate.url, gate.key, "");
+    await queued(gate);
+    const waiting = post(gate.url, other, "");
+    await queued(gate, otherId);
+    const refused = await displaced;
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(await refused.json()).toMatchObject({ error: { code: "queue_full" } });
+    // The key that has the place does not take the other's turn back.
+    expect((await post(gate.url, gate.key, "")).status).toBe(503);
     first.close();
     expect((await waiting).status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
@@ -210,6 +229,32 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
     expect(await mostAtOnce()).toBe(3);
+    await program.stop();
+  });
+
+  test("makes room in a full queue over all processes", async () => {
+    const program = await startProgram({
+      PROXY_UPSTREAM_URL: backend.url,
+      ADMIN_PASSWORD: "password",
+      LOG_LEVEL: "error",
+      PROCESSES: "2",
+      PROXY_MAX_CONCURRENCY: "1",
+      PROXY_QUEUE_SIZE: "8",
+    });
+    const admin = await logIn(program.adminUrl, "admin", "password");
+    const [{ key }, { key: other, id: otherId }] = [await admin.createKey("test"), await admin.createKey("other")];
+    const client = new AbortController();
+    const first = post(program.url, key, "slow-head=forever", { signal: client.signal }).catch(() => undefined);
+    await pollUntil(() => backend.requests().length === 1);
+    const many = Array.from({ length: 8 }, () => post(program.url, key, ""));
+    await pollUntil(async () => (await listQueued({ admin })).length === 8);
+    const few = Array.from({ length: 4 }, () => post(program.url, other, ""));
+    await pollUntil(async () => (await listQueued({ admin })).filter(({ key_id }) => key_id === otherId).length === 4);
+    client.abort();
+    await first;
+    expect((await Promise.all(few)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const statuses = (await Promise.all(many)).map(({ status }) => status);
+    expect([200, 503].map((status) => statuses.filter((one) => one === status).length)).toEqual([4, 4]);
     await program.stop();
   });
 

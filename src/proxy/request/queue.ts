@@ -4,9 +4,16 @@ import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abor
 
 /** The places at the backend, which limit how many requests it gets at once from all processes of this machine. */
 export interface Places {
-  /** @param onGranted called at most once, if the request has to wait */
-  enter(ticket: number, keyId: KeyId, onGranted: () => void): Promise<"granted" | "waiting" | "full">;
+  /** @param listener called at most once, if the request has to wait */
+  enter(ticket: number, keyId: KeyId, listener: PlaceListener): Promise<"granted" | "waiting" | "full">;
   leave(ticket: number): void;
+}
+
+/** What becomes of a request that waits. */
+export interface PlaceListener {
+  onGranted(): void;
+  /** It has to make room for a request of another key. */
+  onDisplaced(): void;
 }
 
 export interface RequestQueue {
@@ -63,7 +70,8 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
     try {
       onWaiting(end);
       if (client.aborted) throw clientLeft();
-      const state = await Promise.race([places.enter(ticket, keyId, place.resolve), place.promise]);
+      const listener = { onGranted: place.resolve, onDisplaced: () => end(new ProxyError("queue_full")) };
+      const state = await Promise.race([places.enter(ticket, keyId, listener), place.promise]);
       if (state === "full") throw new ProxyError("queue_full");
       if (state === "waiting") await place.promise;
     } finally {
