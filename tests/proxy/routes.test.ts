@@ -8,7 +8,7 @@ import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 
-const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
+const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
 const models = '{"object":"list","data":[]}';
 const json = { "content-type": "application/json" };
 

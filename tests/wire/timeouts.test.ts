@@ -89,37 +89,14 @@ describe("the read timeout", () => {
   test("does not run while the client is slow to read", async () => {
     const client = await post("tokens=200000; rate=0", true);
     await client.nextEvent();
-    // Plays a client that is slower than the timeout in all, and stalls for less at a time.
-    for (let stalls = 0; stalls < 3; stalls++) {
-      client.pause();
-      const before = client.bodyBytes();
-      await Bun.sleep(1500);
-      client.resume();
-      await pollUntil(() => client.bodyBytes() > before + 8_000_000);
-    }
+    client.pause();
+    // Plays a client that stalls for longer than the timeout.
+    await Bun.sleep(4500);
+    client.resume();
     expect(await client.ended()).toBe("complete");
     expect(await client.text()).toEndWith("data: [DONE]\n\n");
     client.close();
   });
-
-  test.each<[string, string, boolean]>([
-    ["a stream", "flood", true],
-    ["any other response", "body=400MB", false],
-  ])(
-    "is also how long a client may take nothing of %s, which then counts and gives its place back",
-    async (_, script, isStream) => {
-      const before = await gate.readKey();
-      const client = await post(script, isStream);
-      await client.head();
-      client.pause();
-      expect(await gate.waitForLog(({ outcome }) => outcome === "client_left")).toMatchObject({ status: 200 });
-      await pollUntil(async () => (await gate.readKey()).total_request_count > before.total_request_count);
-      await pollUntil(() => backend.stats().open === 0);
-      client.resume();
-      expect(await client.ended()).not.toBe("complete");
-      client.close();
-    },
-  );
 });
 
 describe("the connect timeout", () => {

@@ -60,7 +60,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   const { response, readTimeout, signal, abort, onBodyRead } = upstream;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const writer = meter.writable.getWriter();
-  /** The client left, or takes nothing for as long as the upstream may be silent. */
+  /** The client left, or takes nothing for too long. */
   const leave = (): void => abort(clientLeft());
   // A client that leaves while the upstream is silent shows here, not at the next write.
   writer.closed.catch(leave);
@@ -82,7 +82,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       onFirstByte?.();
       onFirstByte = undefined;
       writing = true;
-      readTimeout.beginWait(leave);
+      readTimeout.beginClientWait(leave);
       await writer.write(value);
       readTimeout.endWait();
       writing = false;

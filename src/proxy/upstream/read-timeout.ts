@@ -1,10 +1,12 @@
 import { createBag } from "../../runtime/bag.ts";
+import { noProgressMs } from "./abort-reason.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
 export interface ReadTimeout {
-  /** @param onTimeout of this wait alone, if it is for another side */
-  beginWait(onTimeout?: () => void): void;
+  beginWait(): void;
+  /** For a client that takes nothing of what it is sent. It may take as long as the upstream may, and `noProgressMs` at least. */
+  beginClientWait(onTimeout: () => void): void;
   endWait(): void;
   /** Ends it for good. */
   clear(): void;
@@ -51,12 +53,14 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
   return (timeoutMs, onTimeout) => {
     const wait = { dueAt: Infinity, onTimeout };
     const remove = waits.add(wait);
+    function begin(waitMs: number, onWaitTimeout: () => void): void {
+      wait.onTimeout = onWaitTimeout;
+      wait.dueAt = monotonic() + waitMs;
+      if (wait.dueAt < firesAt) arm(wait.dueAt);
+    }
     return {
-      beginWait(onWaitTimeout = onTimeout) {
-        wait.onTimeout = onWaitTimeout;
-        wait.dueAt = monotonic() + timeoutMs;
-        if (wait.dueAt < firesAt) arm(wait.dueAt);
-      },
+      beginWait: () => begin(timeoutMs, onTimeout),
+      beginClientWait: (onWaitTimeout) => begin(Math.max(timeoutMs, noProgressMs), onWaitTimeout),
       endWait() {
         wait.dueAt = Infinity;
       },

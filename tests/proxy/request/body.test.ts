@@ -38,7 +38,12 @@ describe("isRewritable", () => {
 });
 
 describe("readBody", () => {
-  const noTimeout: StartReadTimeout = () => ({ beginWait: () => {}, endWait: () => {}, clear: () => {} });
+  const noTimeout: StartReadTimeout = () => ({
+    beginWait: () => {},
+    beginClientWait: () => {},
+    endWait: () => {},
+    clear: () => {},
+  });
   const open = { "content-type": "application/json" };
 
   const chunked = (chunks: (string | Uint8Array)[]): ReadableStream<Uint8Array> =>
@@ -115,7 +120,7 @@ describe("readBody", () => {
       const silent = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("{")) });
       const timesOut: StartReadTimeout = (_, onTimeout) => {
         const timer = setTimeout(onTimeout, 20);
-        return { beginWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
+        return { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
       };
       const request = post({ ...open, ...headers }, silent);
       expect(await read(request, { startReadTimeout: timesOut })).toBe("request_timeout");

@@ -19,15 +19,15 @@ async function pass(ms: number): Promise<void> {
   await passTicks();
 }
 
-/** Pumps what `send` gives, with a read timeout of a second. */
-function startPump(options: Parameters<typeof startMeter>[0] = {}) {
+/** Pumps what `send` gives. */
+function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1000) {
   const { meter, writer, settlements } = startMeter(options);
   writer.releaseLock();
   const aborter = new AbortController();
   const abort = (reason: AbortReason): void => aborter.abort(reason);
   let upstream: ReadableStreamDefaultController<Uint8Array> | undefined;
   const body = new ReadableStream<Uint8Array>({ start: (controller) => void (upstream = controller) });
-  const readTimeout = createReadTimeouts(() => now)(1000, () => abort(timedOut("between_bytes_timeout")));
+  const readTimeout = createReadTimeouts(() => now)(timeoutMs, () => abort(timedOut("between_bytes_timeout")));
   void pump(
     {
       response: new Response(body),
@@ -52,21 +52,27 @@ function startPump(options: Parameters<typeof startMeter>[0] = {}) {
 }
 
 describe("a client", () => {
-  test("that takes nothing for as long as the read timeout counts as one that left", async () => {
-    const { send, outcome, settlements } = startPump();
-    for (let sent = 0; sent < 5; sent++) send("data: a\n\n");
-    await pass(999);
-    expect([outcome(), settlements]).toEqual([undefined, []]);
-    await pass(1);
-    expect(outcome()).toBe("client_left");
-    expect(settlements).toMatchObject([{ cause: { outcome: "client_left" } }]);
-  });
+  test.each([
+    [1000, 60_000],
+    [1_200_000, 1_200_000],
+  ])(
+    "that takes nothing, with a read timeout of %i ms, counts after %i ms as one that left",
+    async (timeoutMs, limitMs) => {
+      const { send, outcome, settlements } = startPump({}, timeoutMs);
+      for (let sent = 0; sent < 5; sent++) send("data: a\n\n");
+      await pass(limitMs - 1);
+      expect([outcome(), settlements]).toEqual([undefined, []]);
+      await pass(1);
+      expect(outcome()).toBe("client_left");
+      expect(settlements).toMatchObject([{ cause: { outcome: "client_left" } }]);
+    },
+  );
 
   test("that reads slowly but steadily gets all of it", async () => {
-    const { send, reader, outcome } = startPump();
+    const { send, reader, outcome } = startPump({}, 60_000);
     for (let sent = 0; sent < 10; sent++) send(`data: ${sent}\n\n`);
     for (let read = 0; read < 10; read++) {
-      await pass(900);
+      await pass(59_000);
       expect(await readText(reader)).toBe(`data: ${read}\n\n`);
     }
     expect(outcome()).toBeUndefined();
