@@ -1,10 +1,11 @@
 import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
-import type { JSX } from "solid-js";
+import { type JSX, Show } from "solid-js";
 import { render } from "solid-js/web";
 import { forgetEndedSession } from "./data/forget-session.ts";
 import { queryClient } from "./data/queries.ts";
 import { tryResumeSession } from "./data/resume-session.ts";
+import { closeRunningQuestion, runningQuestion } from "./data/running-responses.ts";
 import { tickWhileVisible } from "./data/server-clock.ts";
 import { syncSessionAcrossTabs } from "./data/session.ts";
 import { syncThemeAcrossTabs } from "./data/theme.ts";
@@ -15,10 +16,9 @@ import { LoginPage } from "./pages/login.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { UsagePage } from "./pages/usage.tsx";
-import { lazyPage } from "./parts/lazy.tsx";
+import { FailedDialog, lazyPage, lazyPart } from "./parts/lazy.tsx";
 import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
 import { RequireSession } from "./parts/require-session.tsx";
-import { RunningQuestion } from "./parts/running-question.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import "./styles/index.css";
 
@@ -34,6 +34,10 @@ const AccountPage = lazyPage("Account", async () => (await import("./pages/accou
 const HelpPage = lazyPage("Quick start", async () => (await import("./pages/help.tsx")).HelpPage);
 const PlaygroundPage = lazyPage("Playground", async () => (await import("./pages/playground.tsx")).PlaygroundPage);
 const ExplainPage = lazyPage("Explain a request", async () => (await import("./pages/explain.tsx")).ExplainPage);
+const RunningQuestion = lazyPart(
+  async () => (await import("./parts/running-question.tsx")).RunningQuestion,
+  (state) => <FailedDialog {...state} title="API keys" onClose={closeRunningQuestion} />,
+);
 
 function Console(): JSX.Element {
   tickWhileVisible();
@@ -65,7 +69,9 @@ function Console(): JSX.Element {
         </Route>
       </Router>
       <NewKeyDialogs />
-      <RunningQuestion />
+      <Show when={runningQuestion()}>
+        <RunningQuestion />
+      </Show>
       <Toasts />
     </QueryClientProvider>
   );

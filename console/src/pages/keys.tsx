@@ -12,14 +12,20 @@ import type { UsageChartData } from "../data/usage-chart.ts";
 import { useUrlParameters } from "../data/url-parameters.ts";
 import { type KeyFilters, useKeyFilters } from "../data/use-key-filters.ts";
 import { BulkBar, type BulkQuestion } from "../parts/bulk-bar.tsx";
-import { BulkDialog } from "../parts/bulk-dialog.tsx";
 import { FilterField, SegmentedControl } from "../parts/controls.tsx";
 import { DeleteKeyDialog } from "../parts/delete-key-dialog.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { KeyLimitsDialog } from "../parts/key-limits-dialog.tsx";
 import { KeyTable } from "../parts/key-table.tsx";
+import { FailedDialog, lazyPart } from "../parts/lazy.tsx";
 import { Page } from "../parts/page.tsx";
 import { EmptyState, NotLoaded } from "../parts/panel.tsx";
+
+// Less often opened, so not part of the first view's script.
+const BulkDialog = lazyPart(
+  async () => (await import("../parts/bulk-dialog.tsx")).BulkDialog,
+  (state, props) => <FailedDialog {...state} title="API keys" onClose={() => props.onClose()} />,
+);
 
 const stateOptions = [
   { value: "all", label: "All" },

@@ -1,12 +1,13 @@
 import { type Component, createSignal, type JSX, onMount, Show } from "solid-js";
 import { Dynamic } from "solid-js/web";
+import { Dialog } from "./dialog.tsx";
 import { Page } from "./page.tsx";
 import { EmptyState } from "./panel.tsx";
 
-type Fallback = (state: { hasFailed: boolean }) => JSX.Element;
+type Fallback<P> = (state: { hasFailed: boolean }, props: P) => JSX.Element;
 
 /** A component whose script loads when it is first shown. Not with Suspense, which would detach the page at each refetch. */
-export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fallback: Fallback): Component<P> {
+export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fallback: Fallback<P>): Component<P> {
   const [loaded, setLoaded] = createSignal<Component<P>>();
   const [hasFailed, setHasFailed] = createSignal(false);
   const start = async (): Promise<void> => {
@@ -23,7 +24,7 @@ export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fa
       if (loaded() === undefined) void start();
     });
     return (
-      <Show when={loaded()} fallback={fallback({ hasFailed: hasFailed() })}>
+      <Show when={loaded()} fallback={fallback({ hasFailed: hasFailed() }, props)}>
         {(component) => <Dynamic component={component()} {...props} />}
       </Show>
     );
@@ -47,6 +48,15 @@ const FailedPanel = (props: { title: string; hasFailed: boolean }): JSX.Element 
     <section class="panel" aria-label={props.title}>
       <LoadFailed />
     </section>
+  </Show>
+);
+
+/** In place of a dialog. */
+export const FailedDialog = (props: { hasFailed: boolean; title: string; onClose: () => void }): JSX.Element => (
+  <Show when={props.hasFailed}>
+    <Dialog title={props.title} onClose={props.onClose}>
+      <LoadFailed />
+    </Dialog>
   </Show>
 );
 

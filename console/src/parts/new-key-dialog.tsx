@@ -12,24 +12,16 @@ import { TextField } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { KeySecret } from "./key-secret.tsx";
-import { LoadFailed, lazyPart } from "./lazy.tsx";
+import { FailedDialog, lazyPart } from "./lazy.tsx";
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(
   async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
-  (state) => <Failed {...state} />,
+  (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
 );
 const RotateKeyDialog = lazyPart(
   async () => (await import("./rotate-key-dialog.tsx")).RotateKeyDialog,
-  (state) => <Failed {...state} />,
-);
-
-const Failed = (props: { hasFailed: boolean }): JSX.Element => (
-  <Show when={props.hasFailed}>
-    <Dialog title="API keys" onClose={closeNewKeyDialog}>
-      <LoadFailed />
-    </Dialog>
-  </Show>
+  (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
 );
 
 /** Stands above the pages: neither Back nor a logout in another tab may take a secret away. */
