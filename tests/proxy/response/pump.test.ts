@@ -1,23 +1,11 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { pump } from "../../../src/proxy/response/pump.ts";
 import { type AbortReason, revoked, timedOut } from "../../../src/proxy/upstream/abort-reason.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
-import { passTicks } from "../../support/event-loop.ts";
+import { useFakeTime } from "../../support/fake-time.ts";
 import { readText, startMeter, utf8 } from "./start-meter.ts";
 
-let now = 0;
-beforeEach(() => {
-  now = 0;
-  jest.useFakeTimers();
-});
-afterEach(() => void jest.useRealTimers());
-
-async function pass(ms: number): Promise<void> {
-  await passTicks();
-  now += ms;
-  jest.advanceTimersByTime(ms);
-  await passTicks();
-}
+const { now, pass } = useFakeTime();
 
 /** Pumps what `send` gives. */
 function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1000) {
@@ -27,7 +15,7 @@ function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1
   const abort = (reason: AbortReason): void => aborter.abort(reason);
   let upstream: ReadableStreamDefaultController<Uint8Array> | undefined;
   const body = new ReadableStream<Uint8Array>({ start: (controller) => void (upstream = controller) });
-  const readTimeout = createReadTimeouts(() => now)(timeoutMs, () => abort(timedOut("between_bytes_timeout")));
+  const readTimeout = createReadTimeouts(now)(timeoutMs, () => abort(timedOut("between_bytes_timeout")));
   void pump(
     {
       response: new Response(body),

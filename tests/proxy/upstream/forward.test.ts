@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   createForward,
   type ForwardDeps,
@@ -8,7 +8,7 @@ import {
 } from "../../../src/proxy/upstream/forward.ts";
 import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
-import { passTicks } from "../../support/event-loop.ts";
+import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
 
 interface Options {
@@ -213,19 +213,7 @@ test("heads and parts of bodies are reported as signs of life, and their bytes a
 });
 
 describe("an upload", () => {
-  let now = 0;
-  beforeEach(() => {
-    now = 0;
-    jest.useFakeTimers();
-  });
-  afterEach(() => void jest.useRealTimers());
-
-  async function pass(ms: number): Promise<void> {
-    await passTicks();
-    now += ms;
-    jest.advanceTimersByTime(ms);
-    await passTicks();
-  }
+  const { now, pass } = useFakeTime();
 
   /** Sends a body that goes on for as long as its client does, to a backend that reads all of it. */
   function startUpload(respond: UpstreamFetch) {
@@ -234,7 +222,7 @@ describe("an upload", () => {
       start: (controller) => void (client = controller),
     });
     const forward = forwardWith({
-      startReadTimeout: createReadTimeouts(() => now),
+      startReadTimeout: createReadTimeouts(now),
       fetch(url, init) {
         void new Response(init.body as ReadableStream).bytes().catch(() => {});
         return respond(url, init);
