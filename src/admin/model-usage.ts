@@ -126,8 +126,9 @@ function createSums({ by, bucket }: ModelUsageQuery) {
 
   return {
     count(usage: ModelUsage): void {
-      const sum = sums.get(idOf(usage)) ?? { period: usage.period, row: newRow(usage), unpricedTokens: 0 };
-      sums.set(idOf(usage), sum);
+      const id = idOf(usage);
+      const sum = sums.get(id) ?? { period: usage.period, row: newRow(usage), unpricedTokens: 0 };
+      sums.set(id, sum);
       sum.unpricedTokens += pricedTokensOf(usage);
       sum.row.request_count += usage.requestCount;
       sum.row.input_tokens += usage.inputTokens;

@@ -75,8 +75,10 @@ export function createRewriter(rules: RewriteRules, slices = eventLoopSlices): R
   const bodies = new Map<Endpoint, RequestBody>();
 
   function bodyOf(endpoint: Endpoint): RequestBody {
-    let body = bodies.get(endpoint);
-    if (body === undefined) bodies.set(endpoint, (body = createRequestBody(endpoint, rules)));
+    const found = bodies.get(endpoint);
+    if (found !== undefined) return found;
+    const body = createRequestBody(endpoint, rules);
+    bodies.set(endpoint, body);
     return body;
   }
 
