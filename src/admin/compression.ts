@@ -5,6 +5,8 @@ import { gzip } from "node:zlib";
 const minBytes = 1400;
 
 const gzipInBackground = promisify(gzip);
+/** A ninth less than at the default of 6 for the list of 500 keys, and no more at 9. */
+const level = 8;
 
 interface HandledRequest {
   request: Pick<Request, "method" | "headers">;
@@ -24,7 +26,7 @@ export async function compressJson({ request, responseValue }: HandledRequest): 
   const body = Buffer.from(JSON.stringify(responseValue));
   if (body.length < minBytes) return undefined;
   const headers = { "content-type": "application/json;charset=utf-8", ...compressed };
-  return new Response(new Uint8Array(await gzipInBackground(body)), { headers });
+  return new Response(new Uint8Array(await gzipInBackground(body, { level })), { headers });
 }
 
 const compressed = { "content-encoding": "gzip", vary: "accept-encoding" };
