@@ -14,7 +14,7 @@ import { prepareSettledAppend } from "./journal.ts";
 import type { Folded } from "./worker.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
-/** How long the storage thread commits everything after a commit here that was slow or failed; doubles each time. */
+/** How long the storage thread commits everything after commits here that were slow or failed; doubles each time. */
 export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
@@ -29,7 +29,7 @@ export interface DirectWriterOptions {
   worker: StorageWorker;
   clock: WallClock;
   log: Log;
-  /** A commit that takes longer holds up every request. */
+  /** Commits that take longer hold up every request. */
   maxCommitMs?: number;
 }
 
@@ -54,6 +54,8 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   let pausedUntil = 0;
   // Without jitter: nobody else pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
+  /** A single one is rather of a thread that got no core than of a slow disk. */
+  let slowInARow = 0;
   let checkpointing: "copying" | "ending" | undefined;
   let unfolded = 0;
   const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
@@ -75,8 +77,9 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     if (rows > maxRows || checkpointing === "ending" || startedAt < pausedUntil) return undefined;
     try {
       const result = await work();
-      if (performance.now() - startedAt > maxCommitMs) pause();
-      else backoff.reset();
+      slowInARow = performance.now() - startedAt > maxCommitMs ? slowInARow + 1 : 0;
+      if (slowInARow === 0) backoff.reset();
+      if (slowInARow > 1) pause();
       return { result };
     } catch (error) {
       // Rolled back; and if not, a flush has a number: the thread does not count it again.

@@ -148,12 +148,13 @@ test("what the database refuses stays in the journal, is logged, and keeps nothi
   expect(await requestCount()).toBe(516);
 });
 
-test("after a slow commit, the thread writes for a while", async () => {
+test("after two slow commits in a row, the thread writes for a while", async () => {
   await using started = await startDirectWriter({ maxCommitMs: -1 });
   const { add, addFirst, writes, requestCount } = started;
   await addFirst();
   let elapsedMs = performance.now();
   const performanceNow = spyOn(performance, "now").mockImplementation(() => elapsedMs);
+  await add(1);
   await add(1);
   expect(writes()).toHaveLength(1);
   await add(1);
@@ -165,5 +166,23 @@ test("after a slow commit, the thread writes for a while", async () => {
   await add(1);
   expect(writes()).toHaveLength(3);
   performanceNow.mockRestore();
-  expect(await requestCount()).toBe(5);
+  expect(await requestCount()).toBe(6);
+});
+
+test("slow commits with a fast one between them do not keep the calling thread from writing", async () => {
+  await using started = await startDirectWriter({ maxCommitMs: 5 });
+  const { add, addFirst, writes } = started;
+  await addFirst();
+  const took = [6, 0, 6, 0];
+  let elapsedMs = performance.now();
+  // The clock is read before and after a commit.
+  let reads = 0;
+  const performanceNow = spyOn(performance, "now").mockImplementation(() => {
+    if (reads++ % 2 === 1) elapsedMs += took.shift() ?? 0;
+    return elapsedMs;
+  });
+  for (let flush = 0; flush < 4; flush++) await add(1);
+  performanceNow.mockRestore();
+  expect(took).toHaveLength(0);
+  expect(writes()).toHaveLength(1);
 });
