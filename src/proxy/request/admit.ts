@@ -61,16 +61,23 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
  * of tokens, the one that leaves the least counts.
  */
 export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
-  return [
-    ...pairsOf(requestHeaders, leastLeft(["requests_per_minute"], limits, used), now),
-    ...pairsOf(tokenHeaders, leastLeft(tokenLimits, limits, used), now),
-  ];
+  const pairs: [name: string, value: string][] = [];
+  for (const { headers, names } of reported) {
+    const left = leastLeft(names, limits, used);
+    if (left === undefined) continue;
+    const [limit, remaining, reset] = headers;
+    const resetMs = left.remaining === left.limit ? 0 : resetAt(left.name, now) - now;
+    pairs.push([limit, String(left.limit)], [remaining, String(left.remaining)], [reset, durationText(resetMs)]);
+  }
+  return pairs;
 }
 
 const namesOf = (unit: string) =>
   [`x-ratelimit-limit-${unit}`, `x-ratelimit-remaining-${unit}`, `x-ratelimit-reset-${unit}`] as const;
-const requestHeaders = namesOf("requests");
-const tokenHeaders = namesOf("tokens");
+const reported = [
+  { headers: namesOf("requests"), names: ["requests_per_minute"] },
+  { headers: namesOf("tokens"), names: tokenLimits },
+] as const;
 
 interface Left {
   name: LimitName;
@@ -91,17 +98,6 @@ function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admissi
   return least;
 }
 
-function pairsOf(names: typeof requestHeaders, left: Left | undefined, now: number): HeaderPairs {
-  if (left === undefined) return [];
-  const [limit, remaining, reset] = names;
-  const resetMs = left.remaining === left.limit ? 0 : resetAt(left.name, now) - now;
-  return [
-    [limit, String(left.limit)],
-    [remaining, String(left.remaining)],
-    [reset, durationText(resetMs)],
-  ];
-}
-
 /** When a window is empty again if nothing is sent meanwhile, epoch milliseconds. */
 export function resetAt(name: LimitName, now: number): number {
   if (name === "tokens_per_day") return startOfDayNumber(dayNumberOf(now) + 1);
@@ -112,9 +108,10 @@ export function resetAt(name: LimitName, now: number): number {
 /** As Go formats durations: `59s`, `1m1s`, `11h0m5s`. */
 function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
-  const parts = [hours > 0 ? `${hours}h` : "", hours > 0 || minutes > 0 ? `${minutes}m` : "", `${seconds % 60}s`];
-  return parts.join("");
+  const minutes = Math.floor(seconds / 60);
+  const rest = `${seconds % 60}s`;
+  if (minutes === 0) return rest;
+  return minutes < 60 ? `${minutes}m${rest}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${rest}`;
 }
 
 const units: Readonly<Record<LimitName, string>> = {
