@@ -60,6 +60,11 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     beatMs,
     deadAfterMs,
     listHeld: () => [...held.values()],
+    onStoredAgain(stored) {
+      // What ended since may have been given back before it was stored. What is not counted yet is released too early, but
+      // so it was when the others took this process for dead.
+      ended.push(...stored.filter(({ number }) => !held.has(number)));
+    },
     onBeat() {
       if (degraded) log.info("Database available again; enforcing the limits of keys");
       degraded = false;

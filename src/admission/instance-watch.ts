@@ -21,6 +21,8 @@ export interface InstanceWatchOptions {
   deadAfterMs: number;
   /** What this process holds. */
   listHeld: () => (AdmissionId & { tokens: number })[];
+  /** Called when the database has stored again what this process held when a beat began. */
+  onStoredAgain: (held: readonly AdmissionId[]) => void;
   /** Called after each beat that succeeded. */
   onBeat: () => void;
 }
@@ -32,10 +34,13 @@ const hurriedBeatMs = 1000;
  * is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and jump.
  */
 export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatch {
-  const { store, instance, monotonic, log, beatMs, deadAfterMs, listHeld, onBeat } = options;
+  const { store, instance, monotonic, log, beatMs, deadAfterMs, listHeld, onStoredAgain, onBeat } = options;
   /** When we saw the beat of each other instance change. */
   const seen = new Map<string, { beat: number; at: number }>();
   let observedAt = 0;
+  /** The beats since the last one that succeeded, and all that they sent: a beat that fails may have been committed. */
+  let attempts = 0;
+  const sent = new Map<number, AdmissionId>();
   let started: Promise<void> | undefined;
   let timer: Timer | undefined;
   let closed = false;
@@ -47,7 +52,7 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
 
   async function beat(): Promise<void> {
     try {
-      const dead = listDead(await store.beat(instance, listHeld()));
+      const dead = listDead(await tryToBeat());
       if (dead.length > 0) {
         await store.remove(dead);
         for (const id of dead) seen.delete(id);
@@ -59,6 +64,19 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
       // The next request that needs the database logs the failure.
       schedule(hurriedBeatMs);
     }
+  }
+
+  async function tryToBeat(): Promise<Instance[]> {
+    const held = listHeld();
+    attempts += 1;
+    for (const one of held) sent.set(one.number, one);
+    const instances = await store.beat(instance, held);
+    const own = instances.find(({ id }) => id === instance);
+    // One of these beats has listed this process, and stored what it sent.
+    if (own !== undefined && own.beat <= attempts) onStoredAgain([...sent.values()]);
+    attempts = 0;
+    sent.clear();
+    return instances;
   }
 
   function listDead(instances: readonly Instance[]): string[] {

@@ -3,6 +3,7 @@ import { createAdmissions } from "../../src/admission/admission.ts";
 import type { Admission, LimitName } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
 import type { Instance, LimitStore } from "../../src/store/limit-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -95,6 +96,28 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test.each<[string, (admission: Admission, store: Store) => unknown, { isReplyLost: boolean }]>([
+    ["ended", (admission) => admission.end(), { isReplyLost: false }],
+    ["ended", (admission) => admission.end(), { isReplyLost: true }],
+    ["been counted", countNow, { isReplyLost: false }],
+  ])("a beat that stores again what has %s meanwhile leaks no place (%#)", async (_, finish, options) => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const { store, holdBeat } = holdingBeats(limits, options);
+    const admissions = admissionsOver(store);
+    const admission = await admissions.admit(1, onePlace, 0);
+    const release = await holdBeat();
+    // The others take this process for dead.
+    await limits.remove((await limits.listInstances()).map(({ id }) => id));
+    await finish(admission, opened.store);
+    // Written with what was given back.
+    await admissions.admit(2, onePlace, 0);
+    release();
+    await pollUntil(async () => (await limits.listInstances()).length > 0);
+    await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0, 5000);
+    await admissions.close();
+  });
+
   test("random requests, ends, counts, crashes and steps of the clock never pass a limit or leak a place", async () => {
     for (let seed = 1; seed <= 6; seed++) {
       const time = { now: Date.parse("2026-05-30T20:00:00+09:00") };
@@ -114,6 +137,38 @@ function losingFirstReply(store: LimitStore): LimitStore {
       if (isLost) return results;
       isLost = true;
       throw new Error("the connection was closed");
+    },
+  };
+}
+
+/** A response that is counted gives its place back. */
+async function countNow(admission: Admission, { usage }: Store): Promise<void> {
+  const id = admission.handOver();
+  await usage.add([usageIncrement({ keyId: 1, minute: 1 })], undefined, [], undefined, id === undefined ? [] : [id]);
+}
+
+/** Beats that wait, as others do in a queue. */
+function holdingBeats(store: LimitStore, { isReplyLost }: { isReplyLost: boolean }) {
+  let next: { begun: PromiseWithResolvers<void>; released: PromiseWithResolvers<void> } | undefined;
+  return {
+    store: {
+      ...store,
+      async beat(...args: Parameters<LimitStore["beat"]>) {
+        const held = next;
+        next = undefined;
+        held?.begun.resolve();
+        await held?.released.promise;
+        const listed = await store.beat(...args);
+        if (held !== undefined && isReplyLost) throw new Error("the connection was closed");
+        return listed;
+      },
+    },
+    /** Resolves when the next beat waits. @returns lets it go on */
+    async holdBeat(): Promise<() => void> {
+      next = { begun: Promise.withResolvers(), released: Promise.withResolvers() };
+      const { begun, released } = next;
+      await begun.promise;
+      return released.resolve;
     },
   };
 }
