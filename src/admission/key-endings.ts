@@ -1,10 +1,13 @@
 import type { KeyId } from "../domain.ts";
 import type { KeyEnding, LimitStore } from "../store/limit-store.ts";
-import type { WallClock } from "../time/clock.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+
+/** @param begunUntil the key's requests that began later go on; by the monotonic clock */
+export type KeyEndedListener = (keyId: KeyId, begunUntil: number) => void;
 
 export interface KeyEndings {
   /** Registers what runs when the running responses of a key are to end. */
-  onEnded(listener: (keyId: KeyId) => void): void;
+  onEnded(listener: KeyEndedListener): void;
   /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
   endRunning(keyId: KeyId, at: number): Promise<void>;
   close(): void;
@@ -13,9 +16,18 @@ export interface KeyEndings {
 export interface KeyEndingsOptions {
   store: Pick<LimitStore, "listEndings" | "endRunning">;
   clock: WallClock;
+  monotonic: MonotonicClock;
   /** Whether there is anything to end. */
   isRunning: () => boolean;
   pollMs?: number;
+}
+
+/** An ending that is listed. */
+interface SeenEnding {
+  /** When it was not listed yet. */
+  orderedAfter: number;
+  /** Clocks that are set back must not let it come again. */
+  isDone: boolean;
 }
 
 /** By how much the clocks of instances may differ. */
@@ -24,39 +36,43 @@ const skewMs = 5000;
 /**
  * Ends the running responses of keys on behalf of whichever process was asked to. Polls, since a key may be switched off by
  * any process or instance; without running requests it does not query the database.
+ *
+ * Once the key is accepted again, only what had begun before the last poll without the ending is sure to be older than it,
+ * so what began since goes on. The clocks of instances are not compared for this: they differ by more than a poll takes.
  */
 export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
-  const { store, clock, isRunning, pollMs = 400 } = options;
-  const listeners: ((keyId: KeyId) => void)[] = [];
-  /** The endings that came due here, as long as they are listed: a clock that is set back must not let them come again. */
-  const seen = new Set<number>();
-  /** Nothing ran here until then, so endings before it have nothing to end. */
+  const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
+  const listeners: KeyEndedListener[] = [];
+  const seen = new Map<number, SeenEnding>();
+  /** Nothing ran here until then, so endings long before it have nothing to end. */
   let idleUntil = clock();
+  let lastPollAt = monotonic();
   let polling = false;
 
-  function end(keyId: KeyId): void {
-    for (const listener of listeners) listener(keyId);
+  function end(keyId: KeyId, begunUntil: number): void {
+    for (const listener of listeners) listener(keyId, begunUntil);
   }
 
   async function poll(): Promise<void> {
-    const now = clock();
-    if (!isRunning()) {
-      idleUntil = now;
-      return;
-    }
-    const seenBefore = [...seen];
+    const [now, pollAt] = [clock(), monotonic()];
+    if (isRunning()) await endListed(now, pollAt);
+    else idleUntil = now;
+    lastPollAt = pollAt;
+  }
+
+  async function endListed(now: number, pollAt: number): Promise<void> {
     const listed = await store.listEndings();
     for (const ending of listed) {
-      const { id, keyId, endedAt } = ending;
-      if (seen.has(id) || endedAt > now) continue;
-      seen.add(id);
-      if (endedAt <= idleUntil - skewMs) continue;
-      // What runs began after the key was accepted again.
-      if (endedAt <= idleUntil && isAccepted(ending, now)) continue;
-      end(keyId);
+      const before = seen.get(ending.id);
+      const { orderedAfter, isDone } = before ?? { orderedAfter: lastPollAt, isDone: false };
+      const isDue = !isDone && ending.endedAt <= now;
+      const accepted = isAccepted(ending, now);
+      if (isDue && ending.endedAt > idleUntil - skewMs) end(ending.keyId, accepted ? orderedAfter : pollAt);
+      // While the key is off, the next poll ends what began between the start of this one and the ending.
+      seen.set(ending.id, { orderedAfter, isDone: isDone || (isDue && (accepted || before !== undefined)) });
     }
     const listedIds = new Set(listed.map(({ id }) => id));
-    for (const id of seenBefore) if (!listedIds.has(id)) seen.delete(id);
+    for (const id of seen.keys()) if (!listedIds.has(id)) seen.delete(id);
   }
 
   const timer = setInterval(() => {
@@ -72,12 +88,10 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
   return {
     onEnded: (listener) => void listeners.push(listener),
     async endRunning(keyId, at) {
-      const id = await store.endRunning(keyId, at);
-      // A poll may have seen it before its id is known here.
-      if (at > clock() || seen.has(id)) return;
-      // The next poll is too late: by then the key may be accepted again, and what runs may have begun after that.
-      seen.add(id);
-      end(keyId);
+      const orderedAt = monotonic();
+      await store.endRunning(keyId, at);
+      // The next poll is too late: by then the key may be accepted again, and it would not know what is older than this.
+      if (at <= clock()) end(keyId, orderedAt);
     },
     close: () => clearInterval(timer),
   };

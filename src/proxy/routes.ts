@@ -205,7 +205,8 @@ async function waitInQueue(
 ): Promise<void> {
   const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(onStreamWaits, sseKeepaliveMs) : undefined;
   try {
-    const leave = await queue.enter(keyId, request.signal, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
+    const queued = { keyId, startedAt: tracker.startedAt, client: request.signal };
+    const leave = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
     tracker.onFinished(leave);
   } finally {
     clearTimeout(keepalive);

@@ -64,7 +64,7 @@ export function createParts(config: Config, opened: Opened): ServerParts {
   const { store, clock, log } = opened;
   const [draining, stopping] = [new AbortController(), new AbortController()];
   const inFlight = createInFlight();
-  const endings = createKeyEndings({ store: store.limits, clock, isRunning: () => inFlight.count() > 0 });
+  const endings = createKeyEndings({ store: store.limits, clock, monotonic, isRunning: () => inFlight.count() > 0 });
   const queue = config.queue && createQueue(config.queue, { ...opened, stopping, endings });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({

@@ -74,9 +74,8 @@ export interface LimitStore {
   /**
    * Requests that all processes end the running responses of a key.
    * @param at epoch milliseconds
-   * @returns the id of this ending
    */
-  endRunning(keyId: KeyId, at: number): Promise<number>;
+  endRunning(keyId: KeyId, at: number): Promise<void>;
   /** Withdraws such requests whose time has not come. */
   keepRunning(keyId: KeyId): Promise<void>;
   /** Such requests, until at least a minute after their time. */

@@ -80,9 +80,7 @@ function prepareEndings(
       transaction(async () => {
         await db.delete(keyEndings).where(lt(keyEndings.endedAt, clock() - endingRetentionMs));
         await deleteFuture(keyId);
-        const inserted = await db.insert(keyEndings).values({ keyId, endedAt: at }).returning({ id: keyEndings.id });
-        const [{ id }] = inserted as [{ id: number }];
-        return id;
+        await db.insert(keyEndings).values({ keyId, endedAt: at });
       }),
   };
 }

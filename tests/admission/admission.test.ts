@@ -295,7 +295,7 @@ describe("while the database fails", () => {
     beat: () => Promise.reject(new Error("the disk is full")),
     listInstances: async () => [],
     remove: async () => {},
-    endRunning: async () => 0,
+    endRunning: async () => {},
     keepRunning: async () => {},
     listEndings: () => [],
   };

@@ -17,12 +17,11 @@ interface Seen {
   failed: number;
 }
 
-const request = (url: string, key: string, signal?: AbortSignal): Promise<Response> =>
+const request = (url: string, key: string, simulate = "usage=5,7"): Promise<Response> =>
   fetch(`${url}/v1/messages`, {
     method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
+    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": simulate },
     body: JSON.stringify({ model: "m", stream: true, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
-    ...(signal !== undefined && { signal }),
   });
 
 async function waitingRequests({ adminUrl }: Program): Promise<number> {
@@ -81,6 +80,28 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       expect((await request(two.url, key)).status).toBe(200);
     }
     await Promise.all([one.stop(), two.stop()]);
+  }, 60_000);
+
+  test("end what began before a key was switched off and on again, and nothing that began later", async () => {
+    const [one, two] = await Promise.all([startProgram(environment), startProgram(environment)]);
+    const admin = await logIn(one.adminUrl, "admin", "password");
+    const { id, key } = await admin.createKey("off and on");
+    const stream = async (simulate: string): Promise<Response> => {
+      const response = await request(two.url, key, simulate);
+      expect(response.status).toBe(200);
+      return response;
+    };
+    // The instances poll at different times.
+    for (let round = 0; round < 5; round++) {
+      const before = await stream("gap=forever@2");
+      await Bun.sleep(500);
+      await admin.updateKey(id, { is_active: false, end_running: true });
+      await admin.updateKey(id, { is_active: true });
+      const after = await stream("gap=900ms@2");
+      expect(await after.text()).toContain("message_stop");
+      expect(await before.text().catch(() => "broken")).not.toContain("message_stop");
+    }
+    await Promise.all([one, two].map((program) => program.stop()));
   }, 60_000);
 
   test("count each response once while instances are killed, PostgreSQL restarts and connections are cut", async () => {

@@ -16,6 +16,14 @@ export interface PlaceListener {
   onDisplaced(): void;
 }
 
+export interface RequestToQueue {
+  keyId: KeyId;
+  /** When it arrived, by the monotonic clock. */
+  startedAt: number;
+  /** Fires when the client leaves. */
+  client: AbortSignal;
+}
+
 export interface RequestQueue {
   /**
    * Waits for a place.
@@ -23,7 +31,7 @@ export interface RequestQueue {
    * @returns gives the place back
    * @throws ProxyError if too many wait, or the wait takes too long; AbortReason if the request ends otherwise
    */
-  enter(keyId: KeyId, client: AbortSignal, onWaiting: (end: EndWait) => void): Promise<() => void>;
+  enter(request: RequestToQueue, onWaiting: (end: EndWait) => void): Promise<() => void>;
   depth(): { waiting: number; running: number };
 }
 
@@ -35,12 +43,11 @@ export interface RequestQueueOptions {
   timeoutMs: number;
   /** Fires when the program no longer waits for requests. */
   stopping: AbortSignal;
-  /** Registers what runs when the requests of a key are to end. */
-  onKeyEnded: (listener: (keyId: KeyId) => void) => void;
+  /** Registers what runs when the requests of a key are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
 }
 
-interface QueuedRequest {
-  keyId: KeyId;
+interface QueuedRequest extends Pick<RequestToQueue, "keyId" | "startedAt"> {
   end: EndWait;
 }
 
@@ -51,20 +58,21 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
   stopping.addEventListener("abort", () => {
     for (const { end } of waiting.values()) end(stopped());
   });
-  onKeyEnded((ended) => {
-    for (const { keyId, end } of waiting.values()) if (keyId === ended) end(revoked());
+  onKeyEnded((ended, begunUntil) => {
+    for (const { keyId, startedAt, end } of waiting.values()) {
+      if (keyId === ended && startedAt <= begunUntil) end(revoked());
+    }
   });
 
   async function waitFor(
     ticket: number,
-    keyId: KeyId,
-    client: AbortSignal,
+    { keyId, startedAt, client }: RequestToQueue,
     onWaiting: (end: EndWait) => void,
   ): Promise<void> {
     const place = Promise.withResolvers<void>();
     const end: EndWait = place.reject;
     const leave = (): void => end(clientLeft());
-    waiting.set(ticket, { keyId, end });
+    waiting.set(ticket, { keyId, startedAt, end });
     client.addEventListener("abort", leave, { once: true });
     const timer = setTimeout(() => end(new ProxyError("queue_timeout")), timeoutMs);
     try {
@@ -83,12 +91,12 @@ export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: 
   }
 
   return {
-    async enter(keyId, client, onWaiting) {
+    async enter(request, onWaiting) {
       lastTicket += 1;
       const ticket = lastTicket;
       const leave = (): void => places.leave(ticket);
       try {
-        await waitFor(ticket, keyId, client, onWaiting);
+        await waitFor(ticket, request, onWaiting);
       } catch (error) {
         leave();
         throw error;

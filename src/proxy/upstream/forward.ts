@@ -28,8 +28,8 @@ export interface ForwardDeps {
   startReadTimeout: StartReadTimeout;
   /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
-  /** Registers what runs when the responses of a key are to end. */
-  onKeyEnded: (listener: (keyId: KeyId) => void) => void;
+  /** Registers what runs when the responses of a key are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
   monotonic: MonotonicClock;
 }
 
@@ -66,6 +66,10 @@ export interface UpstreamResponse {
   release: () => void;
 }
 
+interface RunningRequest extends Pick<UpstreamRequest, "keyId" | "startedAt"> {
+  abort: (reason: AbortReason) => void;
+}
+
 /** Sends one request to the upstream: the only place that does. @throws AbortReason if no response head comes */
 export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
@@ -73,25 +77,27 @@ export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const pool = createConnectionPool(deps.monotonic);
-  const running = createBag<{ keyId: KeyId; abort: (reason: AbortReason) => void }>();
+  const running = createBag<RunningRequest>();
   /** For requests that were let in before their key was revoked, and are sent after it. */
-  const revokedAt = new Map<KeyId, number>();
+  const revokedUntil = new Map<KeyId, number>();
+  const isRevoked = ({ keyId, startedAt }: Pick<UpstreamRequest, "keyId" | "startedAt">): boolean =>
+    startedAt <= (revokedUntil.get(keyId) ?? -1);
   deps.stopping.addEventListener("abort", () => {
     for (const { abort } of running.list()) abort(stopped());
   });
-  deps.onKeyEnded((keyId) => {
-    revokedAt.set(keyId, deps.monotonic());
-    for (const one of running.list()) if (one.keyId === keyId) one.abort(revoked());
+  deps.onKeyEnded((keyId, begunUntil) => {
+    revokedUntil.set(keyId, Math.max(begunUntil, revokedUntil.get(keyId) ?? -1));
+    for (const one of running.list()) if (one.keyId === keyId && isRevoked(one)) one.abort(revoked());
   });
 
   return async (request) => {
     const url = getTargetUrl(request.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: AbortReason): void => aborter.abort(reason);
-    const removeRunning = running.add({ keyId: request.keyId, abort });
+    const removeRunning = running.add({ keyId: request.keyId, startedAt: request.startedAt, abort });
     if (deps.stopping.aborted) abort(stopped());
     request.onStarted?.(abort);
-    if (revokedAt.size > 0 && (revokedAt.get(request.keyId) ?? -1) >= request.startedAt) abort(revoked());
+    if (isRevoked(request)) abort(revoked());
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());

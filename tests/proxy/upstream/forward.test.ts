@@ -59,35 +59,34 @@ const silent: UpstreamFetch = (_, { signal }) =>
 
 describe("a key that is revoked", () => {
   const harness = () => {
-    let end = (_keyId: number): void => {};
-    let now = 0;
+    let end = (_keyId: number, _begunUntil: number): void => {};
     const forward = forwardWith({
       fetch: silent,
-      monotonic: () => now,
       onKeyEnded: (listener) => {
         end = listener;
       },
     });
-    return { forward, end: (keyId: number) => end(keyId), setTime: (at: number) => void (now = at) };
+    return { forward, end: (keyId: number, begunUntil: number) => end(keyId, begunUntil) };
   };
 
   test("ends its own running calls, and no others", async () => {
     const { forward, end } = harness();
     const [own, other] = [forward(call({ keyId: 7 })), forward(call({ keyId: 8 }))];
-    end(7);
+    end(7, 0);
     await expect(own).rejects.toMatchObject({ outcome: "revoked", code: "key_revoked" });
-    end(8);
+    end(8, 0);
     await expect(other).rejects.toMatchObject({ outcome: "revoked" });
   });
 
   test("ends a request that was let in before and is sent after it, and none that came later", async () => {
-    const { forward, end, setTime } = harness();
-    setTime(50);
-    end(7);
-    setTime(90);
+    const { forward, end } = harness();
+    end(7, 50);
+    end(7, 40);
     await expect(forward(call({ keyId: 7, startedAt: 50 }))).rejects.toMatchObject({ outcome: "revoked" });
     const later = forward(call({ keyId: 7, startedAt: 51 }));
-    end(7);
+    end(7, 50);
+    expect(await Promise.race([later, Bun.sleep(5)])).toBeUndefined();
+    end(7, 51);
     await expect(later).rejects.toMatchObject({ outcome: "revoked" });
   });
 });
