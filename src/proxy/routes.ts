@@ -10,6 +10,7 @@ import { type Admit, type HeaderPairs, requireAdmission, reservesTokens } from "
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
+import { readLimitsLeft, type ReadUsed } from "./request/limits-left.ts";
 import { clientProgramOf } from "./request/client-program.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { guardPaths } from "./request/path.ts";
@@ -36,6 +37,7 @@ export interface ProxyDeps extends TrackerDeps {
   /** The upstream's host and port, as the request log names it. */
   backend?: string;
   admit: Admit;
+  readUsed: ReadUsed;
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   /** Undefined: the backend gets any number of requests at once. */
@@ -81,6 +83,8 @@ interface Incoming {
   peerAddress: string | undefined;
   /** Undefined for a key without limits, and before it is admitted. */
   admission: Admission | undefined;
+  /** Of the key, until its admission is asked for. */
+  unreportedLimits: KeyLimits | null;
   /** Of every response, errors too. */
   limitHeaders: HeaderPairs | undefined;
   /** Called when a stream has waited in the queue for so long that its client should get a comment. */
@@ -105,6 +109,7 @@ async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
   // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
   tracker.onFinished(deps.disableIdleTimeout(request));
   const { rules } = key;
+  incoming.unreportedLimits = rules;
   if (path.startsWith(ownPaths)) {
     const own = { method: request.method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
@@ -189,6 +194,8 @@ async function admit(
   tokens: number,
   deps: ProxyDeps,
 ): Promise<void> {
+  // A refusal reports what is left itself.
+  incoming.unreportedLimits = null;
   const admitted = await requireAdmission(keyId, limits, tokens, deps);
   if (admitted === undefined) return;
   incoming.admission = admitted.admission;
@@ -233,7 +240,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
       clientAddress: deps.clientAddress(request, peerAddress),
       clientProgram: clientProgramOf(request.headers),
     });
-    return { request, tracker, peerAddress, admission: undefined, limitHeaders: undefined, onStreamWaits: () => {} };
+    const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
+    return { request, tracker, peerAddress, ...unadmitted, onStreamWaits: () => {} };
   }
 
   function fail(incoming: Incoming, error: unknown): Response {
@@ -257,6 +265,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
     try {
       return withOurHeaders(incoming, await serve(incoming, serveDeps));
     } catch (error) {
+      const { request, tracker, unreportedLimits } = incoming;
+      if (unreportedLimits !== null && tracker.keyId !== undefined && !request.signal.aborted) {
+        incoming.limitHeaders = await readLimitsLeft(tracker.keyId, unreportedLimits, deps);
+      }
       return fail(incoming, error);
     }
   }

@@ -3,16 +3,19 @@ import { describeOwnKey } from "../admin/own-key.ts";
 import type { Config } from "../config.ts";
 import type { RequestObserver } from "../domain.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
+import type { ReadUsed } from "../proxy/request/limits-left.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
 import { addressOf, connectTo, createConnectTimeout } from "../proxy/upstream/connect-timeout.ts";
 import { countConnecting } from "../proxy/upstream/connecting-sockets.ts";
 import { createForward } from "../proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
+import { usedOf } from "../store/limit-windows.ts";
 import { createDescriptorLog } from "../telemetry/descriptors.ts";
 import { observeAll, observePerTick } from "../telemetry/observers.ts";
 import { createRequestLog } from "../telemetry/request-log.ts";
 import { createStoredRequestLog } from "../telemetry/stored-request-log.ts";
+import { coalescePerTick } from "../time/per-tick.ts";
 import { clientAddressOf } from "./client-address-of.ts";
 import { monotonic, type ServerParts } from "./parts.ts";
 
@@ -30,6 +33,7 @@ export function proxySideOf(config: Config, parts: ServerParts, connections: Con
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
     admit: parts.admissions.admit,
+    readUsed: readUsedOf(parts.store),
     findOwnKey: describeOwnKey({ store: parts.store, clock: parts.clock }),
     queue: parts.queue,
     startReadTimeout,
@@ -59,6 +63,15 @@ export function proxySideOf(config: Config, parts: ServerParts, connections: Con
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
   });
+}
+
+/** Once for all requests of a key that fail in one tick. */
+function readUsedOf({ limits }: ServerParts["store"]): ReadUsed {
+  const read = coalescePerTick(async (keyId) => await limits.listLoads([Number(keyId)]));
+  return async (keyId) => {
+    const [load] = await read(String(keyId));
+    return (name) => load && usedOf(load, name);
+  };
 }
 
 function observersOf({ retention }: Config, parts: ServerParts): RequestObserver[] {

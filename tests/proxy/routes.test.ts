@@ -1,10 +1,11 @@
 import { describe, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
-import type { RequestRecord } from "../../src/domain.ts";
+import type { LimitName, RequestRecord } from "../../src/domain.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy, type ProxyDeps } from "../../src/proxy/routes.ts";
+import { noRules } from "../../src/store/key-rules.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 
@@ -57,6 +58,9 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     },
     findKey: () => ({ id: 1, rules: null }),
     admit: async () => {
+      throw new Error("the key has no limits");
+    },
+    readUsed: async () => {
       throw new Error("the key has no limits");
     },
     record: async (event) => {
@@ -139,6 +143,42 @@ describe("a request", () => {
     const response = await send("GET", "/v1/x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(calls).toEqual([]);
+  });
+});
+
+describe("a request of a key with a limit of tokens", () => {
+  const send = (more: Partial<ProxyDeps>, model: string): Promise<Response> => {
+    const rules = { ...noRules, tokens_per_day: 1000, allowed_models: ["m"] };
+    const { send: sendTo } = proxyWith(() => Response.json({}), { findKey: () => ({ id: 1, rules }), ...more });
+    return sendTo("POST", "/v1/chat/completions", JSON.stringify({ model }));
+  };
+  const remaining = ({ headers }: Response): string | null => headers.get("x-ratelimit-remaining-tokens");
+
+  test.each<[string, LimitName | undefined, number]>([
+    ["admitted", undefined, 200],
+    ["refused by a limit", "tokens_per_day", 429],
+  ])("that is %s costs no read of what is left besides its admission", async (_, refusedBy, status) => {
+    let reads = 0;
+    const response = await send(
+      {
+        admit: async () => ({ refusedBy, waitMs: 0, used: () => 400, handOver: () => undefined, end: () => {} }),
+        readUsed: async () => {
+          reads += 1;
+          return () => 0;
+        },
+      },
+      "m",
+    );
+    expect([response.status, remaining(response), reads]).toEqual([status, "600", 0]);
+  });
+
+  test.each<[string, ProxyDeps["readUsed"], string | null]>([
+    ["responds", async () => () => 300, "700"],
+    ["fails", () => Promise.reject(new Error("the disk is full")), null],
+    ["hangs", () => new Promise(() => {}), null],
+  ])("that fails before its admission gets its error also if the database %s", async (_, readUsed, left) => {
+    const response = await send({ readUsed }, "other");
+    expect([response.status, remaining(response)]).toEqual([403, left]);
   });
 });
 

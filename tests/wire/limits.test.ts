@@ -102,6 +102,24 @@ describe("a limit of tokens", () => {
     expect((await gate.post(limited.key)).status).toBe(429);
   });
 
+  test("is reported with what fails before its tokens are reserved", async () => {
+    const { key } = await gate.createKey({ tokens_per_day: 1000, requests_per_minute: 5, allowed_models: ["m"] });
+    await gate.post(key, { script: "usage=30,30", body: { ...chat, model: "m" } });
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const send = (path: string, body?: string): Promise<Response> =>
+      fetch(`${gate.url}${path}`, { method: body === undefined ? "GET" : "POST", headers, body: body ?? null });
+    const failed = await Promise.all([
+      send("/v1/chat/completions", JSON.stringify({ ...chat, model: "other" })),
+      send("/v1/chat/completions", `{${'"model":"m",'.repeat(65)}"model":"m"}`),
+      send("/v1/tollgate/other"),
+    ]);
+    expect(failed.map(({ status }) => status)).toEqual([403, 400, 404]);
+    for (const response of failed) {
+      expect(response.headers.get("x-ratelimit-remaining-tokens")).toBe("940");
+      expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("4");
+    }
+  });
+
   test("does not refuse what generates nothing", async () => {
     const { key } = await gate.createKey({ tokens_per_month: 1 });
     await gate.post(key, { script: "usage=30,30" });

@@ -1,0 +1,28 @@
+import type { Admission, KeyId, KeyLimits } from "../../domain.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { within } from "../../time/wait.ts";
+import { type HeaderPairs, rateLimitHeaders, reservesTokens } from "./admit.ts";
+
+/** What counts against the limits of a key now. */
+export type ReadUsed = (keyId: KeyId) => Promise<Admission["used"]>;
+
+/** An error must not wait for a database that is away. */
+const waitLimitMs = 1000;
+
+/**
+ * The headers that report how much is left, for an error before its request is admitted: an admission reports it otherwise.
+ * @returns none if the database does not respond in time
+ */
+export async function readLimitsLeft(
+  keyId: KeyId,
+  limits: KeyLimits,
+  { readUsed, wall }: { readUsed: ReadUsed; wall: WallClock },
+): Promise<HeaderPairs> {
+  if (!reservesTokens(limits) && limits.requests_per_minute === null) return [];
+  try {
+    const used = await within(waitLimitMs, readUsed(keyId), () => new Error("no response in time"));
+    return rateLimitHeaders(limits, used, wall());
+  } catch {
+    return [];
+  }
+}
