@@ -344,14 +344,24 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByText(/^1 of \d+ keys$/).waitFor();
   });
 
-  test("those that an expired session has loaded are not shown to the next one", async () => {
-    await console.admin.createKey("seen before");
+  test.each<[string, (page: Page) => Promise<void>]>([
+    ["has loaded", (page) => page.getByRole("button", { name: "Log out admin" }).click()],
+    [
+      "could not delete",
+      async (page) => {
+        await page.getByRole("button", { name: "Delete seen before" }).click();
+        await page.getByRole("button", { name: "Delete key" }).click();
+      },
+    ],
+    ["could not switch", (page) => page.getByRole("switch", { name: "seen before is active" }).click()],
+  ])("those that an expired session %s are not shown to the next one", async (_, notice) => {
+    const { id } = await console.admin.createKey("seen before");
     await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
     const { page, context } = visit;
     await rowOf(page, "seen before").waitFor();
     await page.getByRole("button", { name: "Log out admin" }).waitFor();
     await context.clearCookies();
-    await page.getByRole("button", { name: "Log out admin" }).click();
+    await notice(page);
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
     await page.route("**/api/keys", () => {});
@@ -359,6 +369,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await page.getByRole("table", { name: "API keys" }).waitFor();
     await waitUntilDrawn(page);
     expect(await rowOf(page, "seen before").count()).toBe(0);
+    await console.admin.expectOk("DELETE", `/api/keys/${id}`);
   });
 
   test("without a server, the loaded keys stay, and Try again reloads them", async () => {

@@ -131,7 +131,8 @@ export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, K
       return before;
     },
     onError: (error, { key }, before) => {
-      queries.setQueryData(["keys"], before);
+      // A session that ended meanwhile has taken its list along, and the next one must not find it.
+      queries.setQueryData<Key[]>(["keys"], (keys) => keys && before);
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
     onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
