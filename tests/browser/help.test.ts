@@ -120,6 +120,24 @@ describe.skipIf(!hasBrowser)("help", () => {
     await page.getByLabel(/^API key/).fill("3f2a…9c1b");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("alert").filter({ hasText: "This key is unknown, inactive or expired." }).waitFor();
+    expect(await page.getByText("Waiting…").count()).toBe(0);
+  });
+
+  test("the playground waits until a response comes, and no longer once the connection broke", async () => {
+    await using visit = await traffic.console.visit("/help/playground", { expectedErrors: /ERR_/ });
+    const { page } = visit;
+    const broken = Promise.withResolvers<void>();
+    await page.route("**/v1/chat/completions", async (route) => {
+      await broken.promise;
+      await route.abort();
+    });
+    await page.getByLabel(/^API key/).fill(traffic.key.key);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("Waiting…").waitFor();
+    broken.resolve();
+    await page.getByRole("alert").filter({ hasText: "The connection broke." }).waitFor();
+    await page.getByText("No response").waitFor();
+    expect(await page.getByText("Waiting…").count()).toBe(0);
   });
 
   test("explain shows each edit with its reason, and what would be refused, and sends nothing to the backend", async () => {

@@ -54,7 +54,7 @@ function Playground(props: { model: string }): JSX.Element {
       </Panel>
       <Show when={playground.run()}>
         {(run) => (
-          <Panel title="Response" hint={run().status === undefined ? "Waiting…" : `Status ${run().status}`}>
+          <Panel title="Response" hint={stateOf(run())}>
             <RunResult run={run()} />
             <h3 class="chart-title">What was changed</h3>
             <div class="panel-body">
@@ -67,6 +67,11 @@ function Playground(props: { model: string }): JSX.Element {
       </Show>
     </>
   );
+}
+
+function stateOf({ status, problem }: PlaygroundRun): string {
+  if (status !== undefined) return `Status ${status}`;
+  return problem === undefined ? "Waiting…" : "No response";
 }
 
 interface RequestFormProps {
