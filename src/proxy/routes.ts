@@ -1,63 +1,16 @@
 import { Elysia } from "elysia";
-import type { Config } from "../config.ts";
-import type { Admission, KeyId, KeyLimits } from "../domain.ts";
-import type { Log } from "../log/log.ts";
-import type { WallClock } from "../time/clock.ts";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
-import { upstreamRequestHeaders } from "./headers.ts";
-import { eventLoopSlices } from "./json/steps.ts";
-import { type Admit, type HeaderPairs, requireAdmission, reservesTokens } from "./request/admit.ts";
-import { authenticate, type FindKey } from "./request/authenticate.ts";
-import { readBody } from "./request/body.ts";
-import type { HeldBytes } from "./request/held-bytes.ts";
-import { readLimitsLeft, type ReadUsed } from "./request/limits-left.ts";
 import { clientProgramOf } from "./request/client-program.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
+import { readLimitsLeft } from "./request/limits-left.ts";
 import { guardPaths } from "./request/path.ts";
-import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
-import type { RequestQueue } from "./request/queue.ts";
-import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { requestIdOf } from "./request/request-id.ts";
-import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { loggedPath, readTarget } from "./request/target.ts";
-import { getEndpoint } from "./rewrite/endpoint.ts";
-import { createRewriter, type RewriteRequest } from "./rewrite/rewrite.ts";
-import { type RequestTracker, type TrackerDeps, trackRequest } from "./request-tracker.ts";
-import { resolveModelList, restrictModelList } from "./response/model-list.ts";
-import type { RecordUsage } from "./response/count.ts";
-import { respond } from "./response/respond.ts";
+import { trackRequest } from "./request-tracker.ts";
 import { commentsUntil } from "./response/while-waiting.ts";
-import { classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
-import type { Forward } from "./upstream/forward.ts";
-import type { StartReadTimeout } from "./upstream/read-timeout.ts";
-
-export interface ProxyDeps extends TrackerDeps {
-  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
-  findKey: FindKey;
-  /** The upstream's host and port, as the request log names it. */
-  backend?: string;
-  admit: Admit;
-  readUsed: ReadUsed;
-  /** What the holder of a key may know of it; undefined if it is gone. */
-  findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
-  /** Undefined: the backend gets any number of requests at once. */
-  queue: RequestQueue | undefined;
-  forward: Forward;
-  record: RecordUsage;
-  /** The address at the other end of the connection. */
-  peerAddress: (request: Request) => string | undefined;
-  /** The client as the outermost trusted reverse proxy saw it. */
-  clientAddress: (request: Request, peerAddress: string | undefined) => string;
-  /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
-  disableIdleTimeout: (request: Request) => () => void;
-  isStopping: () => boolean;
-  startReadTimeout: StartReadTimeout;
-  heldBytes: HeldBytes;
-  wall: WallClock;
-  /** 0: never. */
-  sseKeepaliveMs: number;
-  log: Log;
-}
+import { createRewriter } from "./rewrite/rewrite.ts";
+import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
+import { classifyFailure } from "./upstream/abort-reason.ts";
 
 export interface Proxy {
   handle(request: Request): Promise<Response>;
@@ -73,151 +26,6 @@ export function guardedRoutes(proxy: Proxy, fetch: (request: Request) => Respons
 /** Nothing here may touch `set`: Elysia 1.4.30 would then decode a streamed response as text. Remove when it does not. */
 export function proxyRoutes(proxy: Proxy) {
   return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
-}
-
-/** One request on its way, as the steps need it. */
-interface Incoming {
-  request: Request;
-  tracker: RequestTracker;
-  /** The address at the other end of the connection. */
-  peerAddress: string | undefined;
-  /** Undefined for a key without limits, and before it is admitted. */
-  admission: Admission | undefined;
-  /** Of the key, until its admission is asked for. */
-  unreportedLimits: KeyLimits | null;
-  /** Of every response, errors too. */
-  limitHeaders: HeaderPairs | undefined;
-  /** Called when a stream has waited in the queue for so long that its client should get a comment. */
-  onStreamWaits: () => void;
-}
-
-interface ServeDeps extends ProxyDeps {
-  rewrite: RewriteRequest;
-  /** For keys with a limit of tokens: a stream whose usage nobody requests would not count against it. */
-  rewriteWithUsage: RewriteRequest;
-}
-
-/** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
-  const { request, tracker, peerAddress } = incoming;
-  const { config, wall } = deps;
-  const { path, pathAndQuery } = readTarget(request);
-  if (deps.isStopping()) throw new ProxyError("shutting_down");
-
-  const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
-  tracker.keyId = key.id;
-  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
-  tracker.onFinished(deps.disableIdleTimeout(request));
-  const { rules } = key;
-  incoming.unreportedLimits = rules;
-  if (path.startsWith(ownPaths)) {
-    const own = { method: request.method, path, limits: rules, wall, log: deps.log };
-    return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
-  }
-  // A limit of tokens waits for the body, from which it knows how many to reserve.
-  const limitsTokens = rules !== null && reservesTokens(rules);
-  if (rules !== null && !limitsTokens) await admit(incoming, key.id, rules, 0, deps);
-
-  using held = deps.heldBytes.open(key.id);
-  const { startReadTimeout } = deps;
-  const received = await readBody(request, getEndpoint(path).takesJson, {
-    startReadTimeout,
-    held,
-    maxBytes: config.maxBodyBytes,
-    waitForTurn: eventLoopSlices.waitForTurn,
-  });
-  const rewrite = limitsTokens ? deps.rewriteWithUsage : deps.rewrite;
-  const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);
-  const { stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
-  tracker.isReceived = true;
-  tracker.model = model;
-  tracker.changes = changes;
-  let modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
-  const allowed = rules?.allowed_models ?? null;
-  if (allowed !== null) {
-    requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
-    modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
-  }
-  if (limitsTokens) {
-    await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
-  }
-
-  if (deps.queue !== undefined) await waitInQueue(incoming, key.id, stream, { ...deps, queue: deps.queue });
-  tracker.upstreamRequestSent(deps.backend);
-  const upstream = await deps.forward({
-    keyId: key.id,
-    startedAt: tracker.startedAt,
-    method: request.method,
-    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
-    headers: upstreamRequestHeaders(request.headers, {
-      contentLength: outgoing.length,
-      peerAddress,
-      upstreamApiKey: config.upstream.apiKey,
-      requestId: tracker.requestId,
-    }),
-    body: outgoing.body,
-    readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
-    client: request.signal,
-    onReceived: tracker.bodyReceived,
-    onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
-  });
-  tracker.upstreamResponded();
-  held.release();
-
-  return respond(
-    {
-      upstream,
-      tracker,
-      keyId: key.id,
-      method: request.method,
-      path,
-      admission: incoming.admission,
-      usageAdded,
-      modelList,
-    },
-    { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
-  );
-}
-
-/** For a response of our own. */
-function complete(tracker: RequestTracker, response: Response): Response {
-  tracker.status = response.status;
-  tracker.finish("completed");
-  return response;
-}
-
-/** @throws ProxyError if a limit of the key refuses the request */
-async function admit(
-  incoming: Incoming,
-  keyId: KeyId,
-  limits: KeyLimits,
-  tokens: number,
-  deps: ProxyDeps,
-): Promise<void> {
-  // A refusal reports what is left itself.
-  incoming.unreportedLimits = null;
-  const admitted = await requireAdmission(keyId, limits, tokens, deps);
-  if (admitted === undefined) return;
-  incoming.admission = admitted.admission;
-  incoming.limitHeaders = admitted.headers;
-  incoming.tracker.onFinished(admitted.admission.end);
-}
-
-/** @throws ProxyError if no place becomes free in time */
-async function waitInQueue(
-  { tracker, request, onStreamWaits }: Incoming,
-  keyId: KeyId,
-  stream: boolean,
-  { queue, sseKeepaliveMs }: Pick<ProxyDeps, "sseKeepaliveMs"> & { queue: RequestQueue },
-): Promise<void> {
-  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(onStreamWaits, sseKeepaliveMs) : undefined;
-  try {
-    const queued = { keyId, startedAt: tracker.startedAt, client: request.signal };
-    const leave = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
-    tracker.onFinished(leave);
-  } finally {
-    clearTimeout(keepalive);
-  }
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
