@@ -1,7 +1,8 @@
 import type { KeyId } from "../domain.ts";
+import { keptMinutes, type Retention } from "../store/retention.ts";
 import type { BucketRange } from "../store/usage-ranges.ts";
 import type { KeyFilter } from "../store/usage-ranges.ts";
-import { isDay, minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { bucketFloor, isDay, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { HistoryQuery } from "./usage-schemas.ts";
 import { type ByDayQuery, dayMessage, timestampMessage } from "./usage-schemas.ts";
@@ -20,6 +21,20 @@ export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "b
   since: nowMs - query.days * minutesPerDay * msPerMinute,
   bucketMinutes: query.bucket_minutes,
 });
+
+/**
+ * The requested width, or the next one of whole hours if the first bucket begins before the minute counts that are kept: it
+ * would show nothing of what hour counts still have.
+ * @param from what the first bucket contains, epoch milliseconds
+ */
+export function keptBucketMinutes(
+  { from, bucketMinutes }: { from: number; bucketMinutes: number },
+  nowMs: number,
+  retention: Pick<Retention, "usageMinutesDays">,
+): number {
+  const isKept = bucketFloor(minuteOf(from), bucketMinutes) >= minuteOf(nowMs) - keptMinutes(retention);
+  return isKept ? bucketMinutes : Math.ceil(bucketMinutes / minutesPerHour) * minutesPerHour;
+}
 
 const dayLength = "2026-05-01".length;
 

@@ -9,9 +9,13 @@ export type UsageTotal = Static<typeof usageTotal>;
 export const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
 export type UsageSummary = Static<typeof usageSummary>;
 export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
+const bucketMinutes = t.Integer({
+  description:
+    "Wider than requested, in whole hours, if the first bucket begins before the minute counts that are kept",
+});
 export const usageHistory = t.Object({
   days: t.Integer(),
-  bucket_minutes: t.Integer(),
+  bucket_minutes: bucketMinutes,
   points: t.Array(t.Object({ bucket_start: timestamp, ...usageOfKey })),
 });
 
@@ -51,7 +55,7 @@ export type PointsQuery = Static<typeof pointsQuery>;
 export const usagePoints = t.Object({
   from: timestamp,
   to: timestamp,
-  bucket_minutes: t.Integer(),
+  bucket_minutes: bucketMinutes,
   points: usageHistory.properties.points,
 });
 const keyFilter = {
@@ -84,7 +88,7 @@ const bucketValues = t.Array(count, { description: "One value for each bucket, f
 export const usageChart = t.Object({
   from: timestamp,
   to: timestamp,
-  bucket_minutes: t.Integer(),
+  bucket_minutes: bucketMinutes,
   metric: t.String({ description: "What the values of the series count, and what orders the keys" }),
   first_bucket: t.String({
     format: "date-time",

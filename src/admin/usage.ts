@@ -1,15 +1,17 @@
 import type { Log } from "../log/log.ts";
+import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
 import type { UsageSum } from "../store/usage-store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayBefore, dayOf } from "../time/seoul.ts";
 import { streamJson } from "./json-stream.ts";
-import { bucketRange } from "./query.ts";
+import { bucketRange, keptBucketMinutes } from "./query.ts";
 import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./usage-schemas.ts";
 
 export interface UsageDeps {
   store: Pick<Store, "usage">;
   clock: WallClock;
+  retention: Pick<Retention, "usageMinutesDays">;
   log: Log;
 }
 
@@ -26,17 +28,19 @@ export const getUsageTotal =
     usageTotalBody(await store.usage.sumOfKeys());
 
 export const listDailyUsage =
-  ({ store, clock, log }: UsageDeps) =>
+  ({ store, clock, log }: Omit<UsageDeps, "retention">) =>
   ({ query, request }: { query: DailyQuery; request: Request }): Promise<Response> => {
     const firstDay = dayBefore(dayOf(clock()), query.days);
     return streamJson(request, ["[", store.usage.daily(firstDay), "]"], log);
   };
 
 export const listUsageHistory =
-  ({ store, clock, log }: UsageDeps) =>
+  ({ store, clock, retention, log }: UsageDeps) =>
   ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
-    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
-    return streamJson(request, [head, store.usage.history(bucketRange(clock(), query)), "]}"], log);
+    const { since, bucketMinutes: requested } = bucketRange(clock(), query);
+    const bucketMinutes = keptBucketMinutes({ from: since, bucketMinutes: requested }, clock(), retention);
+    const head = `{"days":${query.days},"bucket_minutes":${bucketMinutes},"points":[`;
+    return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
   };
 
 export function usageTotalBody(sum: UsageSum): UsageTotal {

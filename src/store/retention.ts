@@ -1,3 +1,4 @@
+import { minutesPerDay } from "../time/seoul.ts";
 import type { RequestLogLimits } from "./request-log-store.ts";
 
 /** How long rows are kept. */
@@ -8,3 +9,10 @@ export interface Retention {
 }
 
 export const defaultRetention: Retention = { usageMinutesDays: 30, requestLog: { days: 7, rows: 5_000_000 } };
+
+/** Beyond the days that are kept: the first bucket of a window may begin up to a day earlier. */
+const spareDays = 2;
+
+/** How many minutes back minute counts reach. */
+export const keptMinutes = ({ usageMinutesDays }: Pick<Retention, "usageMinutesDays">): number =>
+  (usageMinutesDays + spareDays) * minutesPerDay;

@@ -6,14 +6,12 @@ import { prepareCountedResponses } from "./counted-responses.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { safeSum } from "./safe-sum.ts";
 import { prepareRequestLogPruning } from "./request-log.ts";
-import type { Retention } from "./retention.ts";
+import { keptMinutes, type Retention } from "./retention.ts";
 import type { UsageStore, UsageSum } from "./usage-store.ts";
 import { addedUsage, addSums, incrementOf, noSum } from "./usage-batch.ts";
 import { createUsageReports } from "./usage-reports.ts";
 import { createUsageWriter } from "./usage-writer.ts";
 
-/** Beyond the days that are kept: the first bucket of a window may begin up to a day earlier. */
-const spareDays = 2;
 /** Limits what one flush deletes; only one flush a minute prunes. After a long pause the following ones delete the rest. */
 const maxPrunedMinutes = 5;
 const flushRetentionMs = minutesPerDay * msPerMinute;
@@ -61,9 +59,8 @@ function prepareAddUsage(engine: Engine, clock: WallClock, prune: (now: number) 
 
 function preparePruning(
   { db, tables: { usageMinute, usageModelHour, usageFlushes } }: Engine,
-  { usageMinutesDays }: Retention,
+  retention: Retention,
 ): (now: number) => Statement[] {
-  const keptMinutes = (usageMinutesDays + spareDays) * minutesPerDay;
   const before = sql.placeholder("before");
   const pruneMinutes = db
     .delete(usageMinute)
@@ -82,7 +79,7 @@ function preparePruning(
     .prepare();
   const pruneFlushes = db.delete(usageFlushes).where(lt(usageFlushes.writtenAt, before)).prepare();
   return (now) => [
-    () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes }),
+    () => pruneMinutes.execute({ before: minuteOf(now) - keptMinutes(retention) }),
     () => pruneModelHours.execute({ before: Math.floor(minuteOf(now) / minutesPerHour) - modelHourRetentionHours }),
     () => pruneFlushes.execute({ before: now - flushRetentionMs }),
   ];

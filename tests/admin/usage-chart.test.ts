@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { defaultRetention } from "../../src/store/retention.ts";
 import type { UsageIncrement } from "../../src/store/usage-store.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
@@ -182,6 +183,74 @@ describe("the usage chart", () => {
       const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
       expect([report, status, json]).toEqual([report, 400, { error }]);
     }
+  });
+});
+
+describe("where the counts by the minute are no longer kept", () => {
+  let admin: Admin;
+  let owner: Required<Visitor>;
+  const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+  const reports = ["chart", "points", "history"] as const;
+  const sevenDays = `from=${new Date(noon - 7 * day).toISOString()}&days=7`;
+  beforeAll(async () => {
+    admin = await startAdmin({ retention: { ...defaultRetention, usageMinutesDays: 1 } });
+    owner = await admin.login();
+    for (const name of ["first", "second"]) await admin.createKey(name);
+    await admin.store.usage.add([closed(1, noon - 5 * day, 5), closed(2, noon - 5 * day + 61 * minute, 6)]);
+    // These flushes delete the minutes of the one before, and then of five minutes more each.
+    for (let ago = 15; ago >= 0; ago--) {
+      admin.time.now = noon - ago * minute;
+      await admin.store.usage.add([closed(1, admin.time.now, 1)]);
+    }
+  });
+  afterAll(() => admin.stop());
+
+  test("a chart has the same sums as its columns, in hours", async () => {
+    const { bucket_minutes, output_tokens, series, from } = await get(
+      `/api/usage/chart?${sevenDays}&bucket_minutes=20`,
+    );
+    expect([bucket_minutes, output_tokens, from]).toEqual([60, 27, "2026-04-24T12:00:00.000+09:00"]);
+    const values = series.map((one: { values: number[] }) => one.values.filter((value) => value > 0));
+    expect(values).toEqual([[5, 15, 1], [6]]);
+  });
+
+  test.each([
+    [5, 60],
+    [60, 60],
+    [61, 120],
+    [90, 120],
+    [120, 120],
+    [1439, 1440],
+  ])("buckets of %d minutes become %d wide, and nothing is missing", async (requested, width) => {
+    for (const report of reports) {
+      const body = await get(`/api/usage/${report}?${sevenDays}&bucket_minutes=${requested}`);
+      const total = body.points?.reduce(
+        (sum: number, point: { output_tokens: number }) => sum + point.output_tokens,
+        0,
+      );
+      expect([report, body.bucket_minutes, total ?? body.output_tokens]).toEqual([report, width, 27]);
+    }
+  });
+
+  test("later buckets are as wide as requested", async () => {
+    for (const report of reports) {
+      const query = `from=${new Date(noon - 2 * day).toISOString()}&days=2&bucket_minutes=5`;
+      expect(await get(`/api/usage/${report}?${query}`)).toMatchObject({ bucket_minutes: 5 });
+    }
+  });
+
+  test("a client that has wider buckets gets those that it lacks", async () => {
+    const known = "since=2026-05-01T11:30:00%2B09:00&have=1,2";
+    expect(await get(`/api/usage/chart?${sevenDays}&bucket_minutes=20&${known}`)).toMatchObject({
+      bucket_minutes: 60,
+      first_bucket: "2026-05-01T11:00:00.000+09:00",
+      series: [{ values: [15, 1] }, { values: [0, 0] }],
+    });
+  });
+
+  test("buckets within the hour are refused from 31 days on, as with any setting", async () => {
+    const path = `/api/usage/chart?from=${new Date(noon - 32 * day).toISOString()}&bucket_minutes=30`;
+    expect((await admin.send("GET", path, { as: owner })).status).toBe(400);
   });
 });
 

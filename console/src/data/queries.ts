@@ -7,6 +7,7 @@ import { dayMs, minuteMs } from "./seoul-time.ts";
 import { serverNow } from "./server-clock.ts";
 import { type BucketQuery, chosenSpan, type TimeSpan } from "./time-range.ts";
 import {
+  type BucketSpan,
   type ChartRequest,
   type KeySelection,
   selectionParameters,
@@ -81,10 +82,11 @@ export async function getDayPage(days: number, selection: KeySelection, before?:
 export const getDailyUsage = (days: number): Promise<DailyUsageRow[]> =>
   responseBody(api.usage.daily.get({ query: { days } }));
 
-/** The buckets of all keys, for a CSV. */
-export async function getUsagePoints(span: TimeSpan, bucketMinutes: number): Promise<UsagePoint[]> {
-  const query = { ...spanParameters(span), bucket_minutes: bucketMinutes };
-  return (await responseBody(api.usage.points.get({ query }))).points;
+/** The buckets of all keys, for a CSV. Wider than those of a chart if their minute counts were deleted meanwhile. */
+export async function getUsagePoints(chart: BucketSpan): Promise<BucketSpan & { points: UsagePoint[] }> {
+  const query = { ...spanParameters(chart.span), bucket_minutes: chart.bucketMinutes };
+  const { from, to, bucket_minutes, points } = await responseBody(api.usage.points.get({ query }));
+  return { span: { from: Date.parse(from), to: Date.parse(to) }, bucketMinutes: bucket_minutes, points };
 }
 
 const spanParameters = ({ from, to }: TimeSpan): { from: string; to: string } => ({
@@ -92,7 +94,10 @@ const spanParameters = ({ from, to }: TimeSpan): { from: string; to: string } =>
   to: new Date(to).toISOString(),
 });
 
-/** @param before what the last response has left; only the buckets since then are fetched if they continue it */
+/**
+ * The server's buckets are wider than requested where minute counts are no longer kept.
+ * @param before what the last response has left; only the buckets since then are fetched if they continue it
+ */
 async function getUsageChart(
   request: ChartRequest,
   span: TimeSpan,
@@ -114,7 +119,10 @@ async function getUsageChart(
       },
     }),
   );
-  return usageChartFrom(body, request, serverNow(), since === undefined ? undefined : before);
+  if (since === undefined) return usageChartFrom(body, request, serverNow());
+  // Buckets of another width do not continue those from before.
+  if (body.bucket_minutes !== before?.bucketMinutes) return getUsageChart(request, span, undefined);
+  return usageChartFrom(body, request, serverNow(), before);
 }
 
 async function getPowerHistory({ days, bucketMinutes }: BucketQuery) {

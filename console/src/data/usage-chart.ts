@@ -56,15 +56,18 @@ export interface OtherKeys {
   values: Float64Array;
 }
 
+export interface BucketSpan {
+  /** Whole buckets. */
+  span: TimeSpan;
+  bucketMinutes: number;
+}
+
 /**
  * The data of one chart. Its title, figures, legend and CSV are made from it too, so that none of them belongs to other data.
  * Maps because the query library's store wraps plain objects and arrays in proxies.
  */
-export interface UsageChartData {
+export interface UsageChartData extends BucketSpan {
   request: ChartRequest;
-  /** Whole buckets. */
-  span: TimeSpan;
-  bucketMinutes: number;
   metric: UsageMetric;
   /** Keys with usage, also those that are hidden or not listed. */
   keyCount: number;

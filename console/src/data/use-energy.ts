@@ -48,9 +48,10 @@ export function useEnergy(): EnergyState {
   const selection: ChartSelection = { ...everyKey, metric: "output", top: 0, list: 0 };
   const usage = useUsageBuckets(chosen, () => selection, minuteDays);
   const { span } = usage;
-  // The buckets depend on the width of the chart.
+  // They depend on the width of the chart, and are wider than requested where minute counts are no longer kept.
+  const bucketMinutes = (): number => (usage.isCurrent() ? usage.bucketMinutes() : usage.requested().bucketMinutes);
   const requested = createMemo(
-    () => ({ days: daysBack(chosenSpan(chosen(), now()), now()), bucketMinutes: usage.requested().bucketMinutes }),
+    () => ({ days: daysBack(chosenSpan(chosen(), now()), now()), bucketMinutes: bucketMinutes() }),
     undefined,
     { equals: sameQuery },
   );

@@ -9,7 +9,7 @@ export interface UsageBefore {
   query: ReturnType<typeof useFixedChartQuery>;
   /** Undefined until it is there for what the chart shows, if it is not kept, and if it is not compared. */
   chart: () => UsageChartData | undefined;
-  /** Whether it is compared but not kept. */
+  /** Whether it is compared but not kept, or not in such narrow buckets. */
   isMissing: () => boolean;
 }
 
@@ -22,16 +22,26 @@ export function useUsageBefore(chart: () => UsageChartData | undefined, compares
   };
   const wanted = createMemo((): { request: ChartRequest; span: TimeSpan } | undefined => {
     const [shown, before] = [chart(), span()];
-    return shown && before && { request: { ...shown.request, top: 0, list: 0 }, span: before };
+    if (shown === undefined || before === undefined) return undefined;
+    const { request, bucketMinutes } = shown;
+    return { request: { ...request, bucketMinutes, top: 0, list: 0 }, span: before };
   });
   const query = useFixedChartQuery(wanted);
+  const response = (): UsageChartData | undefined => {
+    const [found, data] = [wanted(), query.data];
+    return found && data && sameRequest(data.request, found.request) ? data : undefined;
+  };
+  /** Whether its minute counts are no longer kept, so that it has wider buckets than the chart. */
+  const isWider = (): boolean => {
+    const found = response();
+    return found !== undefined && found.bucketMinutes !== found.request.bucketMinutes;
+  };
   return {
     query,
     chart: () => {
-      const [found, data] = [wanted(), query.data];
-      const isFound = found && data && sameRequest(data.request, found.request) && sameSpan(data.span, found.span);
-      return isFound === true ? data : undefined;
+      const [found, data] = [wanted(), response()];
+      return found && data && !isWider() && sameSpan(data.span, found.span) ? data : undefined;
     },
-    isMissing: () => compares() && chart() !== undefined && wanted() === undefined,
+    isMissing: () => compares() && chart() !== undefined && (wanted() === undefined || isWider()),
   };
 }

@@ -7,7 +7,7 @@ import { getUsagePoints } from "./queries.ts";
 import { seoulMinute } from "./seoul-time.ts";
 import { maxDays } from "./time-range.ts";
 import { showToast } from "./toasts.ts";
-import { matchesSelection, type UsageChartData } from "./usage-chart.ts";
+import { type BucketSpan, matchesSelection, type UsageChartData } from "./usage-chart.ts";
 import { usageHistoryCsv, type UsageSums } from "./usage-history.ts";
 import { otherId, usageViews } from "./usage-view.ts";
 import { type TimeRangeState, useTimeRange } from "./use-time-range.ts";
@@ -52,12 +52,12 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
     if (shown === undefined || isExporting()) return;
     setExporting(true);
     try {
-      const points = await getUsagePoints(shown.span, shown.bucketMinutes);
-      const matching = points.filter(
+      const found = await getUsagePoints(shown);
+      const matching = found.points.filter(
         ({ key_id, key_name }) =>
           matchesSelection(shown.request, key_id, key_name) && (!hidesOther() || shown.series.has(key_id)),
       );
-      downloadCsv(csvName(shown), usageHistoryCsv(matching));
+      downloadCsv(csvName(found), usageHistoryCsv(matching));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
     } finally {
@@ -87,5 +87,5 @@ function shownSums(chart: UsageChartData | undefined, hidesOther: boolean): Usag
   };
 }
 
-const csvName = ({ span, bucketMinutes }: UsageChartData): string =>
+const csvName = ({ span, bucketMinutes }: BucketSpan): string =>
   `usage-${bucketName(bucketMinutes)}-${seoulMinute(span.from)}-to-${seoulMinute(span.to)}-KST.csv`.replaceAll(":", "");

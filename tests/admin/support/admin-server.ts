@@ -68,10 +68,11 @@ export async function startAdmin({
   store: wrap,
   secretKey,
   trustedHops = 0,
+  retention = defaultRetention,
   ...overrides
 }: Overrides = {}): Promise<Admin> {
   const time = { now: Date.parse("2026-05-01T12:00:00+09:00") };
-  const { store: real, dataDir, remove } = await openTestStore(time);
+  const { store: real, dataDir, remove } = await openTestStore(time, retention);
   const store = wrap?.(real) ?? real;
   const config = { username: "admin", password, secretKey: secretKey ?? "0123456789abcdef", metricsToken: "scrape-me" };
   const { signingKey } = await bootstrapAdmin({ store: real, config, dataDir, print: () => {} });
@@ -106,7 +107,7 @@ export async function startAdmin({
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,
     forceStreamUsage: "off",
-    retention: defaultRetention,
+    retention,
     draining: new AbortController().signal,
     countsState: () => "ok",
     ...overrides,

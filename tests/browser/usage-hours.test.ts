@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { reading, seed, seedKeys, usage } from "./support/seed.ts";
+import { chartOf, csvOf, sumOfColumn, waitForBars } from "./support/usage-console.ts";
+
+const minutesPerDay = 1440;
+/** Bars of 7 days are narrower than an hour. */
+const wide = { width: 2400, height: 1000 };
+
+/** A day in the middle of the last week, in each hour of which a key has used 7 tokens; its minute counts were deleted. */
+async function startConsoleWithHours(): Promise<ConsoleUnderTest> {
+  const now = Math.floor(Date.now() / 60_000);
+  return startConsole(
+    async (dataDir) => {
+      await seed(dataDir, async (store) => {
+        const [id = 0] = await seedKeys(store, ["alpha"]);
+        const hours = Array.from({ length: 24 }, (_, hour) => now - 5 * minutesPerDay + 60 * hour);
+        await store.usage.add([...hours, now - 120].map((minute) => usage(id, minute, [1, 2, 7])));
+        await store.gpu.add({ keyId: id, recordedAt: (now - 5 * minutesPerDay) * 60_000, readings: [reading(0)] });
+      });
+      using database = new Database(join(dataDir, "tollgate.db"));
+      database.run("delete from usage_minute where minute < ?", [now - 3 * minutesPerDay]);
+    },
+    { USAGE_MINUTES_DAYS: "1" },
+  );
+}
+
+describe.skipIf(!hasBrowser)("usage whose minute counts are no longer kept", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsoleWithHours();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
+  const visitWide = async (path: string, options = {}) => {
+    const visit = await console.visit("/help", options);
+    await visit.page.setViewportSize(wide);
+    await visit.page.goto(new URL(path, visit.page.url()).href);
+    return visit;
+  };
+
+  test("is a chart of hours, with the same sum in its figures, its bars and its CSV", async () => {
+    await using visit = await visitWide("/help");
+    const { page } = visit;
+    const [response] = await Promise.all([
+      page.waitForResponse(/usage\/chart\?.*bucket_minutes=(10|15|20|30)(&|$)/),
+      page.goto(new URL("/usage?range=7d", page.url()).href),
+    ]);
+    expect(await response.json()).toMatchObject({ bucket_minutes: 60 });
+    await waitForBars(page);
+    await history(page)
+      .getByText(/· 1-hour bars/)
+      .waitFor();
+    await history(page).getByText("175 out", { exact: true }).waitFor();
+    expect(sumOfColumn(await csvOf(page, "Output tokens"), 5)).toBe(175);
+    const box = await chartOf(page).boundingBox();
+    if (box === null) throw new Error("The chart is not visible");
+    await page.mouse.move(box.x + 52 + ((box.width - 60) * 2.5) / 7, box.y + 120);
+    await chartOf(page).locator(".tooltip li").getByText("7", { exact: true }).waitFor();
+  });
+
+  test("is compared in hours", async () => {
+    await using visit = await visitWide("/usage?range=7d&compare=1");
+    await history(visit.page)
+      .getByText(/vs\. 0/)
+      .waitFor();
+  });
+
+  test("is not compared with a chart of minutes", async () => {
+    const at = (days: number): string =>
+      new Date(Date.now() + 9 * 3_600_000 - days * 86_400_000).toISOString().slice(0, 16);
+    await using visit = await visitWide(`/usage?compare=1&from=${at(2.5)}&to=${at(0)}`);
+    await waitForBars(visit.page);
+    await history(visit.page)
+      .getByText(/-minute bars/)
+      .waitFor();
+    await history(visit.page).getByText("The period before is not kept").waitFor();
+  });
+
+  test("has its energy in the same hours", async () => {
+    await using visit = await visitWide("/gpus?range=7d");
+    await visit.page.getByText(/only in 1-hour buckets/).waitFor();
+    const figure = visit.page.locator("dl.figures > div", { hasText: "Wh per 1,000 output tokens" }).locator("dd");
+    await figure.getByText(/^\d/).waitFor();
+  });
+
+  test("is loaded anew once the server has wider buckets than before", async () => {
+    await using visit = await console.visit("/help", { fakeClock: true });
+    const { page } = visit;
+    const requested: URL[] = [];
+    await page.route("**/api/usage/chart?*", (route, request) => {
+      const url = new URL(request.url());
+      requested.push(url);
+      const response = new URL(url);
+      response.searchParams.set("bucket_minutes", requested.length === 1 ? "30" : "180");
+      return route.continue({ url: response.href });
+    });
+    await page.goto(new URL("/usage?range=24h", page.url()).href);
+    await history(page)
+      .getByText(/· 30-minute bars/)
+      .waitFor();
+    await page.clock.runFor(16_000);
+    await history(page)
+      .getByText(/· 3-hour bars/)
+      .waitFor();
+    await history(page).getByText("7 out", { exact: true }).waitFor();
+    expect(requested.map(({ searchParams }) => searchParams.has("since"))).toEqual([false, true, false]);
+  });
+});
