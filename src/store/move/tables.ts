@@ -64,17 +64,29 @@ export async function findDifference(
   target: QueryClient,
 ): Promise<string | undefined> {
   const compared = columns.flatMap((column) => [
-    { column, sqlite: `count(${column.name})`, postgres: `count(${column.name})` },
-    ...(checksums[column.type]?.(column.name) ?? []).map(([sqlite, postgres]) => ({ column, sqlite, postgres })),
+    { column, isSame: isEqual, sqlite: asText(`count(${column.name})`), postgres: asText(`count(${column.name})`) },
+    ...(checksums[column.type]?.(column.name) ?? []).map(([sqlite, postgres]) => ({
+      column,
+      isSame: column.type === "double precision" ? isAlmostEqual : isEqual,
+      sqlite: asText(sqlite),
+      postgres: asText(postgres),
+    })),
   ]);
   const [own] = source.query(`select ${compared.map(({ sqlite }) => sqlite).join()} from ${name}`).values();
   const marked = name === "settings" ? ` where name <> '${moveMarker}'` : "";
   const [copied] = (await target
     .unsafe(`select ${compared.map(({ postgres }) => postgres).join()} from ${name}${marked}`)
     .values()) as unknown[][];
-  const different = compared.find((_, index) => !isSame(Number(own?.[index]), Number(copied?.[index])));
+  const different = compared.find(({ isSame }, index) => !isSame(own?.[index], copied?.[index]));
   return different && `${name}.${different.column.name}`;
 }
 
+/** A sum beyond 2^53 would lose its last digits as a number. */
+const asText = (sum: string): string => `cast(${sum} as text)`;
+
+/** Null without a value. */
+const isEqual = (a: unknown, b: unknown): boolean => a === b;
+
 /** A floating-point sum depends on the order of its terms. */
-const isSame = (a: number, b: number): boolean => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
+const isAlmostEqual = (a: unknown, b: unknown): boolean =>
+  Math.abs(Number(a) - Number(b)) <= 1e-9 * Math.max(Math.abs(Number(a)), Math.abs(Number(b)));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { moveToPostgres } from "../../../src/store/move/move.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
-import { createKeys, openTestStore } from "../test-store.ts";
+import { createKeys, openTestStore, usageIncrement } from "../test-store.ts";
 
 const rowCount = 5000;
 
@@ -59,6 +59,33 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     const store = await openPostgresStore({ url, clock: Date.now });
     expect(await store.keys.countActive()).toBe(rowCount);
     await store.close();
+  });
+
+  test.each([
+    ["a token more", "input_tokens", "new.input_tokens := new.input_tokens + 1; return new;"],
+    ["a row less", "day", "return null;"],
+  ])("notices %s among many", async (_, column, change) => {
+    const opened = await openTestStore();
+    const ids = await createKeys(opened.store, ["a", "b", "c"]);
+    await opened.store.usage.add(ids.map((keyId) => usageIncrement({ keyId, minute: 1, inputTokens: 1_000_000_000 })));
+    await opened.store.close();
+    const postgres = await sharedPostgres();
+    const url = await postgres.createDatabase();
+    await (await openPostgresStore({ url, clock: Date.now })).close();
+    await postgres.run(
+      `create function spoil() returns trigger language plpgsql as $$ begin ${change} end $$;
+       create trigger spoil before insert on usage_day for each row when (new.key_id = 2) execute function spoil()`,
+      url,
+    );
+    const moving = moveToPostgres({
+      file: opened.file,
+      url,
+      clock: Date.now,
+      onProgress: () => {},
+      signal: new AbortController().signal,
+    });
+    await expect(moving).rejects.toThrow(`the copy differs from the original in usage_day.${column}`);
+    opened.folder.remove();
   });
 
   test("fails if a server writes to the source meanwhile", async () => {
