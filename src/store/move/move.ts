@@ -85,7 +85,8 @@ async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Prom
     const difference = await findDifference(table, source, pool.client);
     if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
   }
-  if (dataVersion(source) !== version) {
+  // A journal that was written to before the first reading of the version has flushes that no table holds.
+  if (dataVersion(source) !== version || hasJournal(source)) {
     throw new StorageError("the data folder changed while it was copied; stop its server and run this again");
   }
   await finish(source, pool);
@@ -131,6 +132,8 @@ async function finish(source: Database, { client, transaction }: PostgresPool): 
     await client.unsafe("delete from settings where name = $1", [moveMarker]);
   });
 }
+
+const hasJournal = (source: Database): boolean => source.query("select 1 from usage_journal limit 1").get() !== null;
 
 /** Changes when another connection writes. */
 function dataVersion(source: Database): number | undefined {

@@ -1,7 +1,9 @@
+import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { moveToPostgres } from "../../../src/store/move/move.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { createKeys, openTestStore, usageIncrement } from "../test-store.ts";
 
@@ -98,6 +100,32 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
       clock: Date.now,
       onProgress: (table) => table === "usage_minute" && server.run("update keys set name = 'KEY 0' where id = 1"),
       signal: new AbortController().signal,
+    });
+    await expect(moving).rejects.toThrow("the data folder changed while it was copied");
+  });
+
+  test("fails if a server adds to its journal before the first table is copied", async () => {
+    using source = await filledSource();
+    const postgres = await sharedPostgres();
+    const url = await postgres.createDatabase();
+    await (await openPostgresStore({ url, clock: Date.now })).close();
+    await using target = new SQL(url);
+    let moving: Promise<number> | undefined;
+    await target.begin(async (transaction) => {
+      await transaction.unsafe("lock table settings in access share mode");
+      moving = moveToPostgres({
+        file: source.file,
+        url,
+        clock: Date.now,
+        onProgress: () => {},
+        signal: new AbortController().signal,
+      });
+      moving.catch(() => {});
+      // By then, the move has added the journal to the tables.
+      const waiting = "select 1 from pg_locks where not granted";
+      await pollUntil(async () => (await postgres.run(waiting, url)).length > 0);
+      using server = new Database(source.file);
+      server.run("insert into usage_journal (ledger, flush, usage) values ('one', 1, '{}')");
     });
     await expect(moving).rejects.toThrow("the data folder changed while it was copied");
   });
