@@ -78,16 +78,11 @@ const formatUsage = (row: UsageRow, nameOf: GetKeyName): string =>
   `"key_id":${row.keyId},"key_name":${nameOf(row.keyId)},"request_count":${row.requestCount},` +
   `"input_tokens":${row.inputTokens},"output_tokens":${row.outputTokens}`;
 
-/** By default up to the end of the hour of the latest minute. */
-async function minutesIn(
-  { rows, tables: { usageMinute } }: Engine,
-  { since, until }: BucketRange,
-): Promise<MinuteRange> {
+/** By default up to the end of the latest hour, which stays when its minutes are deleted. */
+async function minutesIn({ rows, tables: { usageHour } }: Engine, { since, until }: BucketRange): Promise<MinuteRange> {
   const from = minuteOf(since);
   if (until !== undefined) return { from, to: minuteOf(until) };
-  const [latest] = await rows<{ minute: number | null }>(
-    sql`select max(${usageMinute.minute}) as "minute" from ${usageMinute}`,
-  );
-  if (latest === undefined || latest.minute === null) return { from, to: from };
-  return { from, to: (Math.floor(latest.minute / minutesPerHour) + 1) * minutesPerHour };
+  const [latest] = await rows<{ hour: number | null }>(sql`select max(${usageHour.hour}) as "hour" from ${usageHour}`);
+  if (latest === undefined || latest.hour === null) return { from, to: from };
+  return { from, to: (latest.hour + 1) * minutesPerHour };
 }

@@ -150,6 +150,21 @@ onEachEngine(({ openTestEngine }) => {
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
   });
 
+  test("the history has hours whose minutes were all deleted", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine();
+    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
+    now = midnight + 5 * 1440;
+    // Requests that failed, which count nothing.
+    await usage.add([], { ledger: "one", number: 1 });
+    expect(await opened.engine.rows(sql`select * from usage_minute`)).toEqual([]);
+    const points = await readReport<HistoryPoint>(
+      usage.history({ since: (midnight - 60) * 60_000, bucketMinutes: 60 }),
+    );
+    expect(points.map((point) => point.request_count)).toEqual([1]);
+  });
+
   test("sums of the largest numbers are exact", async () => {
     await using opened = await openTestEngine(clock);
     const tokens = 2 ** 52;
