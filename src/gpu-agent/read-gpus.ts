@@ -40,10 +40,24 @@ export async function readGpus(options: ReadGpusOptions): Promise<void> {
     } catch (error) {
       if (!(error instanceof ToolError)) throw error;
       if (signal.aborted) return;
-      logOnChange("warn", "Cannot read GPUs; restarting the tool", { reason: error.message });
+      const { message: reason, stuckUntil } = error;
+      const next = stuckUntil === undefined ? "restarting the tool" : "waiting for the stuck tool to exit";
+      logOnChange("warn", `Cannot read GPUs; ${next}`, { reason });
+      // Another one would get stuck too, and none of them can be killed.
+      if (stuckUntil !== undefined) await waitForExit(stuckUntil, signal);
     }
     await wait(backoff.next(), signal);
   }
+}
+
+/** Resolves when a stuck process has exited, or as soon as the signal aborts. */
+async function waitForExit(stuckUntil: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const stopped = Promise.withResolvers<void>();
+  const stop = (): void => stopped.resolve();
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
+  await Promise.race([stuckUntil, stopped.promise]);
+  signal.removeEventListener("abort", stop);
 }
 
 /** Logs the number of GPUs once two sets in a row agree, because a slow driver can split a set differently each time. */

@@ -4,6 +4,14 @@ import { wait } from "../time/wait.ts";
 /** The tool gave no readings. The message is for the operator. */
 export class ToolError extends Error {
   override name = "ToolError";
+
+  constructor(
+    message: string,
+    /** Present if the process could not be killed: resolves when it has exited. */
+    readonly stuckUntil?: Promise<unknown>,
+  ) {
+    super(message);
+  }
 }
 
 export interface ToolRun {
@@ -24,15 +32,26 @@ export interface ToolExit {
   errorLine: string;
 }
 
+/** A process that is stuck in the driver's code ignores SIGKILL too, perhaps until the host is rebooted. */
+const killTimeoutMs = 1500;
+
 /**
- * Runs the tool until it exits, hangs or is stopped. In any case the process is dead when this resolves.
- * @throws ToolError if it was unresponsive, or could not be started
+ * Runs the tool until it exits, hangs or is stopped. The process is dead when this resolves.
+ * @throws ToolError if it was unresponsive, could not be started, or could not be killed
  */
 export async function runTool(run: ToolRun): Promise<ToolExit> {
   const child = spawnTool(run);
+  const [tool] = run.command;
   let unresponsive = false;
+  const stuck = Promise.withResolvers<never>();
+  let killTimeout: Timer | undefined;
   // A query has no state to clean up, and a hanging one ignores SIGTERM.
-  const kill = (): void => child.kill("SIGKILL");
+  const kill = (): void => {
+    child.kill("SIGKILL");
+    const why = unresponsive ? ` printed nothing for ${run.outputTimeoutMs / 1000} s and` : "";
+    const giveUp = (): void => stuck.reject(new ToolError(`${tool}${why} cannot be killed`, child.exited));
+    killTimeout ??= setTimeout(giveUp, killTimeoutMs);
+  };
   const watchdog = setTimeout(() => {
     unresponsive = true;
     kill();
@@ -43,15 +62,16 @@ export async function runTool(run: ToolRun): Promise<ToolExit> {
     const errorLine = readFirstLine(child.stderr);
     const output = run.read(child.stdout, () => watchdog.refresh());
     output.catch(kill);
-    const status = await child.exited;
+    const status = await Promise.race([child.exited, stuck.promise]);
     // The pipe may still hold its last output. Limited, because a grandchild can keep the pipe open.
     await Promise.race([Promise.all([output, errorLine]), wait(1000, run.signal)]);
     if (unresponsive) {
-      throw new ToolError(`${run.command[0]} printed nothing for ${run.outputTimeoutMs / 1000} s and was killed`);
+      throw new ToolError(`${tool} printed nothing for ${run.outputTimeoutMs / 1000} s and was killed`);
     }
     return { status, errorLine: await Promise.race([errorLine, Promise.resolve("")]) };
   } finally {
     clearTimeout(watchdog);
+    clearTimeout(killTimeout);
     run.signal.removeEventListener("abort", kill);
   }
 }
