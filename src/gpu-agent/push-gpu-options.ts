@@ -61,7 +61,7 @@ function parseFlags(args: string[]) {
   } catch (error) {
     // The parser quotes a stray argument, which may be a key without its option.
     const stray = error instanceof Error && "code" in error && error.code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
-    const message = error instanceof Error && !stray ? (error.message.split(". ")[0] ?? "") : "unexpected argument";
+    const message = error instanceof Error && !stray ? (error.message.split(/\.\s/)[0] ?? "") : "unexpected argument";
     throw new UsageError(`${message}; see tollgate push-gpu --help`);
   }
 }

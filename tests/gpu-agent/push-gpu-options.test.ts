@@ -74,6 +74,7 @@ test.each([
   [`--dry-run --host ${"x".repeat(65)}`, "--host: its value is not allowed; use 1 to 64 characters"],
   ["--dry-run --interval 0", "--interval"],
   ["--dry-run --interval 1s", "--interval"],
+  ["--dry-run --interval -1", "--interval"],
   ["--dry-run --interval 3601", "--interval"],
   ["--dry-run --gpu-id-offset 256", "--gpu-id-offset"],
   ["--dry-run --gpu-id-offset 1.5", "--gpu-id-offset"],
