@@ -4,8 +4,8 @@
 #
 #   TOLLGATE_URL            the admin side of Tollgate, such as https://gate.example.com
 #   TOLLGATE_KEY            an API key; it does not appear in the process list
-#   TOLLGATE_INTERVAL       seconds between samples (1)
-#   TOLLGATE_GPU_ID_OFFSET  added to each GPU's number, so that hosts use different ids (0)
+#   TOLLGATE_INTERVAL       seconds between samples, 0.1 to 3600 (1)
+#   TOLLGATE_GPU_ID_OFFSET  added to each GPU's number, so that hosts use different ids, 0 to 255 (0)
 #   TOLLGATE_HOST           name of this host in the console (its host name)
 #
 #   TOLLGATE_URL=https://gate.example.com TOLLGATE_KEY=... sh push-gpu.sh
@@ -26,10 +26,50 @@ die() {
   exit "$1"
 }
 
+# The bounds are those of `tollgate push-gpu`. A value is not printed, because it may contain a secret or a line break.
+refuse() {
+  die 2 "$1: its value is not allowed; use $2"
+}
+
+is_url() {
+  case $1 in
+    *[[:space:][:cntrl:]]*) return 1 ;;
+    [Hh][Tt][Tt][Pp]://* | [Hh][Tt][Tt][Pp][Ss]://*) authority=${1#*://} ;;
+    *) return 1 ;;
+  esac
+  case ${authority%%[/?#]*} in '' | *@*) return 1 ;; esac
+}
+
+# In a subshell with a locale of its own: in others, letters beyond ASCII are visible characters too.
+is_key() (
+  LC_ALL=C
+  case $1 in *[![:graph:]]*) exit 1 ;; esac
+  [ ${#1} -le 512 ]
+)
+
+# `[` fails if a number has too many digits for it.
+is_offset() {
+  case $1 in *[!0-9]*) return 1 ;; esac
+  [ "$1" -le 255 ] 2>/dev/null
+}
+
+is_interval() {
+  case $1 in *[!0-9.]* | *.*.* | .* | *.) return 1 ;; esac
+  whole=${1%%.*}
+  fraction=${1#"$whole"}
+  case $whole/$fraction in *[1-9]*/* | */.[1-9]*) ;; *) return 1 ;; esac
+  case $fraction in
+    *[1-9]*) [ "$whole" -lt 3600 ] ;;
+    *) [ "$whole" -le 3600 ] ;;
+  esac 2>/dev/null
+}
+
 [ -n "$url" ] || die 2 'TOLLGATE_URL is not set'
 [ -n "${TOLLGATE_KEY:-}" ] || die 2 'TOLLGATE_KEY is not set'
-case $offset in *[!0-9]* | '') die 2 'TOLLGATE_GPU_ID_OFFSET is not a whole number' ;; esac
-case $interval in *[!0-9.]* | '' | .) die 2 'TOLLGATE_INTERVAL is not a number of seconds' ;; esac
+is_url "$url" || refuse TOLLGATE_URL 'an http:// or https:// address without user and password'
+is_key "$TOLLGATE_KEY" || refuse TOLLGATE_KEY '1 to 512 visible ASCII characters'
+is_offset "$offset" || refuse TOLLGATE_GPU_ID_OFFSET 'a whole number from 0 to 255'
+is_interval "$interval" || refuse TOLLGATE_INTERVAL 'a number from 0.1 to 3600'
 for program in nvidia-smi awk curl; do
   command -v "$program" >/dev/null 2>&1 || die 1 "$program is not on the PATH"
 done

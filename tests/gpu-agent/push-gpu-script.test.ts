@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { hostname } from "node:os";
+import { readPushGpuOptions, UsageError } from "../../src/gpu-agent/push-gpu-options.ts";
 import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
@@ -15,7 +16,7 @@ async function start(shell: string, host: GpuHost, env: Record<string, string>) 
   const path = `${host.folder}/push-gpu.sh`;
   await Bun.write(path, pushGpuScript);
   return Bun.spawn([shell, path], {
-    env: { ...host.env, TOLLGATE_INTERVAL: "0.05", TOLLGATE_HOST: "gpu-01", ...env },
+    env: { ...host.env, TOLLGATE_INTERVAL: "0.1", TOLLGATE_HOST: "gpu-01", ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -182,4 +183,68 @@ describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (sh
     expect(await new Response(child.stderr).text()).toContain(message);
     expect(await child.exited).toBe(status);
   });
+
+  test.each([
+    [
+      "TOLLGATE_INTERVAL: its value is not allowed; use a number from 0.1 to 3600",
+      ["0", "0.09", "00.0", "1.2.3", "1.", ".5", ".", "-1", "1s", "1e3", "3600.5", "3601", "9".repeat(30), "1\n2"],
+    ],
+    [
+      "TOLLGATE_GPU_ID_OFFSET: its value is not allowed; use a whole number from 0 to 255",
+      ["-1", "1.5", "256", "9".repeat(30), "1\n"],
+    ],
+    [
+      "TOLLGATE_URL: its value is not allowed; use an http:// or https:// address without user and password",
+      ["gate:8080", "ftp://gate", "http://", "http://user:secret@gate/", "http://a b"],
+    ],
+    [
+      "TOLLGATE_KEY: its value is not allowed; use 1 to 512 visible ASCII characters",
+      ["secret key", 'secret"\nurl = "http://x', "schlüssel", "s".repeat(513)],
+    ],
+  ])("refuses, as the command does and in one line: %s", async (message, texts) => {
+    await using host = await createGpuHost({});
+    for (const text of texts) {
+      const env = { ...needed, [message.split(":")[0] ?? ""]: text };
+      const child = await start(shell, host, { ...env, PATH: `${host.folder}/bin` });
+      const stderr = await new Response(child.stderr).text();
+      const status = await child.exited;
+      expect({ text, stderr, status }).toEqual({ text, stderr: `push-gpu: ${message}\n`, status: 2 });
+      expect(problemOfCommand(env)).toContain("allowed");
+    }
+  });
+
+  test("accepts what the command accepts", async () => {
+    await using host = await createGpuHost({});
+    const accepted = {
+      TOLLGATE_INTERVAL: ["0.1", "00.10", "1", "3600", "3600.0", "0010.5"],
+      TOLLGATE_GPU_ID_OFFSET: ["0", "255", "007"],
+      TOLLGATE_URL: ["HTTP://gate", "https://gate:1/path@x?y=@", "http://[::1]:8080/"],
+      TOLLGATE_KEY: ["s".repeat(512), "!~"],
+    };
+    for (const [name, texts] of Object.entries(accepted)) {
+      for (const text of texts) {
+        const env = { ...needed, [name]: text };
+        const child = await start(shell, host, { ...env, PATH: `${host.folder}/bin` });
+        const stderr = await new Response(child.stderr).text();
+        expect({ text, stderr }).toEqual({ text, stderr: "push-gpu: nvidia-smi is not on the PATH\n" });
+        expect(problemOfCommand(env)).toBeUndefined();
+      }
+    }
+  });
 });
+
+/** In a locale in which letters of other languages are visible characters. */
+const needed = { TOLLGATE_URL: "http://gate", TOLLGATE_KEY: key, LC_ALL: "C.UTF-8" };
+
+/** What `tollgate push-gpu` says about the same settings. */
+function problemOfCommand(env: Record<string, string>): string | undefined {
+  const { TOLLGATE_INTERVAL: interval = "1", TOLLGATE_GPU_ID_OFFSET: offset = "0" } = env;
+  const args = [`--interval=${interval}`, `--gpu-id-offset=${offset}`];
+  try {
+    readPushGpuOptions(args, { env, readFile: () => "", hostName: "gpu-01" });
+    return undefined;
+  } catch (error) {
+    if (error instanceof UsageError) return error.message;
+    throw error;
+  }
+}
