@@ -32,6 +32,7 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
   const cert = readPart(certFile, "cert");
   const key = readPart(keyFile, "key");
   const certificate = parse(certFile, "cert", () => new X509Certificate(cert));
+  requireAllReadable(certFile, cert);
   const privateKey: KeyObject = parse(keyFile, "key", () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new CertificateError(`${JSON.stringify(keyFile)} is not the key of the certificate`, "key");
@@ -55,6 +56,19 @@ function parse<T>(file: string, part: CertificateError["part"], read: () => T): 
   } catch {
     const expected = part === "cert" ? "a certificate in PEM" : "a private key in PEM without a passphrase";
     throw new CertificateError(`${JSON.stringify(file)} does not contain ${expected}`, part);
+  }
+}
+
+const certificateStart = /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/gm;
+
+/** `X509Certificate` reads only the first one of a text, but a server does not start unless it can read them all. */
+function requireAllReadable(file: string, cert: string): void {
+  for (const [at, { index }] of [...cert.matchAll(certificateStart)].entries()) {
+    try {
+      void new X509Certificate(cert.slice(index));
+    } catch {
+      throw new CertificateError(`${JSON.stringify(file)}: certificate ${at + 1} of the file cannot be read`, "cert");
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Certificate } from "./certificate.ts";
+import { type Certificate, CertificateError } from "./certificate.ts";
 import { createFloodGuard } from "./flood-guard.ts";
 import { withHttpUrl } from "./https-url.ts";
 import { createSocketRemover, openToAll, releaseSocket, socketPathOf } from "./unix-socket.ts";
@@ -26,7 +26,11 @@ export type KeyPair = Pick<Certificate, "cert" | "key">;
 export interface Listener {
   /** `http://host:port`, `https://host:port` or `unix:/path`. */
   url: string;
-  /** For connections from now on; those that are open, and their responses, are left alone. @throws ListenError */
+  /**
+   * For connections from now on; those that are open, and their responses, are left alone.
+   * @throws CertificateError if it cannot be used, and the earlier one stays in use
+   * @throws ListenError if another program has taken the port
+   */
   replaceCertificate(certificate: KeyPair): void;
   /** Refuses new connections, and resolves once the running responses have ended. */
   drain(): Promise<void>;
@@ -110,9 +114,9 @@ export function listen(options: ListenOptions): Listener {
       try {
         server = serve(atSamePort, next);
         certificate = next;
-      } catch (error) {
+      } catch {
         server = serve(atSamePort, certificate);
-        throw error;
+        throw new CertificateError("a server cannot use the certificate", "cert");
       } finally {
         connections.attach(server);
       }

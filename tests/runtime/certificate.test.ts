@@ -42,6 +42,45 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
     expect(problemOf(one.certFile, other.keyFile)).toBe(`key: "${other.keyFile}" is not the key of the certificate`);
   });
 
+  test("is refused if one of the later certificates in its file is damaged, cut off or joined to the next", async () => {
+    using authority = await createAuthority();
+    using folder = createTempFolder();
+    const { certFile, keyFile } = authority.sign("one");
+    const own = await Bun.file(certFile).text();
+    const { ca } = authority;
+    const chains = {
+      damaged: own + ca.replace(/^MII.{9}/m, "AAAAAAAAAAAA"),
+      "third damaged": own + ca + ca.replace(/^MII./m, "!!!!"),
+      "cut off": own + ca.slice(0, 200),
+      "without an end": `${own}-----BEGIN CERTIFICATE-----\n`,
+      joined: own + ca.trimEnd() + ca,
+    };
+    for (const [name, chain] of Object.entries(chains)) {
+      const file = folder.file(name);
+      await Bun.write(file, chain);
+      const number = name.startsWith("third") ? 3 : 2;
+      expect(problemOf(file, keyFile)).toBe(`cert: "${file}": certificate ${number} of the file cannot be read`);
+    }
+  });
+
+  test("may stand among others, texts and its key", async () => {
+    using authority = await createAuthority();
+    using folder = createTempFolder();
+    const { certFile, keyFile } = authority.sign("one");
+    const [own, key] = [await Bun.file(certFile).text(), await Bun.file(keyFile).text()];
+    const files = [
+      own + authority.ca,
+      key + own,
+      own + key + authority.ca,
+      `# Ours\n${own}\nSubject: CN=Tests\n${authority.ca}`,
+    ];
+    for (const [at, text] of [...files, (own + authority.ca).replaceAll("\n", "\r\n")].entries()) {
+      const file = folder.file(String(at));
+      await Bun.write(file, text);
+      expect(problemOf(file, keyFile)).toBe("none");
+    }
+  });
+
   test("that changes is reported once, and not before its key fits", async () => {
     using authority = await createAuthority();
     const files = authority.sign("one");

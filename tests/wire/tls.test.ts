@@ -150,6 +150,19 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
     await program.stop();
   });
 
+  test("keeps its certificate if a later one in the new file is damaged", async () => {
+    const files = authority.sign("chained");
+    const program = await start(files);
+    const before = await serialAt(program, authority.ca);
+    await Bun.write(files.certFile, (await Bun.file(files.certFile).text()) + authority.ca.slice(0, 200));
+    const message = "Certificate files changed, and the earlier ones stay in use";
+    await pollUntil(() => program.stdout().includes(message));
+    expect(program.stdout().split(message)).toHaveLength(2);
+    expect(await serialAt(program, authority.ca)).toBe(before);
+    expect(await program.stop()).toBe(0);
+    expect(program.stderr()).toBe("");
+  });
+
   test.skipIf(process.platform !== "linux")("serves it in each of several processes", async () => {
     const files = authority.sign("several");
     const program = await start(files, { PROCESSES: "2" });
@@ -177,6 +190,12 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
     expect(await runProgram(["serve"], missing)).toMatchObject({
       status: 2,
       stderr: 'tollgate: TLS_CERT: "/nowhere.pem" cannot be read (ENOENT)\n',
+    });
+    await Bun.write(one.certFile, (await Bun.file(one.certFile).text()) + authority.ca.slice(0, 200));
+    expect(await runProgram(["serve"], settingsOf(one))).toEqual({
+      status: 2,
+      stdout: "",
+      stderr: `tollgate: TLS_CERT: "${one.certFile}": certificate 2 of the file cannot be read\n`,
     });
   });
 });
