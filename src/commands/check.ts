@@ -29,7 +29,7 @@ Exit status: 0 if no line says failed; 1 if one does; 2 for wrong usage or a wro
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { quick } = readFlags(args);
   const config = settingsOf(io);
-  return quick ? await checkQuickly(config, io) : await checkAll(config, io);
+  return await io.endAtSignals(() => (quick ? checkQuickly(config, io) : checkAll(config, io)));
 }
 
 function readFlags(args: string[]): { quick: boolean } {
@@ -41,7 +41,7 @@ function readFlags(args: string[]): { quick: boolean } {
 }
 
 async function checkQuickly(config: Config, io: CommandIo): Promise<number> {
-  const problem = await requestHealth(config, io.signal);
+  const problem = await requestHealth(config);
   if (problem !== undefined) throw new CommandError(`check: ${problem}`);
   io.stdout.write("ok\n");
   return 0;
@@ -58,7 +58,7 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   const { seen: database } = report("database", await checkDatabase(config));
   report("disk", await checkDisk(config));
   report("descriptors", checkDescriptors());
-  const { seen: backend } = report("backend", await checkBackend(config, io.signal));
+  const { seen: backend } = report("backend", await checkBackend(config));
   report("clock", checkClock({ now: Date.now(), database, backend }));
   return findings.some(({ state }) => state === "failed") ? 1 : 0;
 }

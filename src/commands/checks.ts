@@ -61,10 +61,10 @@ export function checkDescriptors(): Finding {
 
 const probeTimeoutMs = 10_000;
 
-export async function checkBackend({ upstream }: Config, signal: AbortSignal): Promise<Seen<UpstreamProbe>> {
+export async function checkBackend({ upstream }: Config): Promise<Seen<UpstreamProbe>> {
   const { name } = upstream;
   try {
-    const seen = await probeUpstream(upstream, AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)]));
+    const seen = await probeUpstream(upstream, AbortSignal.timeout(probeTimeoutMs));
     const text = `${name} responds ${seen.status} to /v1/models`;
     if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see PROXY_UPSTREAM_API_KEY`), seen };
     return { ...(seen.status >= 500 ? failed(text) : ok(text)), seen };

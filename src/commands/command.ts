@@ -8,6 +8,8 @@ export interface CommandIo {
   stderr: NodeJS.WritableStream;
   /** Aborts on the first SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT exits immediately. */
   signal: AbortSignal;
+  /** Lets these signals end the process at once, as if it had no handlers, while it does work that needs no clean-up. */
+  endAtSignals<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export interface Command {

@@ -38,7 +38,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 
 async function targetOf(args: string[], io: CommandIo): Promise<string> {
   const { values, positionals } = parse(args);
-  const given = values["url-stdin"] ? [await readLine(io), ...positionals] : positionals;
+  const given = values["url-stdin"] ? [await io.endAtSignals(() => readLine(io)), ...positionals] : positionals;
   const [url = io.env["DATABASE_URL"] ?? "", ...more] = given;
   // Not quoted: it contains a password.
   if (more.length > 0 || !/^postgres(ql)?:\/\//.test(url)) {

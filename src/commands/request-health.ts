@@ -5,13 +5,13 @@ import { socketPathOf } from "../runtime/unix-socket.ts";
 const timeoutMs = 3000;
 
 /** Requests `/healthz` of the server that runs with these settings on this host. @returns what is wrong, if anything is */
-export async function requestHealth(config: Config, signal: AbortSignal): Promise<string | undefined> {
+export async function requestHealth(config: Config): Promise<string | undefined> {
   const unix = socketPathOf(config.adminHost);
   const url = unix === undefined ? `${adminOrigin(config)}/healthz` : "http://localhost/healthz";
   const name = unix === undefined ? url : config.adminHost;
   try {
     const response = await fetch(url, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: AbortSignal.timeout(timeoutMs),
       proxy: false,
       // The certificate is made for the name that clients use, not for this address.
       tls: { rejectUnauthorized: false },

@@ -27,7 +27,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const fromStdin = readFlags(args);
   const config = settingsOf(io);
   if (config.databaseUrl === undefined) existingDatabase(config);
-  const given = fromStdin ? await readPassword(io) : undefined;
+  const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
   const { password, warning } = await reset(config, given, log);
   log.info("Password reset; all sessions ended", operatorOf(io.env));
