@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
 import { findFreePort } from "./support/free-port.ts";
 import { type ProgramWithKey, startProgramWithKey } from "./support/program-with-key.ts";
+import { childrenOf } from "./support/proc.ts";
+import { metricsToken, scrape } from "./support/processes.ts";
 import { commandLine } from "./support/program.ts";
 import { connectRaw, type RawClient } from "./support/raw-client.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
@@ -54,4 +56,37 @@ describe("SIGHUP", () => {
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
   });
+
+  test.skipIf(process.platform !== "linux")(
+    "ends none of the processes that nohup started with PROCESSES=2",
+    async () => {
+      using folder = createTempFolder();
+      const port = findFreePort();
+      // In a process group of its own.
+      const child = Bun.spawn(["setsid", "nohup", ...commandLine(["serve"])], {
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          DATA_DIR: folder.path,
+          PORT: String(port),
+          ADMIN_PASSWORD: "password",
+          METRICS_TOKEN: metricsToken,
+          PROCESSES: "2",
+        },
+        stdio: ["ignore", "ignore", "ignore"],
+      });
+      using cleanup = new DisposableStack();
+      cleanup.defer(() => void (child.exitCode === null && process.kill(-child.pid, "SIGKILL")));
+      const adminUrl = `http://127.0.0.1:${port}`;
+      await pollUntil(async () => (await scrape({ adminUrl })).tollgate_processes === 2);
+      const before = childrenOf(child.pid);
+      expect(before).toHaveLength(2);
+      process.kill(-child.pid, "SIGHUP");
+      // A process that obeyed it would be replaced sooner: it has no response to wait for.
+      await Bun.sleep(1500);
+      expect(childrenOf(child.pid)).toEqual(before);
+      expect((await scrape({ adminUrl })).tollgate_processes).toBe(2);
+      child.kill("SIGTERM");
+      expect(await child.exited).toBe(0);
+    },
+  );
 });

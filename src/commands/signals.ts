@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { CommandIo } from "./command.ts";
+import { type CommandIo, serveProcessCommand } from "./command.ts";
 import { ignoresHangup } from "./hangup.ts";
 
 /**
@@ -8,9 +8,17 @@ import { ignoresHangup } from "./hangup.ts";
  */
 const duplicateSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
 
+/**
+ * Of several processes only the parent obeys SIGHUP, and stops the others: it knows whether `nohup` started the program,
+ * which its children do not inherit, and a hangup of a terminal reaches them all.
+ */
+const isChild = process.argv[2] === serveProcessCommand;
+
 /** Handles the signals that stop this process, from now on. */
 export function handleSignals(): Pick<CommandIo, "signal" | "endAtSignals"> {
-  const names: NodeJS.Signals[] = ignoresHangup() ? ["SIGTERM", "SIGINT"] : ["SIGTERM", "SIGINT", "SIGHUP"];
+  const names: NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
+  if (isChild) process.on("SIGHUP", () => {});
+  else if (!ignoresHangup()) names.push("SIGHUP");
   const stop = new AbortController();
   let first: { name: NodeJS.Signals; at: number } | undefined;
   const onSignal = (name: NodeJS.Signals): void => {

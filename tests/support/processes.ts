@@ -3,14 +3,14 @@ import { connectRaw, type RawClient } from "./raw-client.ts";
 import { pollUntil } from "./poll-until.ts";
 
 export const processCount = 3;
-const token = "scraper";
+export const metricsToken = "scraper";
 
 /** Starts a program and waits until all three processes respond. */
 export async function startProcesses(upstreamUrl: string, environment: ProgramEnvironment = {}): Promise<Program> {
   const program = await startProgram({
     PROXY_UPSTREAM_URL: upstreamUrl,
     ADMIN_PASSWORD: "password",
-    METRICS_TOKEN: token,
+    METRICS_TOKEN: metricsToken,
     PROCESSES: String(processCount),
     LOG_FORMAT: "json",
     ...environment,
@@ -23,8 +23,8 @@ export async function startProcesses(upstreamUrl: string, environment: ProgramEn
 export const freshly = { headers: { connection: "close" } };
 
 /** Unlabelled series, and the sum of `tollgate_requests_total`. */
-export async function scrape({ adminUrl }: Program): Promise<Record<string, number>> {
-  const headers = { ...freshly.headers, authorization: `Bearer ${token}` };
+export async function scrape({ adminUrl }: Pick<Program, "adminUrl">): Promise<Record<string, number>> {
+  const headers = { ...freshly.headers, authorization: `Bearer ${metricsToken}` };
   const text = await (await fetch(`${adminUrl}/metrics`, { headers })).text();
   const metrics: Record<string, number> = { requests: 0 };
   for (const [, name = "", labels, value] of text.matchAll(/^(\w+)(\{.*\})? (\S+)$/gm)) {
