@@ -136,7 +136,10 @@ describe("of more rows than fit", () => {
       at: crowded.time.now - (n % 30) * day,
     }));
     const rare = { inputTokens: 2, outputTokens: 1 };
-    await crowded.store.usage.add(names.flatMap(({ name, at }) => [used(3, at, name), used(4, at, name, rare)]));
+    for (let added = 0; added < names.length; added += 500) {
+      const some = names.slice(added, added + 500);
+      await crowded.store.usage.add(some.flatMap(({ name, at }) => [used(3, at, name), used(4, at, name, rare)]));
+    }
     await crowded.store.usage.add([used(5, crowded.time.now, "name 1")]);
     const models = [{ pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 2 }];
     const readWith = async (query: string, prices: object): Promise<{ rows: PricedRow[]; more: boolean }> => {
