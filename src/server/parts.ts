@@ -83,7 +83,7 @@ export function createParts(config: Config, opened: Opened): ServerParts {
   return {
     ...opened,
     ledger,
-    admissions: createAdmissions({ store: store.limits, monotonic, log }),
+    admissions: createAdmissions({ store: store.limits, monotonic, clock, log }),
     endings,
     metrics,
     recorder,

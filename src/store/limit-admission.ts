@@ -15,11 +15,14 @@ import {
   usedOf,
   windowEndOf,
 } from "./limit-windows.ts";
-import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore } from "./limit-store.ts";
+import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore, UnusedAdmission } from "./limit-store.ts";
 import { groupRows } from "./usage-rows.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
 const placeWaitMs = 1000;
+
+/** How many times all spare admissions of a key have to fit, so that they hardly take anything from other requests. */
+const timesSpare = 64;
 
 /** @param prune what else an admission runs */
 export function prepareAdmit(
@@ -66,21 +69,27 @@ export function prepareAdmit(
       seconds.set(keyId, read);
       return read;
     };
+    const second = Math.floor(now / 1000);
+    const spares = new Map<KeyId, number>();
     const results: AdmissionResult[] = [];
     for (const request of requests) {
-      const { keyId, limits, tokens } = request;
+      const { keyId, limits, tokens, isSpare = false } = request;
       const load = loadOf(keyId);
-      const refusedBy = findExceeded(load, limits, tokens);
+      if (isSpare) spares.set(keyId, (spares.get(keyId) ?? 0) + 1);
+      const times = isSpare ? timesSpare * (spares.get(keyId) ?? 0) : 1;
+      const refusedBy = findExceeded(load, limits, tokens, times);
       if (refusedBy === undefined) addRequest(load, tokens);
-      const wait = (name: LimitName) => waitOf(request, name, load, now, () => secondsOf(keyId));
-      results.push({ load: { ...load }, refusedBy, waitMs: refusedBy === undefined ? 0 : await wait(refusedBy) });
+      const isRefused = refusedBy !== undefined && !isSpare;
+      const waitMs = isRefused ? await waitOf(request, refusedBy, load, now, () => secondsOf(keyId)) : 0;
+      results.push({ load: { ...load }, refusedBy, waitMs, second });
     }
     return results;
   }
 
-  async function admit({ instance, requests, ended, isRepeated = false }: AdmissionBatch): Promise<AdmissionResult[]> {
-    if (ended.length > 0) await writes.giveBack(ended)();
-    if (requests.length === 0) return [];
+  async function admit(batch: AdmissionBatch): Promise<AdmissionResult[]> {
+    const { instance, requests, ended, unused = [], isRepeated = false } = batch;
+    if (ended.length + unused.length > 0) await writes.giveBack([...ended, ...unused])();
+    if (requests.length + unused.length === 0) return [];
     // Read after the lock, so that no two instances give away the same place.
     await lock("admissions");
     // After the lock too: until then the first attempt may be committed, and its places would refuse these requests.
@@ -89,13 +98,14 @@ export function prepareAdmit(
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
     const admitted = requests.filter(isAdmitted);
-    const refused = requests.filter((request, index) => !isAdmitted(request, index));
+    const refused = requests.filter((request, index) => request.isSpare !== true && !isAdmitted(request, index));
     await pipeline([
       ...writes.hold(
         admitted.filter(({ limits }) => holdsPlace(limits)),
         instance,
       ),
-      ...writes.countRequests(admitted, now),
+      // Those of a repeated batch may be taken back already.
+      ...writes.countRequests(admitted, isRepeated ? [] : unused, now),
       ...writes.countRefusals(refused, now),
       ...prune(now),
     ]);
@@ -127,11 +137,16 @@ function prepareWrites(engine: Engine) {
         requests.map(({ keyId, number, tokens }) => [keyId, instance, number, tokens] as const).toSorted(byKey),
         hold,
       ),
-    countRequests: (requests: readonly AdmissionRequest[], now: number): Statement[] =>
+    countRequests: (requests: readonly AdmissionRequest[], unused: readonly UnusedAdmission[], now: number) =>
       ifAny(
-        requests
-          .filter(({ limits }) => limits.requests_per_minute !== null)
-          .map(({ keyId }): KeySecondRow => [keyId, Math.floor(now / 1000), 1, 0]),
+        [
+          ...requests
+            .filter(({ limits }) => limits.requests_per_minute !== null)
+            .map(({ keyId }): KeySecondRow => [keyId, Math.floor(now / 1000), 1, 0]),
+          ...unused.flatMap(({ keyId, second }): KeySecondRow[] =>
+            second === undefined ? [] : [[keyId, second, -1, 0]],
+          ),
+        ],
         addSeconds,
       ),
     countRefusals: (requests: readonly AdmissionRequest[], now: number): Statement[] =>

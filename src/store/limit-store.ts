@@ -11,6 +11,14 @@ export interface AdmissionRequest {
   tokens: number;
   /** Unique within its instance. */
   number: number;
+  /** For a request that may come within the same second: admitted only if much is left, and never counted as refused. */
+  isSpare?: boolean;
+}
+
+/** An admission that no request came for. */
+export interface UnusedAdmission extends AdmissionId {
+  /** In which it was counted as a request, since the epoch; undefined if its key has no limit of these. */
+  second: number | undefined;
 }
 
 /** What is to be admitted and given back in one transaction. */
@@ -19,6 +27,8 @@ export interface AdmissionBatch {
   requests: readonly AdmissionRequest[];
   /** Admissions to give back. */
   ended: readonly AdmissionId[];
+  /** Admissions to give back as if they had never been. */
+  unused?: readonly UnusedAdmission[];
   /** The same requests were sent before, and may have been admitted. */
   isRepeated?: boolean;
 }
@@ -30,6 +40,8 @@ export interface AdmissionResult {
   refusedBy: LimitName | undefined;
   /** Until it may be admitted, in milliseconds; only for a refused one. */
   waitMs: number;
+  /** In which it counts as a request, since the epoch. */
+  second: number;
 }
 
 /** A request to end the running responses of a key. */

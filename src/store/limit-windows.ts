@@ -41,12 +41,13 @@ const order = [
 /**
  * The limit that refuses a request; undefined if none does. A request that reserves more tokens than a limit allows is
  * admitted while nothing else counts against it. One that reserves none is refused by no limit of tokens.
+ * @param times how many such requests would have to fit
  */
-export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number): LimitName | undefined {
+export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number, times = 1): LimitName | undefined {
   return order.find((name) => {
     const limit = limits[name];
     if (limit === null) return false;
-    const added = isOfTokens(name) ? Math.min(tokens, limit) : 1;
+    const added = times * (isOfTokens(name) ? Math.min(tokens, limit) : 1);
     return added > 0 && usedOf(load, name) + added > limit;
   });
 }

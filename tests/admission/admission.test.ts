@@ -13,7 +13,10 @@ const monotonic = () => performance.now();
 
 function admissionsOver(store: LimitStore, more: { waitLimitMs?: number } = {}) {
   const { log, entries } = memoryLog();
-  return { ...createAdmissions({ store, monotonic, log, beatMs: 20, deadAfterMs: 1000, ...more }), entries };
+  return {
+    ...createAdmissions({ store, monotonic, clock: Date.now, log, beatMs: 20, deadAfterMs: 1000, ...more }),
+    entries,
+  };
 }
 
 const onePlace = { ...noLimits, max_concurrency: 1 };
@@ -322,7 +325,7 @@ describe("while the database fails", () => {
       admit: async ({ requests }) => {
         if (fails) throw new Error("full");
         const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1 }));
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0 }));
       },
     };
     const admissions = admissionsOver(recovering, { waitLimitMs: 100 });
@@ -342,7 +345,7 @@ describe("while the database fails", () => {
       admit: async ({ requests }) => {
         await disk.promise;
         const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1 }));
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0 }));
       },
     };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });

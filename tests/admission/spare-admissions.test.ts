@@ -1,0 +1,234 @@
+import { expect, test } from "bun:test";
+import { type Admissions, createAdmissions } from "../../src/admission/admission.ts";
+import type { Admission, KeyLimits } from "../../src/domain.ts";
+import { noLimits } from "../../src/store/key-rules.ts";
+import type { AdmissionBatch, LimitStore } from "../../src/store/limit-store.ts";
+import { onEachEngine } from "../store/each-engine.ts";
+import { createKeys, memoryLog, usageIncrement } from "../store/test-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { createRandom } from "../support/random.ts";
+
+/** 50 ms before the end of a second: what is spare in it is given back soon. */
+const start = Date.parse("2026-05-30T20:00:00.950+09:00");
+const limits: KeyLimits = { ...noLimits, requests_per_minute: 100_000, tokens_per_minute: 10_000_000 };
+
+onEachEngine(({ openTestStore }) => {
+  async function open() {
+    const time = { now: start };
+    const opened = await openTestStore(() => time.now);
+    await createKeys(opened.store, ["a"]);
+    const batches: AdmissionBatch[] = [];
+    const recording: LimitStore = {
+      ...opened.store.limits,
+      admit(batch) {
+        batches.push(batch);
+        return opened.store.limits.admit(batch);
+      },
+    };
+    const all: Admissions[] = [];
+    return {
+      time,
+      batches,
+      store: opened.store,
+      /** Another process. */
+      process(store = recording) {
+        const options = { store, monotonic: () => performance.now(), clock: () => time.now, log: memoryLog().log };
+        const admissions = createAdmissions(options);
+        all.push(admissions);
+        return admissions;
+      },
+      load: async () => (await opened.store.limits.listLoads([1]))[0],
+      async [Symbol.asyncDispose]() {
+        for (const one of all) await one.close();
+        await opened[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  async function admitTimes(admissions: Admissions, times: number, rules = limits, tokens = 10): Promise<Admission[]> {
+    const results: Admission[] = [];
+    for (let sent = 0; sent < times; sent++) results.push(await admissions.admit(1, rules, tokens));
+    return results;
+  }
+
+  test("many requests of a second share transactions, and what was spare counts no more after it", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    const results = await admitTimes(process, 500);
+    expect(results.every(({ refusedBy }) => refusedBy === undefined)).toBe(true);
+    expect(opened.batches.length).toBeLessThan(20);
+    opened.time.now += 1000;
+    await pollUntil(async () => (await opened.load())?.inFlight === 500);
+    expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 5000 });
+    const [counted, ...others] = results;
+    const id = counted?.handOver();
+    const sums = { keyId: 1, minute: 1, lastClosedAt: opened.time.now, inputTokens: 7, outputTokens: 0 };
+    await opened.store.usage.add([usageIncrement(sums)], undefined, [], undefined, id === undefined ? [] : [id]);
+    for (const one of others) one.end();
+    await pollUntil(async () => (await opened.load())?.inFlight === 0);
+    expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 0, minuteTokens: 7 });
+  });
+
+  test("a key that sends a request now and then asks for none", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    for (let second = 0; second < 5; second++) {
+      await admitTimes(process, 1);
+      opened.time.now += 1000;
+    }
+    expect(opened.batches.flatMap(({ requests }) => requests)).toHaveLength(5);
+  });
+
+  test("two processes together admit exactly what a limit allows", async () => {
+    await using opened = await open();
+    const processes = [opened.process(), opened.process()];
+    const rules = { ...noLimits, requests_per_minute: 1500 };
+    let admitted = 0;
+    for (let refused = 0; refused < 2;) {
+      refused = 0;
+      for (const one of processes) {
+        const results = await admitTimes(one, 50, rules, 0);
+        const granted = results.filter(({ refusedBy }) => refusedBy === undefined).length;
+        admitted += granted;
+        if (granted === 0) refused += 1;
+      }
+    }
+    expect(admitted).toBe(1500);
+    expect(opened.batches.some(({ requests }) => requests.some(({ isSpare }) => isSpare))).toBe(true);
+    expect((await opened.load())?.minuteRequests).toBe(1500);
+  });
+
+  test("what one process has in spare leaves most to a request that needs nearly all of a limit", async () => {
+    await using opened = await open();
+    const [many, large] = [opened.process(), opened.process()];
+    const rules = { ...noLimits, tokens_per_minute: 2000 };
+    const results = await admitTimes(many, 19, rules, 10);
+    expect((await opened.load())?.inFlight).toBeGreaterThan(19);
+    for (const one of results) one.end();
+    await pollUntil(async () => ((await opened.load())?.inFlight ?? 19) < 19);
+    expect((await large.admit(1, rules, 1875)).refusedBy).toBeUndefined();
+  });
+
+  test("lower limits hold at once, and a request that needs more tokens is judged by itself", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    await admitTimes(process, 10);
+    const before = opened.batches.length;
+    const large = await process.admit(1, limits, 5000);
+    expect([large.refusedBy, opened.batches.length]).toEqual([undefined, before + 1]);
+    const lower = await process.admit(1, { ...limits, requests_per_minute: 5 }, 10);
+    expect(lower.refusedBy).toBe("requests_per_minute");
+  });
+
+  test("requests of different sizes have no more in spare than others", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    for (let round = 1; round <= 20; round++) {
+      await admitTimes(process, 5, limits, 10 * round);
+      await admitTimes(process, 5, limits, 10);
+    }
+    const { inFlight = NaN, reserved = NaN } = (await opened.load()) ?? {};
+    expect(inFlight - 200).toBeLessThanOrEqual(64);
+    expect(reserved).toBeLessThanOrEqual(264 * 200);
+  });
+
+  test("a limit of concurrent requests has no place that nobody uses", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    await admitTimes(process, 50, { ...limits, max_concurrency: 100_000 });
+    expect((await opened.load())?.inFlight).toBe(50);
+  });
+
+  test("what was spare is given back if the reply that granted it was lost", async () => {
+    await using opened = await open();
+    let isLost = false;
+    const process = opened.process({
+      ...opened.store.limits,
+      async admit(batch) {
+        const results = await opened.store.limits.admit(batch);
+        if (!isLost && batch.requests.some(({ isSpare }) => isSpare)) {
+          isLost = true;
+          throw new Error("the connection was closed");
+        }
+        return results;
+      },
+    });
+    const results = await admitTimes(process, 20);
+    expect(isLost).toBe(true);
+    for (const one of results) one.end();
+    opened.time.now += 1000;
+    await pollUntil(async () => (await opened.load())?.inFlight === 0);
+    // A lost reply may count requests twice, and never too few.
+    expect((await opened.load())?.minuteRequests).toBeGreaterThanOrEqual(20);
+  });
+
+  test("a process that stops gives back what was spare, and its requests stay counted", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    await admitTimes(process, 20);
+    expect((await opened.load())?.minuteRequests).toBeGreaterThan(20);
+    await process.close();
+    expect(await opened.load()).toMatchObject({ inFlight: 0, minuteRequests: 20 });
+  });
+
+  test("of each request more is used than of the one before", async () => {
+    await using opened = await open();
+    const results = await admitTimes(opened.process(), 30);
+    const used = results.map((one) => one.used("requests_per_minute"));
+    expect(used).toEqual(Array.from({ length: 30 }, (_, index) => index + 1));
+  });
+
+  test("random requests of three processes never pass a limit, and nothing that was spare stays", async () => {
+    for (let seed = 1; seed <= 3; seed++) {
+      const random = createRandom(seed);
+      await using opened = await open();
+      const processes = [opened.process(), opened.process(), opened.process()];
+      const rules = { ...noLimits, requests_per_minute: 800, tokens_per_minute: 30_000 };
+      const running: { admission: Admission; tokens: number }[] = [];
+      const used: { at: number; requests: number; tokens: number }[] = [];
+      const sumOf = (of: "requests" | "tokens"): number =>
+        used.reduce((sum, one) => (opened.time.now - one.at < 60_000 ? sum + one[of] : sum), 0);
+      const reserved = (): number => running.reduce((sum, { tokens }) => sum + tokens, 0);
+      const steps = {
+        async burst() {
+          const [admissions, tokens] = [random.pick(processes), random.pick([0, 5, 5, 200])];
+          for (const admission of await admitTimes(admissions, random.below(80), rules, tokens)) {
+            if (admission.refusedBy !== undefined) continue;
+            running.push({ admission, tokens });
+            used.push({ at: opened.time.now, requests: 1, tokens: 0 });
+          }
+          expect([seed, sumOf("requests") <= 800, sumOf("tokens") + reserved() <= 30_000]).toEqual([seed, true, true]);
+        },
+        async end() {
+          for (const { admission } of running.splice(0, random.below(60))) admission.end();
+        },
+        async count() {
+          for (const { admission, tokens } of running.splice(0, random.below(10))) {
+            const id = admission.handOver();
+            const sums = { keyId: 1, minute: 1, lastClosedAt: opened.time.now, inputTokens: tokens, outputTokens: 0 };
+            await opened.store.usage.add(
+              [usageIncrement(sums)],
+              undefined,
+              [],
+              undefined,
+              id === undefined ? [] : [id],
+            );
+            used.push({ at: opened.time.now, requests: 0, tokens });
+          }
+        },
+        async step() {
+          opened.time.now += random.pick([1, 40, 300, 1000, 20_000, 61_000]);
+        },
+      };
+      for (let round = 0; round < 60; round++) {
+        await steps[random.pick(["burst", "burst", "end", "count", "step"] as const)]();
+      }
+      for (const { admission } of running) admission.end();
+      opened.time.now += 1000 + (950 - (opened.time.now % 1000));
+      await pollUntil(async () => (await opened.load())?.inFlight === 0);
+      const inWindow = used.filter(({ at }) => Math.floor(opened.time.now / 1000) - Math.floor(at / 1000) < 61);
+      const requests = inWindow.reduce((sum, one) => sum + one.requests, 0);
+      await pollUntil(async () => (await opened.load())?.minuteRequests === requests);
+    }
+  }, 60_000);
+});
