@@ -131,7 +131,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   }
 
   function keepSpare(request: AdmissionRequest, result: AdmissionResult | undefined): void {
-    if (result === undefined || result.refusedBy !== undefined) return;
+    if (result === undefined || result.refusedBy !== undefined) return spares.refuse(request.keyId);
     hold(request);
     spares.add({ request, result });
     secondEnd ??= atSecondEnd();

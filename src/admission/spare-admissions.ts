@@ -16,6 +16,8 @@ export interface SpareAdmissions {
   /** How many to ask for with requests of a key that found none: more each time within a second, and none at first. */
   wanted(keyId: KeyId, limits: KeyLimits, second: number): number;
   add(spare: SpareAdmission): void;
+  /** None is left for a key, so that the next request asks for few again. */
+  refuse(keyId: KeyId): void;
   take(keyId: KeyId, limits: KeyLimits, tokens: number, second: number): SpareAdmission | undefined;
   /** Removes those of other seconds than the current one; undefined: all. */
   removeOld(second: number | undefined): SpareAdmission[];
@@ -58,6 +60,10 @@ export function createSpareAdmissions(): SpareAdmissions {
       count += 1;
       const own = spare.result.second === current ? byKey.get(spare.request.keyId) : undefined;
       (own?.spares ?? old).push(spare);
+    },
+    refuse(keyId) {
+      const own = byKey.get(keyId);
+      if (own !== undefined) own.wanted = 0;
     },
     take(keyId, limits, tokens, second) {
       turnTo(second);

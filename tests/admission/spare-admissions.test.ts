@@ -120,6 +120,13 @@ onEachEngine(({ openTestStore }) => {
     expect(lower.refusedBy).toBe("requests_per_minute");
   });
 
+  test("a key at its limit asks for few", async () => {
+    await using opened = await open();
+    await admitTimes(opened.process(), 100, { ...noLimits, requests_per_minute: 10 }, 0);
+    const spare = opened.batches.flatMap(({ requests }) => requests.filter(({ isSpare }) => isSpare));
+    expect([opened.batches.length, spare.length]).toEqual([100, 198]);
+  });
+
   test("requests of different sizes have no more in spare than others", async () => {
     await using opened = await open();
     const process = opened.process();
