@@ -118,8 +118,9 @@ describe.each(["1", "2"])("what the grace cuts, with PROCESSES=%s,", (processes)
     for (const client of streams) expect(await client.ended()).not.toBe("complete");
     expect(await stopped).toBe(0);
     expect(sumsIn(folder.path)).toEqual({ request_count: 20, input_tokens: 500 * 20, output_tokens: 0 });
+    // Its last lines may be read after its exit.
+    await pollUntil(() => requestEnds(running).length === 20);
     const ends = requestEnds(running);
-    expect(ends).toHaveLength(20);
     for (const end of ends) {
       expect(end).toMatchObject({ outcome: "shutdown", code: "shutting_down", status: 200, inputTokens: 500 });
     }
@@ -141,6 +142,7 @@ describe.each(["1", "2"])("what the grace cuts, with PROCESSES=%s,", (processes)
     expect((await client.head()).status).toBe(503);
     expect(await client.text()).toContain('"code":"shutting_down"');
     expect(sumsIn(folder.path)).toEqual({ request_count: 0, input_tokens: 0, output_tokens: 0 });
+    await pollUntil(() => requestEnds(running).length > 0);
     expect(requestEnds(running)).toMatchObject([{ outcome: "shutdown", code: "shutting_down", status: 503 }]);
   });
 });
