@@ -37,8 +37,9 @@ export const listDailyUsage =
 export const listUsageHistory =
   ({ store, clock, retention, log }: UsageDeps) =>
   ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
-    const { since, bucketMinutes: requested } = bucketRange(clock(), query);
-    const bucketMinutes = keptBucketMinutes({ from: since, bucketMinutes: requested }, clock(), retention);
+    const now = clock();
+    const { since, bucketMinutes: requested } = bucketRange(now, query);
+    const bucketMinutes = keptBucketMinutes({ from: since, bucketMinutes: requested }, now, retention);
     const head = `{"days":${query.days},"bucket_minutes":${bucketMinutes},"points":[`;
     return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
   };

@@ -32,7 +32,6 @@ export function createSpareAdmissions(): SpareAdmissions {
   /** Of one second. */
   const byKey = new Map<KeyId, { wanted: number; spares: SpareAdmission[] }>();
   let current: number | undefined;
-  let count = 0;
   let old: SpareAdmission[] = [];
 
   function turnTo(second: number | undefined): void {
@@ -57,7 +56,6 @@ export function createSpareAdmissions(): SpareAdmissions {
       return Math.max(0, own.wanted - own.spares.length);
     },
     add(spare) {
-      count += 1;
       const own = spare.result.second === current ? byKey.get(spare.request.keyId) : undefined;
       (own?.spares ?? old).push(spare);
     },
@@ -68,23 +66,21 @@ export function createSpareAdmissions(): SpareAdmissions {
     take(keyId, limits, tokens, second) {
       turnTo(second);
       const spares = byKey.get(keyId)?.spares ?? [];
-      const index = spares.findIndex(({ request }) => request.tokens >= tokens && hasLimits(request, limits));
+      const index = spares.findIndex(({ request }) => request.tokens >= tokens && hasSameLimits(request, limits));
       if (index === -1) return undefined;
-      count -= 1;
       return spares.splice(index, 1)[0];
     },
     removeOld(second) {
       turnTo(second);
       const removed = old;
       old = [];
-      count -= removed.length;
       return removed;
     },
-    isEmpty: () => count === 0,
+    isEmpty: () => old.length === 0 && byKey.values().every(({ spares }) => spares.length === 0),
   };
 }
 
-const hasLimits = ({ limits: own }: AdmissionRequest, limits: KeyLimits): boolean =>
+const hasSameLimits = ({ limits: own }: AdmissionRequest, limits: KeyLimits): boolean =>
   own === limits ||
   (own.requests_per_minute === limits.requests_per_minute &&
     own.tokens_per_minute === limits.tokens_per_minute &&

@@ -1,6 +1,9 @@
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
+import { readGpus, type ReadGpusOptions } from "../../src/gpu-agent/read-gpus.ts";
+import { createBackoff } from "../../src/time/backoff.ts";
 
 /** Seven columns in the format of `nvidia-smi --format=csv,noheader,nounits`. */
 export const csvOfTwo = `0, NVIDIA H100 80GB HBM3, 112.35, 41, 65536, 81559, 97
@@ -87,4 +90,23 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Reads the GPUs of a host with the tool that it has, until the signal aborts. */
+export function readGpusOf(host: GpuHost, signal: AbortSignal, options: Partial<ReadGpusOptions>): Promise<void> {
+  const tool = findGpuTool(host.env);
+  if (tool === undefined) throw new Error("no tool found");
+  return readGpus({
+    tool,
+    env: host.env,
+    signal,
+    intervalMs: 60_000,
+    outputTimeoutMs: 20_000,
+    gpuIdOffset: 0,
+    backoff: createBackoff(1, 4),
+    logOnChange: () => undefined,
+    onToolMessage: () => undefined,
+    onSamples: () => undefined,
+    ...options,
+  });
 }

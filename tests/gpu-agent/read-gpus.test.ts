@@ -2,10 +2,9 @@ import { expect, test } from "bun:test";
 import { renameSync } from "node:fs";
 import { createBackoff } from "../../src/time/backoff.ts";
 import type { SampleSet } from "../../src/gpu-agent/gpu-entry.ts";
-import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { createGpuHost, csvOfTwo, type GpuHost, prints } from "./gpu-host.ts";
+import { createGpuHost, csvOfTwo, type GpuHost, prints, readGpusOf } from "./gpu-host.ts";
 
 interface ReadOptions {
   sets?: number;
@@ -17,18 +16,12 @@ interface ReadOptions {
 async function read(host: GpuHost, options: ReadOptions = {}) {
   const { sets: wanted = 1, gpuIdOffset = 0, outputTimeoutMs = 20_000, onLog } = options;
   const stop = new AbortController();
-  const tool = findGpuTool(host.env);
-  if (tool === undefined) throw new Error("no tool found");
   const logged: string[] = [];
   const sets: SampleSet[] = [];
   const waits: number[] = [];
   const toolMessages: string[] = [];
   const backoff = createBackoff(1, 4, () => 1);
-  await readGpus({
-    tool,
-    env: host.env,
-    signal: stop.signal,
-    intervalMs: 60_000,
+  await readGpusOf(host, stop.signal, {
     outputTimeoutMs,
     gpuIdOffset,
     backoff: { ...backoff, next: () => waits[waits.push(backoff.next()) - 1] ?? 0 },
@@ -142,21 +135,10 @@ test("logs nothing after a stop", async () => {
 
 test("a stop while the tool runs is not a failure of the tool", async () => {
   await using host = await createGpuHost({ "amd-smi": "exec sleep 600" });
-  const tool = findGpuTool(host.env);
-  if (tool === undefined) throw new Error("no tool found");
   const stop = new AbortController();
   const logged: string[] = [];
-  const reading = readGpus({
-    tool,
-    env: host.env,
-    signal: stop.signal,
-    intervalMs: 60_000,
-    outputTimeoutMs: 20_000,
-    gpuIdOffset: 0,
-    backoff: createBackoff(1, 4),
+  const reading = readGpusOf(host, stop.signal, {
     logOnChange: (_, message) => logged.push(message),
-    onToolMessage: () => undefined,
-    onSamples: () => undefined,
   });
   await pollUntil(async () => (await host.pids()).length > 0);
   stop.abort();

@@ -1,10 +1,7 @@
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { runTool, ToolError } from "../../src/gpu-agent/run-tool.ts";
-import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
-import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
-import { createBackoff } from "../../src/time/backoff.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { createGpuHost, csvOfTwo, prints } from "./gpu-host.ts";
+import { createGpuHost, csvOfTwo, prints, readGpusOf } from "./gpu-host.ts";
 
 /** Processes that a test has to end, because SIGKILL has no effect on them. */
 const stuck: Bun.Subprocess[] = [];
@@ -51,21 +48,12 @@ test("starts no second tool beside one that cannot be killed, logs that once, an
   await using host = await createGpuHost({
     "nvidia-smi": `[ "$starts" -ge 2 ] || exec sleep 600; ${prints(csvOfTwo)}`,
   });
-  const tool = findGpuTool(host.env);
-  if (tool === undefined) throw new Error("no tool found");
   spawning = stickTools();
   const stop = new AbortController();
   const logged: string[] = [];
-  const reading = readGpus({
-    tool,
-    env: host.env,
-    signal: stop.signal,
-    intervalMs: 60_000,
+  const reading = readGpusOf(host, stop.signal, {
     outputTimeoutMs: 300,
-    gpuIdOffset: 0,
-    backoff: createBackoff(1, 4),
     logOnChange: (level, message, { reason }) => logged.push(`${level}: ${message}${reason ? ` (${reason})` : ""}`),
-    onToolMessage: () => undefined,
     onSamples: () => stop.abort(),
   });
   await pollUntil(() => logged.length > 0);
@@ -84,21 +72,11 @@ test("starts no second tool beside one that cannot be killed, logs that once, an
 
 test("a stop ends the wait for a tool that cannot be killed", async () => {
   await using host = await createGpuHost({ "amd-smi": "exec sleep 600" });
-  const tool = findGpuTool(host.env);
-  if (tool === undefined) throw new Error("no tool found");
   spawning = stickTools();
   const stop = new AbortController();
-  await readGpus({
-    tool,
-    env: host.env,
-    signal: stop.signal,
-    intervalMs: 60_000,
+  await readGpusOf(host, stop.signal, {
     outputTimeoutMs: 100,
-    gpuIdOffset: 0,
-    backoff: createBackoff(1, 4),
     logOnChange: () => setTimeout(() => stop.abort(), 50),
-    onToolMessage: () => undefined,
-    onSamples: () => undefined,
   });
   expect(await host.starts()).toHaveLength(1);
 });
