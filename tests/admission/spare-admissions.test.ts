@@ -69,6 +69,18 @@ onEachEngine(({ openTestStore }) => {
     expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 0, minuteTokens: 7 });
   });
 
+  test("what is spare in a second that begins before the last one is cleared is given back too", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    await admitTimes(process, 20);
+    opened.time.now += 1000;
+    await admitTimes(process, 20);
+    const { inFlight: before = NaN } = (await opened.load()) ?? {};
+    await pollUntil(async () => ((await opened.load())?.inFlight ?? before) < before);
+    opened.time.now += 1000;
+    await pollUntil(async () => (await opened.load())?.inFlight === 40);
+  });
+
   test("a key that sends a request now and then asks for none", async () => {
     await using opened = await open();
     const process = opened.process();
