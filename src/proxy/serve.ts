@@ -5,7 +5,7 @@ import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopSlices } from "./json/steps.ts";
-import { type Admit, type HeaderPairs, requireAdmission, reservesTokens } from "./request/admit.ts";
+import { type Admit, type HeaderPairs, needsAdmission, requireAdmitted, reservesTokens } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
@@ -174,11 +174,11 @@ async function admit(
 ): Promise<void> {
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
-  const admitted = await requireAdmission(keyId, limits, tokens, deps);
-  if (admitted === undefined) return;
-  incoming.admission = admitted.admission;
-  incoming.limitHeaders = admitted.headers;
-  incoming.tracker.onFinished(admitted.admission.end);
+  if (!needsAdmission(limits)) return;
+  const admission = await deps.admit(keyId, limits, tokens);
+  incoming.limitHeaders = requireAdmitted(limits, admission, deps.wall());
+  incoming.admission = admission;
+  incoming.tracker.onFinished(admission.end);
 }
 
 /** @throws ProxyError if no place becomes free in time */

@@ -1,35 +1,21 @@
 import type { Admission, KeyId, KeyLimits, LimitName } from "../../domain.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
 import { ProxyError } from "../errors.ts";
 
-/** @param tokens reserved until the request ends */
-export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Promise<Admission>;
-
-/** What an admitted request carries on. */
-export interface Admitted {
-  admission: Admission;
-  headers: HeaderPairs;
-}
+/** @param tokens reserved until the request ends. @returns a promise if it has to wait for the database */
+export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Admission | Promise<Admission>;
 
 /**
- * @returns undefined for a key without limits
+ * @returns the headers that report what is left
  * @throws ProxyError if a limit refuses the request
  */
-export async function requireAdmission(
-  keyId: KeyId,
-  limits: KeyLimits,
-  tokens: number,
-  { admit, wall }: { admit: Admit; wall: WallClock },
-): Promise<Admitted | undefined> {
-  if (!hasLimits(limits)) return undefined;
-  const admission = await admit(keyId, limits, tokens);
-  const now = wall();
+export function requireAdmitted(limits: KeyLimits, admission: Admission, now: number): HeaderPairs {
   if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, now);
-  return { admission, headers: rateLimitHeaders(limits, admission.used, now) };
+  return rateLimitHeaders(limits, admission.used, now);
 }
 
-const hasLimits = (limits: KeyLimits): boolean =>
+/** Whether a request has to be admitted at all. */
+export const needsAdmission = (limits: KeyLimits): boolean =>
   reservesTokens(limits) || limits.max_concurrency !== null || limits.requests_per_minute !== null;
 
 /** Whether a request has to be read before it is admitted, since its tokens are reserved. */

@@ -5,10 +5,11 @@ import type { UpstreamRequest } from "../upstream/forward.ts";
 import { tokensToReserve } from "./admit.ts";
 import type { ReadBody } from "./body.ts";
 
-/** How many tokens to reserve for a request. */
-export async function expectTokens(body: ReadBody, maxOutput: number | undefined): Promise<number> {
-  const input = body instanceof Uint8Array ? await estimateInput(body) : undefined;
-  return tokensToReserve({ hasBody: hasBody(body), input, maxOutput });
+/** How many tokens to reserve for a request. @returns a promise for a long body */
+export function expectTokens(body: ReadBody, maxOutput: number | undefined): number | Promise<number> {
+  const expected = (input?: number): number => tokensToReserve({ hasBody: hasBody(body), input, maxOutput });
+  const input = body instanceof Uint8Array ? estimateInput(body) : undefined;
+  return input instanceof Promise ? input.then(expected) : expected(input);
 }
 
 export interface RewrittenBody {

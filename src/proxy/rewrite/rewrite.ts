@@ -4,7 +4,7 @@ import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { eventLoopSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
-import { capTokensInSteps, estimateInputInSteps } from "./caps.ts";
+import { capTokensInSteps, countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
@@ -91,8 +91,9 @@ export function createRewriter(rules: RewriteRules, slices = eventLoopSlices): R
 
 /** The estimated input tokens of a body. @returns a promise for a long body */
 export function estimateInput(bytes: Uint8Array, slices = eventLoopSlices): number | Promise<number> {
-  const steps = estimateInputInSteps(bytes);
-  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInSlices(steps, slices);
+  // Most bodies are short, and steps cost more than their characters.
+  if (bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
+  return runInSlices(countCharactersInSteps(bytes), slices).then(estimatedTokens);
 }
 
 /** @param body to read it into */
