@@ -43,6 +43,12 @@ export interface AdmissionId {
   number: number;
 }
 
+/**
+ * What ends with the count of a response: what its request holds in the database. One that took a spare admission holds
+ * nothing by itself; its tokens count against the limits of its key all the same.
+ */
+export type SettledAdmission = AdmissionId | Pick<AdmissionId, "keyId">;
+
 /** Whether a request of a key with limits may run. */
 export interface Admission {
   /** Undefined if it may. */
@@ -52,7 +58,7 @@ export interface Admission {
   /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
   used(name: LimitName): number | undefined;
   /** From now on the count of the response gives back what the request holds. @returns what that is */
-  handOver(): AdmissionId | undefined;
+  handOver(): SettledAdmission | undefined;
   /** Gives back what the request holds, unless that was handed over to a count. */
   end(): void;
 }
@@ -78,7 +84,7 @@ export interface UsageEvent extends Usage {
   /** The request that this usage belongs to, if its response was counted before. */
   amends?: string | undefined;
   /** To be given back with the count; undefined for a key without limits. */
-  admission?: AdmissionId | undefined;
+  admission?: SettledAdmission | undefined;
 }
 
 /** How a request ended; log and metrics use the same words. */

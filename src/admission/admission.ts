@@ -2,16 +2,25 @@ import { randomBytes } from "node:crypto";
 import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { createSpareAdmissions } from "./spare-admissions.ts";
+import { createReserves, type Reserve } from "./reserves.ts";
+import { createSpareStock } from "./spare-admissions.ts";
 import { holdsPlace, usedOf } from "../store/limit-windows.ts";
-import type { AdmissionRequest, AdmissionResult, LimitStore, UnusedAdmission } from "../store/limit-store.ts";
+import type {
+  AdmissionBatch,
+  AdmissionRequest,
+  AdmissionResult,
+  HeldAdmission,
+  LimitStore,
+  UnusedAdmissions,
+} from "../store/limit-store.ts";
+import type { MaybePromise } from "../store/maybe-promise.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { within } from "../time/wait.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
   /** @param tokens reserved until the request ends */
-  admit(keyId: KeyId, limits: KeyLimits, tokens: number): Promise<Admission>;
+  admit(keyId: KeyId, limits: KeyLimits, tokens: number): MaybePromise<Admission>;
   /** Gives back what this process holds. */
   close(): Promise<void>;
 }
@@ -29,10 +38,20 @@ export interface AdmissionsOptions {
   deadAfterMs?: number;
 }
 
-interface PendingAdmission {
-  request: AdmissionRequest;
+interface PendingAdmission extends Pick<AdmissionRequest, "keyId" | "limits" | "tokens"> {
   settled: PromiseWithResolvers<Admission>;
 }
+
+/** What is asked for, and for whom. */
+interface AskedAdmission {
+  request: AdmissionRequest;
+  /** Holds its tokens; undefined if it holds them itself, or none. */
+  reserve: Reserve | undefined;
+  settled: PendingAdmission["settled"];
+}
+
+/** What a request holds. */
+type Hold = Pick<Admission, "handOver" | "end">;
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -47,13 +66,16 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   const { store, monotonic, clock, log, waitLimitMs = 5000, beatMs = 3000, deadAfterMs = 15_000 } = options;
   const instance = randomBytes(9).toString("base64url");
   /** What this process has been given and not given back, by number. */
-  const held = new Map<number, AdmissionId & { tokens: number }>();
+  const held = new Map<number, HeldAdmission>();
   let lastNumber = 0;
   let waiting: PendingAdmission[] = [];
   let ended: AdmissionId[] = [];
-  let unused: UnusedAdmission[] = [];
-  const spares = createSpareAdmissions();
+  let unused: UnusedAdmissions[] = [];
+  const spares = createSpareStock();
+  const reserves = createReserves();
   let secondEnd: Timer | undefined;
+  /** Reserves that no batch of requests has written until the second's end. */
+  let areReservesDue = false;
   let loop: Promise<void> | undefined;
   /** The database fails: requests run without limits until a beat succeeds. */
   let degraded = false;
@@ -67,11 +89,13 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     log,
     beatMs,
     deadAfterMs,
-    listHeld: () => [...held.values()],
+    listHeld: () => [...held.values()].map(heldOf),
     onStoredAgain(stored) {
       // What ended since may have been given back before it was stored. What is not counted yet is released too early, but
       // so it was when the others took this process for dead.
       ended.push(...stored.filter(({ number }) => !held.has(number)));
+      reserves.markAllStale();
+      areReservesDue = reserves.hasStale();
     },
     onBeat() {
       if (degraded) log.info("Database available again; enforcing the limits of keys");
@@ -86,7 +110,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     startLoop();
   }
 
-  const hasWork = (): boolean => waiting.length + ended.length + unused.length > 0 && !degraded;
+  const hasWork = (): boolean => (waiting.length + ended.length + unused.length > 0 || areReservesDue) && !degraded;
   const currentSecond = (): number => Math.floor(clock() / 1000);
 
   function startLoop(): void {
@@ -97,16 +121,22 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     // Requests of one tick share a transaction.
     await new Promise(setImmediate);
     while (hasWork()) {
-      const [batch, given] = [waiting, { ended, unused }];
-      [waiting, ended, unused] = [[], [], []];
-      const requests = batch.map(({ request }) => request);
-      const ahead = sparesFor(requests);
-      const results = await tryToWrite([...requests, ...ahead], given);
-      if (results === undefined) ended.push(...given.ended, ...given.unused, ...ahead.map(idOf));
-      else for (const [index, request] of ahead.entries()) keepSpare(request, results[requests.length + index]);
-      for (const [index, { request, settled }] of batch.entries()) {
-        settled.resolve(admissionOf(request, results?.[index]));
+      const [asked, given] = [ask(waiting), { ended, unused }];
+      [waiting, ended, unused, areReservesDue] = [[], [], [], false];
+      const requests = asked.map(({ request }) => request);
+      const resized = reserves.takeStale();
+      const results = await tryToWrite({ requests, ...given, resized: resized.map(heldOf) });
+      if (results === undefined) {
+        ended.push(...given.ended);
+        for (const one of resized) reserves.markStale(one);
+        areReservesDue = reserves.hasStale();
       }
+      for (const [index, one] of asked.entries()) {
+        const result = results?.[index];
+        one.settled.resolve(admissionOf(result, holdOf(one, result)));
+        if (one.request.spare !== undefined) keepSpares(one, result);
+      }
+      for (const { number } of reserves.removeEmpty(resized)) held.delete(number);
     }
     // The failed batch's requests run, and so do those that arrived meanwhile.
     if (degraded) for (const one of waiting.splice(0)) one.settled.resolve(unlimited);
@@ -114,26 +144,46 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     loop = undefined;
   }
 
-  /** What to ask for beside requests, for others like them. */
-  function sparesFor(requests: readonly AdmissionRequest[]): AdmissionRequest[] {
+  /** Asks for more like them with one request of each key, the one that needs the most tokens. */
+  function ask(pending: readonly PendingAdmission[]): AskedAdmission[] {
     const second = currentSecond();
-    const found: AdmissionRequest[] = [];
-    for (const [keyId, own] of Map.groupBy(requests, (request) => request.keyId)) {
-      const { limits } = own[0] as AdmissionRequest;
-      const count = Math.min(spares.wanted(keyId, limits, second), maxSpares - found.length);
-      const tokens = Math.max(...own.map((request) => request.tokens));
-      for (let index = 0; index < count; index++) {
-        lastNumber += 1;
-        found.push({ keyId, limits, tokens, number: lastNumber, isSpare: true });
-      }
+    let left = maxSpares;
+    const most = new Map<PendingAdmission, number>();
+    const reserveOf = new Map<KeyId, Reserve | undefined>();
+    for (const [keyId, own] of Map.groupBy(pending, (one) => one.keyId)) {
+      const largest = own.reduce((a, b) => (b.tokens > a.tokens ? b : a));
+      const wanted = Math.min(spares.wanted(keyId, largest.limits, own.length, second), left);
+      left -= wanted;
+      most.set(largest, wanted);
+      reserveOf.set(keyId, reserveFor(largest, wanted > 0));
     }
-    return found;
+    return pending.map((one) => {
+      const { keyId, limits, tokens, settled } = one;
+      const reserve = mayShare(limits) ? reserveOf.get(keyId) : undefined;
+      const wanted = most.get(one) ?? 0;
+      const request: AdmissionRequest = { keyId, limits, tokens, number: reserve?.number ?? ++lastNumber };
+      if (wanted > 0) request.spare = wanted;
+      return { request, reserve, settled };
+    });
   }
 
-  function keepSpare(request: AdmissionRequest, result: AdmissionResult | undefined): void {
-    if (result === undefined || result.refusedBy !== undefined) return spares.refuse(request.keyId);
-    hold(request);
-    spares.add({ request, result });
+  /** To be written with the next batch: one that is repeated must not add to it twice. */
+  function reserveFor({ keyId, limits }: PendingAdmission, isBusy: boolean): Reserve | undefined {
+    if (!mayShare(limits)) return undefined;
+    const found = reserves.find(keyId);
+    if (found === undefined && !isBusy) return undefined;
+    const reserve = found ?? reserves.add({ keyId, instance, number: ++lastNumber });
+    held.set(reserve.number, reserve);
+    reserves.markStale(reserve);
+    return reserve;
+  }
+
+  function keepSpares({ request, reserve }: AskedAdmission, result: AdmissionResult | undefined): void {
+    const { keyId, limits, tokens } = request;
+    if (result === undefined || result.spare === 0) return spares.refuse(keyId);
+    const { load, second, spare } = result;
+    if (reserve !== undefined) reserve.tokens += spare * tokens;
+    spares.add({ keyId, limits, tokens, reserve, load, second, left: spare });
     secondEnd ??= atSecondEnd();
   }
 
@@ -148,24 +198,23 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
 
   /** @param current the second whose spare admissions stay */
   function giveBackSpares(current: number | undefined): void {
-    for (const { request, result } of spares.removeOld(current)) {
-      held.delete(request.number);
-      const second = request.limits.requests_per_minute === null ? undefined : result.second;
-      unused.push({ ...idOf(request), second });
+    for (const { keyId, limits, tokens, reserve, second, left } of spares.removeOld(current)) {
+      if (limits.requests_per_minute !== null) unused.push({ keyId, second, requests: left });
+      if (reserve !== undefined) reserves.release(reserve, left * tokens);
     }
+    areReservesDue = reserves.hasStale();
     startLoop();
   }
 
   /** @returns undefined if the database does not take the batch in time */
   async function tryToWrite(
-    requests: readonly AdmissionRequest[],
-    given: { ended: readonly AdmissionId[]; unused: readonly UnusedAdmission[] },
+    batch: Omit<AdmissionBatch, "instance" | "isRepeated">,
   ): Promise<AdmissionResult[] | undefined> {
     const deadline = monotonic() + waitLimitMs;
     for (let isRepeated = false; ; isRepeated = true) {
       try {
         // Repeating a batch that was committed counts its requests twice, and holds no place twice.
-        const work = store.admit({ instance, requests, ...given, isRepeated });
+        const work = store.admit({ instance, ...batch, isRepeated });
         return await within(deadline - monotonic(), work, tooLate);
       } catch (error) {
         if (monotonic() + retryMs >= deadline) {
@@ -184,47 +233,59 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     watch.hurry();
   }
 
-  const idOf = ({ keyId, number }: AdmissionRequest): AdmissionId => ({ keyId, instance, number });
-
-  function hold(request: AdmissionRequest): AdmissionId | undefined {
-    if (!holdsPlace(request.limits)) return undefined;
-    const id = idOf(request);
-    held.set(request.number, { ...id, tokens: request.tokens });
-    return id;
+  /** @param result undefined if it is not known whether the database admitted the request */
+  function holdOf({ request, reserve }: AskedAdmission, result: AdmissionResult | undefined): Hold {
+    if (result?.refusedBy !== undefined || !holdsPlace(request.limits)) return holdsNothing;
+    if (reserve === undefined) return holdAlone(request);
+    reserve.tokens += request.tokens;
+    return holdIn(reserve, request.tokens);
   }
 
-  /** @param result undefined if it is not known whether the database admitted the request */
-  function admissionOf(request: AdmissionRequest, result: AdmissionResult | undefined): Admission {
-    const { number } = request;
-    const id = result?.refusedBy === undefined ? hold(request) : undefined;
+  function holdAlone({ keyId, number, tokens }: AdmissionRequest): Hold {
+    const id = { keyId, instance, number };
+    held.set(number, { ...id, tokens });
     return {
-      refusedBy: result?.refusedBy,
-      waitMs: result?.waitMs ?? 0,
-      used: (name: LimitName) => (result === undefined ? undefined : usedOf(result.load, name)),
       handOver() {
         held.delete(number);
         return id;
       },
-      end: () => id && giveBack(id),
+      end: () => giveBack(id),
     };
   }
 
+  /** The count is committed before the request ends. Until the reserve is written, the database has both. */
+  function holdIn(reserve: Reserve, tokens: number): Hold {
+    let isEnded = false;
+    return {
+      handOver: () => ({ keyId: reserve.keyId }),
+      end() {
+        if (isEnded || closed) return;
+        isEnded = true;
+        reserves.release(reserve, tokens);
+        secondEnd ??= atSecondEnd();
+      },
+    };
+  }
+
+  async function admitWithOthers(keyId: KeyId, limits: KeyLimits, tokens: number): Promise<Admission> {
+    if (!isListed) {
+      await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
+      isListed = true;
+    }
+    if (degraded) return unlimited;
+    const settled = Promise.withResolvers<Admission>();
+    waiting.push({ keyId, limits, tokens, settled });
+    startLoop();
+    return settled.promise;
+  }
+
   return {
-    async admit(keyId, limits, tokens) {
+    admit(keyId, limits, tokens) {
       if (degraded || closed) return unlimited;
       const spare = spares.take(keyId, limits, tokens, currentSecond());
-      if (spare !== undefined) return admissionOf(spare.request, spare.result);
-      lastNumber += 1;
-      const request: AdmissionRequest = { keyId, limits, tokens, number: lastNumber };
-      if (!isListed) {
-        await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
-        isListed = true;
-      }
-      if (degraded) return unlimited;
-      const settled = Promise.withResolvers<Admission>();
-      waiting.push({ request, settled });
-      startLoop();
-      return await settled.promise;
+      if (spare === undefined) return admitWithOthers(keyId, limits, tokens);
+      const { reserve, load } = spare;
+      return admissionOf({ load }, reserve === undefined ? holdsNothing : holdIn(reserve, spare.tokens));
     },
     async close() {
       clearTimeout(secondEnd);
@@ -239,11 +300,30 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
 
 const tooLate = (): Error => new Error("no response in time");
 
+/** Whether requests may hold what they reserve together: a place is counted by itself. */
+const mayShare = (limits: KeyLimits): boolean => holdsPlace(limits) && limits.max_concurrency === null;
+
+/** As it is now. */
+const heldOf = ({ keyId, instance, number, tokens }: HeldAdmission): HeldAdmission => ({
+  keyId,
+  instance,
+  number,
+  tokens,
+});
+
+const holdsNothing: Hold = { handOver: () => undefined, end: () => {} };
+
+/** @param result undefined if the database has not responded */
+const admissionOf = (
+  result: (Pick<AdmissionResult, "load"> & Partial<AdmissionResult>) | undefined,
+  { handOver, end }: Hold,
+): Admission => ({
+  refusedBy: result?.refusedBy,
+  waitMs: result?.waitMs ?? 0,
+  used: (name: LimitName) => result && usedOf(result.load, name),
+  handOver,
+  end,
+});
+
 /** For a request that was admitted without the database. */
-const unlimited: Admission = {
-  refusedBy: undefined,
-  waitMs: 0,
-  used: () => undefined,
-  handOver: () => undefined,
-  end: () => {},
-};
+const unlimited = admissionOf(undefined, holdsNothing);

@@ -1,6 +1,6 @@
 import type { AdmissionId } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import type { Instance, LimitStore } from "../store/limit-store.ts";
+import type { HeldAdmission, Instance, LimitStore } from "../store/limit-store.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 
 /** Reports that this process is alive, and releases what dead ones held. */
@@ -20,7 +20,7 @@ export interface InstanceWatchOptions {
   beatMs: number;
   deadAfterMs: number;
   /** What this process holds. */
-  listHeld: () => (AdmissionId & { tokens: number })[];
+  listHeld: () => HeldAdmission[];
   /** Called when the database has stored again what this process held when a beat began. */
   onStoredAgain: (held: readonly AdmissionId[]) => void;
   /** Called after each beat that succeeded. */

@@ -1,10 +1,27 @@
 import type { KeyId, KeyLimits } from "../domain.ts";
-import type { AdmissionRequest, AdmissionResult } from "../store/limit-store.ts";
+import type { Reserve } from "./reserves.ts";
+import { addRequests, type KeyLoad } from "../store/limit-windows.ts";
 
-/** An admission that was given ahead of the request that it is for. */
-export interface SpareAdmission {
-  request: AdmissionRequest;
-  result: AdmissionResult;
+/** Admissions that one transaction gave ahead, for requests of a key that are alike. */
+export interface SpareAdmissions {
+  keyId: KeyId;
+  limits: KeyLimits;
+  /** Reserved for each of them. */
+  tokens: number;
+  /** Undefined if the key has no limit that reserves something. */
+  reserve: Reserve | undefined;
+  /** What counted before the next one. */
+  load: KeyLoad;
+  /** In which they count as requests, since the epoch. */
+  second: number;
+  /** How many no request has come for. */
+  left: number;
+}
+
+/** One of them. */
+export interface TakenAdmission extends Pick<SpareAdmissions, "tokens" | "reserve"> {
+  /** What counts with it. */
+  load: KeyLoad;
 }
 
 /**
@@ -12,27 +29,32 @@ export interface SpareAdmission {
  * most do not wait for one. They are for the second in which they count as requests: a window of a minute stays exact.
  * Seconds are since the epoch.
  */
-export interface SpareAdmissions {
-  /** How many to ask for with requests of a key that found none: more each time within a second, and none at first. */
-  wanted(keyId: KeyId, limits: KeyLimits, second: number): number;
-  add(spare: SpareAdmission): void;
+export interface SpareStock {
+  /**
+   * How many to ask for with so many requests of a key that found none: more each time within a second, and none at first,
+   * so that of a key that sends few exactly what it sent counts.
+   */
+  wanted(keyId: KeyId, limits: KeyLimits, requests: number, second: number): number;
+  add(spares: SpareAdmissions): void;
   /** None is left for a key, so that the next request asks for few again. */
   refuse(keyId: KeyId): void;
-  take(keyId: KeyId, limits: KeyLimits, tokens: number, second: number): SpareAdmission | undefined;
+  take(keyId: KeyId, limits: KeyLimits, tokens: number, second: number): TakenAdmission | undefined;
   /** Removes those of other seconds than the current one; undefined: all. */
-  removeOld(second: number | undefined): SpareAdmission[];
+  removeOld(second: number | undefined): SpareAdmissions[];
   /** Whether there is any. */
   isEmpty(): boolean;
 }
 
+/** Without a spare one in a second. */
+const fewRequests = 16;
 const firstWanted = 2;
 const maxWanted = 64;
 
-export function createSpareAdmissions(): SpareAdmissions {
+export function createSpareStock(): SpareStock {
   /** Of one second. */
-  const byKey = new Map<KeyId, { wanted: number; spares: SpareAdmission[] }>();
+  const byKey = new Map<KeyId, { requests: number; wanted: number; spares: SpareAdmissions[] }>();
   let current: number | undefined;
-  let old: SpareAdmission[] = [];
+  let old: SpareAdmissions[] = [];
 
   function turnTo(second: number | undefined): void {
     if (second === current) return;
@@ -42,22 +64,21 @@ export function createSpareAdmissions(): SpareAdmissions {
   }
 
   return {
-    wanted(keyId, limits, second) {
+    wanted(keyId, limits, requests, second) {
       turnTo(second);
       // A place that nobody uses would be shown as taken.
       if (limits.max_concurrency !== null) return 0;
-      const own = byKey.get(keyId);
-      if (own === undefined) {
-        byKey.set(keyId, { wanted: 0, spares: [] });
-        return 0;
-      }
+      const own = byKey.get(keyId) ?? { requests: 0, wanted: 0, spares: [] };
+      byKey.set(keyId, own);
+      own.requests += requests;
+      if (own.requests <= fewRequests) return 0;
       own.wanted = Math.min(maxWanted, Math.max(firstWanted, 2 * own.wanted));
       // Some are there still if they were too small.
-      return Math.max(0, own.wanted - own.spares.length);
+      return Math.max(0, own.wanted - own.spares.reduce((sum, { left }) => sum + left, 0));
     },
-    add(spare) {
-      const own = spare.result.second === current ? byKey.get(spare.request.keyId) : undefined;
-      (own?.spares ?? old).push(spare);
+    add(spares) {
+      const own = spares.second === current ? byKey.get(spares.keyId) : undefined;
+      (own?.spares ?? old).push(spares);
     },
     refuse(keyId) {
       const own = byKey.get(keyId);
@@ -65,10 +86,16 @@ export function createSpareAdmissions(): SpareAdmissions {
     },
     take(keyId, limits, tokens, second) {
       turnTo(second);
-      const spares = byKey.get(keyId)?.spares ?? [];
-      const index = spares.findIndex(({ request }) => request.tokens >= tokens && hasSameLimits(request, limits));
-      if (index === -1) return undefined;
-      return spares.splice(index, 1)[0];
+      const own = byKey.get(keyId)?.spares ?? [];
+      const index = own.findIndex((one) => one.tokens >= tokens && hasSameLimits(one.limits, limits));
+      const found = own[index];
+      if (found === undefined) return undefined;
+      found.left -= 1;
+      if (found.left === 0) own.splice(index, 1);
+      // A copy: the one before is still of its own request.
+      const load = addRequests({ ...found.load }, found.tokens, 1);
+      found.load = load;
+      return { tokens: found.tokens, reserve: found.reserve, load };
     },
     removeOld(second) {
       turnTo(second);
@@ -80,7 +107,7 @@ export function createSpareAdmissions(): SpareAdmissions {
   };
 }
 
-const hasSameLimits = ({ limits: own }: AdmissionRequest, limits: KeyLimits): boolean =>
+const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
   own === limits ||
   (own.requests_per_minute === limits.requests_per_minute &&
     own.tokens_per_minute === limits.tokens_per_minute &&

@@ -1,7 +1,6 @@
 import { asc, inArray, notInArray, sql } from "drizzle-orm";
-import type { AdmissionId } from "../domain.ts";
 import type { Engine } from "./engine.ts";
-import type { LimitStore } from "./limit-store.ts";
+import type { HeldAdmission, LimitStore } from "./limit-store.ts";
 
 /** The processes that hold admissions. What a dead one held is given back by the others. */
 export function prepareInstances({
@@ -13,7 +12,7 @@ export function prepareInstances({
   const { admissions, instances } = tables;
 
   /** At the first beat of a process, or after the others took it for dead, such as after a long stop of the machine. */
-  async function onListed(held: readonly (AdmissionId & { tokens: number })[]): Promise<void> {
+  async function onListed(held: readonly HeldAdmission[]): Promise<void> {
     // One process at a time: otherwise another one may delete what this one, which it does not see listed yet, holds.
     await lock("admissions");
     // A process that died before it was listed is never removed. One that lives stores again what it holds.

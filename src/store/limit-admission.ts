@@ -5,7 +5,7 @@ import type { Engine, Statement } from "./engine.ts";
 import { prepareLoads } from "./key-loads.ts";
 import { byKey, type KeySecondRow, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
 import {
-  addRequest,
+  addRequests,
   findExceeded,
   holdsPlace,
   isOfTokens,
@@ -15,7 +15,14 @@ import {
   usedOf,
   windowEndOf,
 } from "./limit-windows.ts";
-import type { AdmissionBatch, AdmissionRequest, AdmissionResult, LimitStore, UnusedAdmission } from "./limit-store.ts";
+import type {
+  AdmissionBatch,
+  AdmissionRequest,
+  AdmissionResult,
+  HeldAdmission,
+  LimitStore,
+  UnusedAdmissions,
+} from "./limit-store.ts";
 import { groupRows } from "./usage-rows.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
@@ -70,40 +77,40 @@ export function prepareAdmit(
       return read;
     };
     const second = Math.floor(now / 1000);
-    const spares = new Map<KeyId, number>();
     const results: AdmissionResult[] = [];
     for (const request of requests) {
-      const { keyId, limits, tokens, isSpare = false } = request;
+      const { keyId, limits, tokens } = request;
       const load = loadOf(keyId);
-      if (isSpare) spares.set(keyId, (spares.get(keyId) ?? 0) + 1);
-      const times = isSpare ? timesSpare * (spares.get(keyId) ?? 0) : 1;
-      const refusedBy = findExceeded(load, limits, tokens, times);
-      if (refusedBy === undefined) addRequest(load, tokens);
-      const isRefused = refusedBy !== undefined && !isSpare;
-      const waitMs = isRefused ? await waitOf(request, refusedBy, load, now, () => secondsOf(keyId)) : 0;
-      results.push({ load: { ...load }, refusedBy, waitMs, second });
+      const refusedBy = findExceeded(load, limits, tokens);
+      if (refusedBy === undefined) {
+        const own = { ...addRequests(load, tokens, 1) };
+        results.push({ load: own, refusedBy, waitMs: 0, second, spare: admitSpare(request, load) });
+      } else {
+        const waitMs = await waitOf(request, refusedBy, load, now, () => secondsOf(keyId));
+        results.push({ load: { ...load }, refusedBy, waitMs, second, spare: 0 });
+      }
     }
     return results;
   }
 
   async function admit(batch: AdmissionBatch): Promise<AdmissionResult[]> {
-    const { instance, requests, ended, unused = [], isRepeated = false } = batch;
-    if (ended.length + unused.length > 0) await writes.giveBack([...ended, ...unused])();
-    if (requests.length + unused.length === 0) return [];
+    const { instance, requests, ended, resized = [], unused = [], isRepeated = false } = batch;
+    if (ended.length > 0) await writes.giveBack(ended)();
+    if (requests.length + resized.length + unused.length === 0) return [];
     // Read after the lock, so that no two instances give away the same place.
     await lock("admissions");
     // After the lock too: until then the first attempt may be committed, and its places would refuse these requests.
     if (isRepeated) await writes.giveBack(requests.map(({ keyId, number }) => ({ keyId, instance, number })))();
+    await pipeline(writes.resize(resized));
     const now = clock();
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
-    const admitted = requests.filter(isAdmitted);
-    const refused = requests.filter((request, index) => request.isSpare !== true && !isAdmitted(request, index));
+    const refused = requests.filter((request, index) => !isAdmitted(request, index));
+    const admitted = requests.flatMap((request, index): Admitted[] =>
+      isAdmitted(request, index) ? [{ request, count: 1 + (results[index]?.spare ?? 0) }] : [],
+    );
     await pipeline([
-      ...writes.hold(
-        admitted.filter(({ limits }) => holdsPlace(limits)),
-        instance,
-      ),
+      ...writes.hold(admitted, instance),
       // Those of a repeated batch may be taken back already.
       ...writes.countRequests(admitted, isRepeated ? [] : unused, now),
       ...writes.countRefusals(refused, now),
@@ -115,13 +122,28 @@ export function prepareAdmit(
   return (batch) => transaction(() => admit(batch));
 }
 
+/** Admits so many of the spare requests that they take little of what is left. @returns how many */
+function admitSpare({ limits, tokens, spare }: AdmissionRequest, load: KeyLoad): number {
+  let count = spare ?? 0;
+  while (count > 0 && findExceeded(load, limits, tokens, timesSpare * count) !== undefined)
+    count = Math.floor(count / 2);
+  addRequests(load, tokens, count);
+  return count;
+}
+
+interface Admitted {
+  request: AdmissionRequest;
+  /** With its spare ones. */
+  count: number;
+}
+
 /** The statements that change what counts. Lists are empty if there is nothing to write. */
 function prepareWrites(engine: Engine) {
   const { prepareInsert, tables } = engine;
-  const hold = prepareInsert(tables.admissions, ["keyId", "instance", "number", "tokens"], {
-    key: ["keyId", "instance", "number"],
-    added: [],
-  });
+  const columns = ["keyId", "instance", "number", "tokens"];
+  const key = ["keyId", "instance", "number"];
+  const hold = prepareInsert(tables.admissions, columns, { key, added: ["tokens"] });
+  const giveBack = prepareGiveBack(engine);
   const addRefusals = prepareInsert(tables.keyRefusals, ["day", "keyId", "requests"], {
     key: ["day", "keyId"],
     added: ["requests"],
@@ -131,21 +153,31 @@ function prepareWrites(engine: Engine) {
     rows.length === 0 ? [] : [statementOf(rows)];
 
   return {
-    giveBack: prepareGiveBack(engine),
-    hold: (requests: readonly AdmissionRequest[], instance: string): Statement[] =>
-      ifAny(
-        requests.map(({ keyId, number, tokens }) => [keyId, instance, number, tokens] as const).toSorted(byKey),
+    giveBack,
+    resize: (admissions: readonly HeldAdmission[]): Statement[] => [
+      ...ifAny([...admissions], giveBack),
+      ...ifAny(
+        admissions
+          .filter(({ tokens }) => tokens > 0)
+          .map(rowOf)
+          .toSorted(byKey),
         hold,
       ),
-    countRequests: (requests: readonly AdmissionRequest[], unused: readonly UnusedAdmission[], now: number) =>
+    ],
+    hold: (admitted: readonly Admitted[], instance: string): Statement[] =>
+      ifAny(
+        admitted
+          .filter(({ request }) => holdsPlace(request.limits))
+          .map(({ request, count }) => rowOf({ ...request, instance, tokens: count * request.tokens })),
+        (rows) => hold(groupRows(rows, 3)),
+      ),
+    countRequests: (admitted: readonly Admitted[], unused: readonly UnusedAdmissions[], now: number) =>
       ifAny(
         [
-          ...requests
-            .filter(({ limits }) => limits.requests_per_minute !== null)
-            .map(({ keyId }): KeySecondRow => [keyId, Math.floor(now / 1000), 1, 0]),
-          ...unused.flatMap(({ keyId, second }): KeySecondRow[] =>
-            second === undefined ? [] : [[keyId, second, -1, 0]],
-          ),
+          ...admitted
+            .filter(({ request }) => request.limits.requests_per_minute !== null)
+            .map(({ request, count }): KeySecondRow => [request.keyId, Math.floor(now / 1000), count, 0]),
+          ...unused.map((one): KeySecondRow => [one.keyId, one.second, -one.requests, 0]),
         ],
         addSeconds,
       ),
@@ -156,3 +188,7 @@ function prepareWrites(engine: Engine) {
       ),
   };
 }
+
+type HeldRow = [keyId: KeyId, instance: string, number: number, tokens: number];
+
+const rowOf = ({ keyId, instance, number, tokens }: HeldAdmission): HeldRow => [keyId, instance, number, tokens];

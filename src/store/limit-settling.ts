@@ -1,4 +1,4 @@
-import type { AdmissionId, KeyId } from "../domain.ts";
+import type { AdmissionId, KeyId, SettledAdmission } from "../domain.ts";
 import type { Engine, Statement } from "./engine.ts";
 import type { UsageIncrement } from "./usage-store.ts";
 import { groupRows } from "./usage-rows.ts";
@@ -24,7 +24,7 @@ export const byKey = ([a]: readonly [number, ...unknown[]], [b]: readonly [numbe
 /** What a flush does for the admissions that end with it: their reserved tokens become counted ones. */
 export function prepareSettling(
   engine: Engine,
-): (settled: readonly AdmissionId[], increments: readonly UsageIncrement[]) => Statement[] {
+): (settled: readonly SettledAdmission[], increments: readonly UsageIncrement[]) => Statement[] {
   const giveBack = prepareGiveBack(engine);
   const addSeconds = prepareAddSeconds(engine);
   return (settled, increments) => {
@@ -38,6 +38,7 @@ export function prepareSettling(
         0,
         one.inputTokens + one.outputTokens,
       ]);
-    return [...(rows.length > 0 ? [addSeconds(rows)] : []), giveBack(settled)];
+    const ended = settled.filter((one) => "number" in one);
+    return [...(rows.length > 0 ? [addSeconds(rows)] : []), ...(ended.length > 0 ? [giveBack(ended)] : [])];
   };
 }

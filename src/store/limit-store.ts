@@ -9,16 +9,23 @@ export interface AdmissionRequest {
   limits: KeyLimits;
   /** Reserved until it ends. */
   tokens: number;
-  /** Unique within its instance. */
+  /** Within its instance. Those that have the same one hold what they reserve together. */
   number: number;
-  /** For a request that may come within the same second: admitted only if much is left, and never counted as refused. */
-  isSpare?: boolean;
+  /** So many further requests like this one may come within the same second: they are admitted only if much is left. */
+  spare?: number;
 }
 
-/** An admission that no request came for. */
-export interface UnusedAdmission extends AdmissionId {
-  /** In which it was counted as a request, since the epoch; undefined if its key has no limit of these. */
-  second: number | undefined;
+/** What an instance holds for one request, or for several. */
+export interface HeldAdmission extends AdmissionId {
+  tokens: number;
+}
+
+/** Spare admissions that no request came for. */
+export interface UnusedAdmissions {
+  keyId: KeyId;
+  /** In which they were counted as requests, since the epoch. */
+  second: number;
+  requests: number;
 }
 
 /** What is to be admitted and given back in one transaction. */
@@ -27,8 +34,10 @@ export interface AdmissionBatch {
   requests: readonly AdmissionRequest[];
   /** Admissions to give back. */
   ended: readonly AdmissionId[];
-  /** Admissions to give back as if they had never been. */
-  unused?: readonly UnusedAdmission[];
+  /** Admissions that hold as many tokens as this now, and those of the requests that are admitted here. */
+  resized?: readonly HeldAdmission[];
+  /** Requests that count no more. */
+  unused?: readonly UnusedAdmissions[];
   /** The same requests were sent before, and may have been admitted. */
   isRepeated?: boolean;
 }
@@ -42,6 +51,8 @@ export interface AdmissionResult {
   waitMs: number;
   /** In which it counts as a request, since the epoch. */
   second: number;
+  /** How many spare ones are admitted too. */
+  spare: number;
 }
 
 /** A request to end the running responses of a key. */
@@ -79,7 +90,7 @@ export interface LimitStore {
    * @param held stored again if the instance was not listed, such as when the others took it for dead
    * @returns all instances
    */
-  beat(instance: string, held: readonly (AdmissionId & { tokens: number })[]): Promise<Instance[]>;
+  beat(instance: string, held: readonly HeldAdmission[]): Promise<Instance[]>;
   listInstances(): Promise<Instance[]>;
   /** Gives back all that instances hold. */
   remove(instances: readonly string[]): Promise<void>;

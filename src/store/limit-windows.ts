@@ -72,11 +72,12 @@ export const holdsPlace = (limits: KeyLimits): boolean =>
   limits.tokens_per_day !== null ||
   limits.tokens_per_month !== null;
 
-/** Counts an admitted request. */
-export function addRequest(load: KeyLoad, tokens: number): void {
-  load.inFlight += 1;
-  load.minuteRequests += 1;
-  load.reserved += tokens;
+/** Counts admitted requests. @param tokens of each. @returns the same load */
+export function addRequests(load: KeyLoad, tokens: number, count: number): KeyLoad {
+  load.inFlight += count;
+  load.minuteRequests += count;
+  load.reserved += count * tokens;
+  return load;
 }
 
 /**

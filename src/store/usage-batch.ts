@@ -1,4 +1,11 @@
-import { type AdmissionId, type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../domain.ts";
+import {
+  type SettledAdmission,
+  type KeyId,
+  noUsage,
+  type RequestRecord,
+  type Usage,
+  type UsageEvent,
+} from "../domain.ts";
 import { minuteOf } from "../time/seoul.ts";
 import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "./request-row.ts";
 import type { FlushedRequests, RequestAmendment } from "./request-log-store.ts";
@@ -10,7 +17,7 @@ export interface FlushedUsage {
   responses: readonly ResponseUsage[];
   requests?: FlushedRequests;
   /** The admissions that end with it. */
-  settled: readonly AdmissionId[];
+  settled: readonly SettledAdmission[];
 }
 
 /** Adds usage events up until they are flushed. */
@@ -42,7 +49,9 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   /** By response id. */
   const responses = new Map<string, ResponseUsage>();
   const log = createLogRows(logsRequests);
-  const settled: AdmissionId[] = [];
+  const settled: SettledAdmission[] = [];
+  /** The keys that are in it without what they hold, once each. */
+  const settledKeys = new Set<KeyId>();
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
@@ -64,6 +73,14 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     return false;
   }
 
+  function addSettled(admission: SettledAdmission): void {
+    if (!("number" in admission)) {
+      if (settledKeys.has(admission.keyId)) return;
+      settledKeys.add(admission.keyId);
+    }
+    settled.push(admission);
+  }
+
   function modelOf({ model }: UsageEvent): string | undefined {
     return increments.size >= maxModels && model !== undefined
       ? otherModels
@@ -73,7 +90,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   return {
     add(event) {
       const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
-      if (admission !== undefined) settled.push(admission);
+      if (admission !== undefined) addSettled(admission);
       const model = modelOf(event);
       const minute = minuteOf(closedAt);
       const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));

@@ -1,4 +1,4 @@
-import type { AdmissionId, KeyId, Usage } from "../domain.ts";
+import type { SettledAdmission, KeyId, Usage } from "../domain.ts";
 import type { FlushedRequests } from "./request-log-store.ts";
 import type { BucketRange, ChartRange, DayRange } from "./usage-ranges.ts";
 
@@ -53,7 +53,7 @@ export interface UsageStore {
     flush?: FlushId,
     responses?: readonly ResponseUsage[],
     requests?: FlushedRequests,
-    settled?: readonly AdmissionId[],
+    settled?: readonly SettledAdmission[],
   ): Promise<readonly Usage[] | undefined>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;

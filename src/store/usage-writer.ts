@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import type { AdmissionId } from "../domain.ts";
+import type { SettledAdmission } from "../domain.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { lastUsedAtAfter } from "./keys.ts";
 import { prepareSettling } from "./limit-settling.ts";
@@ -18,7 +18,7 @@ export interface WrittenUsage {
   /** With the tokens that each of them adds. */
   responses?: readonly ResponseUsage[];
   newTokens?: readonly UsageIncrement[];
-  settled?: readonly AdmissionId[];
+  settled?: readonly SettledAdmission[];
   /** The increments that the sums of days do not hold yet; by default all of them. */
   missingInDays?: readonly UsageIncrement[];
 }

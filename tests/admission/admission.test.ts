@@ -11,7 +11,7 @@ import { createRandom } from "../support/random.ts";
 
 const monotonic = () => performance.now();
 
-function admissionsOver(store: LimitStore, more: { waitLimitMs?: number } = {}) {
+function admissionsOver(store: LimitStore, more: { waitLimitMs?: number; clock?: () => number } = {}) {
   const { log, entries } = memoryLog();
   return {
     ...createAdmissions({ store, monotonic, clock: Date.now, log, beatMs: 20, deadAfterMs: 1000, ...more }),
@@ -119,6 +119,69 @@ onEachEngine(({ openTestStore }) => {
     await pollUntil(async () => (await limits.listInstances()).length > 0);
     await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0, 5000);
     await admissions.close();
+  });
+
+  describe("of a key that sends many requests", () => {
+    const rules = { ...noLimits, tokens_per_minute: 1_000_000 };
+
+    async function admitMany(admissions: ReturnType<typeof createAdmissions>, count: number): Promise<Admission[]> {
+      const admitted: Admission[] = [];
+      while (admitted.length < count) admitted.push(await admissions.admit(1, rules, 10));
+      return admitted;
+    }
+
+    /** Resolves when the database has exactly what is held, which it has after the second in which something was spare. */
+    async function waitForReserved(limits: LimitStore, reserved: number): Promise<void> {
+      await pollUntil(async () => (await limits.listLoads([1]))[0]?.reserved === reserved, 5000);
+    }
+
+    test("what ended before a beat stored it again is given back", async () => {
+      await using opened = await openTestStore();
+      const { limits } = opened.store;
+      const { store, holdBeat } = holdingBeats(limits, { isReplyLost: false });
+      const admissions = admissionsOver(store);
+      const admitted = await admitMany(admissions, 40);
+      await waitForReserved(limits, 400);
+      const release = await holdBeat();
+      for (const one of admitted.splice(0, 30)) one.end();
+      // Written with what was given back, before the others take this process for dead.
+      await admissions.admit(2, onePlace, 0);
+      await limits.remove((await limits.listInstances()).map(({ id }) => id));
+      release();
+      await pollUntil(async () => (await limits.listInstances()).length > 0);
+      await waitForReserved(limits, 100);
+      for (const one of admitted) one.end();
+      await waitForReserved(limits, 0);
+      expect((await limits.listLoads([1]))[0]?.inFlight).toBe(0);
+      await admissions.close();
+    });
+
+    test("nothing stays of what was spare while replies were lost", async () => {
+      const clock = () => Date.parse("2026-05-30T20:00:00+09:00");
+      await using opened = await openTestStore(clock);
+      const { limits } = opened.store;
+      let areLost = false;
+      const losing: LimitStore = {
+        ...limits,
+        async admit(batch) {
+          const results = await limits.admit(batch);
+          if (areLost) throw new Error("the connection was closed");
+          return results;
+        },
+      };
+      const admissions = admissionsOver(losing, { waitLimitMs: 100, clock });
+      // As many as a key may send before anything is spare.
+      const admitted = await admitMany(admissions, 16);
+      areLost = true;
+      const unknown = await admissions.admit(1, rules, 10);
+      expect(unknown.used("tokens_per_minute")).toBeUndefined();
+      expect((await limits.listLoads([1]))[0]?.reserved).toBe(190);
+      areLost = false;
+      await waitForReserved(limits, 170);
+      for (const one of [...admitted, unknown]) one.end();
+      await waitForReserved(limits, 0);
+      await admissions.close();
+    });
   });
 
   test("random requests, ends, counts, crashes and steps of the clock never pass a limit or leak a place", async () => {
@@ -325,7 +388,7 @@ describe("while the database fails", () => {
       admit: async ({ requests }) => {
         if (fails) throw new Error("full");
         const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0 }));
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0, spare: 0 }));
       },
     };
     const admissions = admissionsOver(recovering, { waitLimitMs: 100 });
@@ -345,7 +408,7 @@ describe("while the database fails", () => {
       admit: async ({ requests }) => {
         await disk.promise;
         const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0 }));
+        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0, spare: 0 }));
       },
     };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });

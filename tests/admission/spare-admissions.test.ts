@@ -37,6 +37,14 @@ onEachEngine(({ openTestStore }) => {
         all.push(admissions);
         return admissions;
       },
+      /** What a response does. */
+      async count(admission: Admission | undefined, inputTokens: number) {
+        const settled = admission?.handOver();
+        const minute = Math.floor(time.now / 60_000);
+        const sums = { keyId: 1, minute, lastClosedAt: time.now, inputTokens, outputTokens: 0 };
+        const ended = settled === undefined ? [] : [settled];
+        await opened.store.usage.add([usageIncrement(sums)], undefined, [], undefined, ended);
+      },
       load: async () => (await opened.store.limits.listLoads([1]))[0],
       async [Symbol.asyncDispose]() {
         for (const one of all) await one.close();
@@ -56,39 +64,39 @@ onEachEngine(({ openTestStore }) => {
     const process = opened.process();
     const results = await admitTimes(process, 500);
     expect(results.every(({ refusedBy }) => refusedBy === undefined)).toBe(true);
-    expect(opened.batches.length).toBeLessThan(20);
+    expect(opened.batches.length).toBeLessThan(36);
     opened.time.now += 1000;
-    await pollUntil(async () => (await opened.load())?.inFlight === 500);
-    expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 5000 });
-    const [counted, ...others] = results;
-    const id = counted?.handOver();
-    const sums = { keyId: 1, minute: 1, lastClosedAt: opened.time.now, inputTokens: 7, outputTokens: 0 };
-    await opened.store.usage.add([usageIncrement(sums)], undefined, [], undefined, id === undefined ? [] : [id]);
-    for (const one of others) one.end();
+    await pollUntil(async () => (await opened.load())?.reserved === 5000);
+    expect(await opened.load()).toMatchObject({ minuteRequests: 500 });
+    // The first one held its own tokens, and the last one was spare.
+    for (const one of [results[0], results.at(-1)]) await opened.count(one, 7);
+    for (const one of results) one.end();
     await pollUntil(async () => (await opened.load())?.inFlight === 0);
-    expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 0, minuteTokens: 7 });
+    expect(await opened.load()).toMatchObject({ minuteRequests: 500, reserved: 0, minuteTokens: 14, dayTokens: 14 });
   });
 
   test("what is spare in a second that begins before the last one is cleared is given back too", async () => {
     await using opened = await open();
     const process = opened.process();
-    await admitTimes(process, 20);
+    await admitTimes(process, 40);
     opened.time.now += 1000;
-    await admitTimes(process, 20);
-    const { inFlight: before = NaN } = (await opened.load()) ?? {};
-    await pollUntil(async () => ((await opened.load())?.inFlight ?? before) < before);
+    await admitTimes(process, 40);
+    const { reserved: before = NaN } = (await opened.load()) ?? {};
+    await pollUntil(async () => ((await opened.load())?.reserved ?? before) < before);
     opened.time.now += 1000;
-    await pollUntil(async () => (await opened.load())?.inFlight === 40);
+    await pollUntil(async () => (await opened.load())?.reserved === 800);
   });
 
-  test("a key that sends a request now and then asks for none", async () => {
+  test("of a key that sends few requests in a second exactly these count", async () => {
     await using opened = await open();
     const process = opened.process();
-    for (let second = 0; second < 5; second++) {
-      await admitTimes(process, 1);
+    for (let second = 1; second <= 3; second++) {
+      const results = await admitTimes(process, 16);
+      expect(await opened.load()).toMatchObject({ minuteRequests: second * 16, inFlight: 16, reserved: 160 });
+      for (const one of results) one.end();
+      await pollUntil(async () => (await opened.load())?.inFlight === 0);
       opened.time.now += 1000;
     }
-    expect(opened.batches.flatMap(({ requests }) => requests)).toHaveLength(5);
   });
 
   test("two processes together admit exactly what a limit allows", async () => {
@@ -106,7 +114,7 @@ onEachEngine(({ openTestStore }) => {
       }
     }
     expect(admitted).toBe(1500);
-    expect(opened.batches.some(({ requests }) => requests.some(({ isSpare }) => isSpare))).toBe(true);
+    expect(opened.batches.some(({ requests }) => requests.some(({ spare }) => spare))).toBe(true);
     expect((await opened.load())?.minuteRequests).toBe(1500);
   });
 
@@ -114,17 +122,17 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await open();
     const [many, large] = [opened.process(), opened.process()];
     const rules = { ...noLimits, tokens_per_minute: 2000 };
-    const results = await admitTimes(many, 19, rules, 10);
-    expect((await opened.load())?.inFlight).toBeGreaterThan(19);
+    const results = await admitTimes(many, 32, rules, 10);
+    expect((await opened.load())?.reserved).toBeGreaterThan(320);
     for (const one of results) one.end();
-    await pollUntil(async () => ((await opened.load())?.inFlight ?? 19) < 19);
+    await pollUntil(async () => ((await opened.load())?.reserved ?? 320) < 320);
     expect((await large.admit(1, rules, 1875)).refusedBy).toBeUndefined();
   });
 
   test("lower limits hold at once, and a request that needs more tokens is judged by itself", async () => {
     await using opened = await open();
     const process = opened.process();
-    await admitTimes(process, 10);
+    await admitTimes(process, 26);
     const before = opened.batches.length;
     const large = await process.admit(1, limits, 5000);
     expect([large.refusedBy, opened.batches.length]).toEqual([undefined, before + 1]);
@@ -135,20 +143,20 @@ onEachEngine(({ openTestStore }) => {
   test("a key at its limit asks for few", async () => {
     await using opened = await open();
     await admitTimes(opened.process(), 100, { ...noLimits, requests_per_minute: 10 }, 0);
-    const spare = opened.batches.flatMap(({ requests }) => requests.filter(({ isSpare }) => isSpare));
-    expect([opened.batches.length, spare.length]).toEqual([100, 198]);
+    const wanted = opened.batches.flatMap(({ requests }) => requests.map(({ spare }) => spare));
+    expect(wanted).toEqual([...Array.from({ length: 16 }, () => undefined), ...Array.from({ length: 84 }, () => 2)]);
   });
 
   test("requests of different sizes have no more in spare than others", async () => {
     await using opened = await open();
     const process = opened.process();
     for (let round = 1; round <= 20; round++) {
-      await admitTimes(process, 5, limits, 10 * round);
-      await admitTimes(process, 5, limits, 10);
+      await admitTimes(process, 10, limits, 10 * round);
+      await admitTimes(process, 10, limits, 10);
     }
-    const { inFlight = NaN, reserved = NaN } = (await opened.load()) ?? {};
-    expect(inFlight - 200).toBeLessThanOrEqual(64);
-    expect(reserved).toBeLessThanOrEqual(264 * 200);
+    const { minuteRequests = NaN, reserved = NaN } = (await opened.load()) ?? {};
+    expect(minuteRequests - 400).toBeLessThanOrEqual(64);
+    expect(reserved).toBeLessThanOrEqual(464 * 200);
   });
 
   test("a limit of concurrent requests has no place that nobody uses", async () => {
@@ -165,36 +173,39 @@ onEachEngine(({ openTestStore }) => {
       ...opened.store.limits,
       async admit(batch) {
         const results = await opened.store.limits.admit(batch);
-        if (!isLost && batch.requests.some(({ isSpare }) => isSpare)) {
+        if (!isLost && batch.requests.some(({ spare }) => spare)) {
           isLost = true;
           throw new Error("the connection was closed");
         }
         return results;
       },
     });
-    const results = await admitTimes(process, 20);
+    const results = await admitTimes(process, 40);
     expect(isLost).toBe(true);
-    for (const one of results) one.end();
+    // Ten are spare: each time twice as many were.
+    expect((await opened.load())?.reserved).toBe(500);
     opened.time.now += 1000;
+    await pollUntil(async () => (await opened.load())?.reserved === 400);
+    for (const one of results) one.end();
     await pollUntil(async () => (await opened.load())?.inFlight === 0);
     // A lost reply may count requests twice, and never too few.
-    expect((await opened.load())?.minuteRequests).toBeGreaterThanOrEqual(20);
+    expect((await opened.load())?.minuteRequests).toBeGreaterThanOrEqual(40);
   });
 
   test("a process that stops gives back what was spare, and its requests stay counted", async () => {
     await using opened = await open();
     const process = opened.process();
-    await admitTimes(process, 20);
-    expect((await opened.load())?.minuteRequests).toBeGreaterThan(20);
+    await admitTimes(process, 40);
+    expect((await opened.load())?.minuteRequests).toBeGreaterThan(40);
     await process.close();
-    expect(await opened.load()).toMatchObject({ inFlight: 0, minuteRequests: 20 });
+    expect(await opened.load()).toMatchObject({ inFlight: 0, minuteRequests: 40 });
   });
 
   test("of each request more is used than of the one before", async () => {
     await using opened = await open();
-    const results = await admitTimes(opened.process(), 30);
+    const results = await admitTimes(opened.process(), 60);
     const used = results.map((one) => one.used("requests_per_minute"));
-    expect(used).toEqual(Array.from({ length: 30 }, (_, index) => index + 1));
+    expect(used).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
   });
 
   test("random requests of three processes never pass a limit, and nothing that was spare stays", async () => {
@@ -223,15 +234,8 @@ onEachEngine(({ openTestStore }) => {
         },
         async count() {
           for (const { admission, tokens } of running.splice(0, random.below(10))) {
-            const id = admission.handOver();
-            const sums = { keyId: 1, minute: 1, lastClosedAt: opened.time.now, inputTokens: tokens, outputTokens: 0 };
-            await opened.store.usage.add(
-              [usageIncrement(sums)],
-              undefined,
-              [],
-              undefined,
-              id === undefined ? [] : [id],
-            );
+            await opened.count(admission, tokens);
+            admission.end();
             used.push({ at: opened.time.now, requests: 0, tokens });
           }
         },

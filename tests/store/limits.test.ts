@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { AdmissionId, KeyLimits } from "../../src/domain.ts";
+import type { AdmissionId, KeyLimits, SettledAdmission } from "../../src/domain.ts";
 import { noLimits } from "../../src/store/key-rules.ts";
 import type { AdmissionResult } from "../../src/store/limit-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -32,7 +32,7 @@ onEachEngine(({ openTestStore }) => {
         });
         return opened.store.limits.admit({ instance: "a", requests, ended });
       },
-      settle: (one: number, tokens: number) =>
+      settle: (one: number, tokens: number, settled: SettledAdmission[] = [idOf(one)]) =>
         opened.store.usage.add(
           [
             usageIncrement({
@@ -46,7 +46,7 @@ onEachEngine(({ openTestStore }) => {
           undefined,
           [],
           undefined,
-          [idOf(one)],
+          settled,
         ),
       [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
     };
@@ -113,6 +113,67 @@ onEachEngine(({ openTestStore }) => {
     await key.admit(0, 0, [key.idOf(2), key.idOf(4)]);
     key.time.now += 61_000;
     expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
+  });
+
+  test("the tokens of a request that holds nothing by itself count with its flush, and nothing is given back", async () => {
+    await using key = await open({ tokens_per_minute: 100 });
+    await key.admit(1, 40);
+    await key.settle(2, 10, [{ keyId: 1 }]);
+    const [load] = await key.store.limits.listLoads([1]);
+    expect(load).toMatchObject({ minuteTokens: 10, dayTokens: 10, reserved: 40 });
+  });
+
+  test("requests of one number hold what they reserve together, and as much as they are said to hold later", async () => {
+    await using key = await open({ tokens_per_minute: 1_000_000 });
+    const { limits } = key.store;
+    const request = { keyId: 1, limits: { ...noLimits, tokens_per_minute: 1_000_000 }, number: 1 };
+    const batch = {
+      instance: "a",
+      ended: [],
+      requests: [
+        { ...request, tokens: 5 },
+        { ...request, tokens: 7, spare: 10 },
+      ],
+    };
+    const [, second] = await limits.admit(batch);
+    expect(second?.spare).toBe(10);
+    const reserved = async () => (await limits.listLoads([1]))[0]?.reserved;
+    expect(await reserved()).toBe(5 + 11 * 7);
+    const resize = (tokens: number, requests = batch.requests, isRepeated = false) =>
+      limits.admit({ ...batch, requests, resized: [{ ...key.idOf(1), tokens }], isRepeated });
+    await resize(30, []);
+    expect(await reserved()).toBe(30);
+    for (const isRepeated of [false, true]) await resize(20, batch.requests, isRepeated);
+    expect(await reserved()).toBe(20 + 5 + 11 * 7);
+    await resize(0, []);
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ reserved: 0, inFlight: 0 });
+  });
+
+  test("spare requests are so few that they fit 64 times into what is left", async () => {
+    await using key = await open({});
+    const { limits } = key.store;
+    const own = { ...noLimits, requests_per_minute: 1000, tokens_per_minute: 64_000 };
+    const ask = async (number: number, tokens: number) =>
+      (
+        await limits.admit({
+          instance: "a",
+          ended: [],
+          requests: [{ keyId: 1, limits: own, tokens, number, spare: 64 }],
+        })
+      )[0];
+    // Of 999 requests, 8 are a 64th and 16 are more.
+    expect(await ask(1, 1)).toMatchObject({ spare: 8, load: { minuteRequests: 1 } });
+    expect(await ask(2, 500)).toMatchObject({ spare: 1, load: { minuteRequests: 10, reserved: 509 } });
+    expect(await ask(3, 5000)).toMatchObject({ spare: 0, load: { minuteRequests: 12 } });
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 12, reserved: 9 + 1000 + 5000 });
+  });
+
+  test("requests that never came count no more in their second", async () => {
+    await using key = await open({ requests_per_minute: 10 });
+    await key.admit(3);
+    const unused = [{ keyId: 1, second: Math.floor(key.time.now / 1000), requests: 2 }];
+    await key.store.limits.admit({ instance: "a", requests: [], ended: [], unused });
+    expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 1 });
   });
 
   test("requests that come together, before and after their key's limits change, each have the limits they came with", async () => {

@@ -114,6 +114,52 @@ describe("a day's tokens exceed their limit only by what running requests use ab
   });
 });
 
+describe("what a key that sends many requests used is exact a second later, and after SIGKILL", () => {
+  const used = 12;
+
+  async function useMany(environment: ProgramEnvironment): Promise<void> {
+    using folder = createTempFolder();
+    const settings = { DATA_DIR: folder.path, ...environment };
+    const fields = { requests_per_minute: 100_000, tokens_per_minute: 10_000_000, tokens_per_day: 10_000_000 };
+    const { program, admin, keys } = await startWithKeys(settings, fields, 1);
+    const [key = ""] = keys;
+    let left = 400;
+    const client = async (): Promise<void> => {
+      while (left-- > 0) expect(await post(program.url, key, `usage=5,${used - 5}`)).toBe(200);
+    };
+    await Promise.all(Array.from({ length: 16 }, client));
+    const expected = { requests_per_minute: 400, tokens_per_minute: 400 * used, tokens_per_day: 400 * used };
+    const usedOf = async (session: typeof admin) =>
+      (await session.expectOk<{ used: Record<string, number | null> }[]>("GET", "/api/keys"))[0]?.used;
+    await pollUntil(async () => Bun.deepMatch(expected, (await usedOf(admin)) ?? {}), 5000);
+    for (let sent = 0; sent < 40; sent++) expect(await post(program.url, key, `usage=5,${used - 5}`)).toBe(200);
+    await program.stop("SIGKILL");
+    const again = await startProgram({
+      PROXY_UPSTREAM_URL: backend.url,
+      SECRET_KEY: "0123456789abcdef",
+      ADMIN_PASSWORD: "password",
+      ...settings,
+    });
+    const [tokens_per_minute, tokens_per_day] = [440 * used, 440 * used];
+    const restarted = await logIn(again.adminUrl, "admin", "password");
+    await pollUntil(
+      async () => Bun.deepMatch({ tokens_per_minute, tokens_per_day }, (await usedOf(restarted)) ?? {}),
+      60_000,
+    );
+    await again.stop();
+  }
+
+  test("on SQLite", () => useMany({}), 120_000);
+
+  test("on SQLite, with two processes", () => useMany({ PROCESSES: "2" }), 120_000);
+
+  test.skipIf(whyNoPostgres !== undefined)(
+    "on PostgreSQL",
+    async () => useMany({ DATABASE_URL: await (await sharedPostgres()).createDatabase() }),
+    120_000,
+  );
+});
+
 test("the places of a process that is killed with SIGKILL are free again within a minute of its next start", async () => {
   using folder = createTempFolder();
   const { program, keys } = await startWithKeys({ DATA_DIR: folder.path }, { max_concurrency: 1 }, 1);

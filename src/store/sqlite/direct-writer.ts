@@ -173,7 +173,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     },
     async admit(batch) {
       if (!isFirstOfMinute("limits.admit")) {
-        const rows = batch.requests.length + batch.ended.length;
+        const rows = batch.requests.length + batch.ended.length + (batch.resized?.length ?? 0);
         const committed = await exclusively(() => tryToCommit(rows, () => admit(batch)));
         if (committed !== undefined) return committed.result;
       }
