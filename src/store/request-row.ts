@@ -50,7 +50,8 @@ const maxClientLength = 80;
 /** PostgreSQL stores neither null characters nor halves of surrogate pairs. */
 export function cleanText(text: string, maxLength: number): string {
   const short = text.length > maxLength ? text.slice(0, maxLength) : text;
-  return short.toWellFormed().replaceAll("\0", "\ufffd");
+  // Nearly all are clean, and to look is cheaper than to replace.
+  return short.isWellFormed() && !short.includes("\0") ? short : short.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 const textOrNull = (text: string | undefined, maxLength: number): string | null =>
@@ -59,25 +60,24 @@ const textOrNull = (text: string | undefined, maxLength: number): string | null 
 const microseconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms * 1000));
 
 const streamedBit = 1;
-const changeBits: readonly (readonly [RequestChange, number])[] = [
-  ["model", 2],
-  ["max_tokens", 4],
-  ["system_prompt_effort", 8],
-  ["system_prompt_language", 16],
-  ["thinking", 32],
-  ["stream_usage", 64],
-];
+const changeBits: Readonly<Record<RequestChange, number>> = {
+  model: 2,
+  max_tokens: 4,
+  system_prompt_effort: 8,
+  system_prompt_language: 16,
+  thinking: 32,
+  stream_usage: 64,
+};
 
 function flagsOf({ streamed, changes }: RequestRecord): number {
   let flags = streamed ? streamedBit : 0;
-  if (changes === undefined) return flags;
-  for (const [kind, bit] of changeBits) if (changes.kinds.includes(kind)) flags |= bit;
+  if (changes !== undefined) for (const kind of changes.kinds) flags |= changeBits[kind];
   return flags;
 }
 
 export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 0;
 export const changesOf = (flags: number): RequestChange[] =>
-  changeBits.flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind]));
+  Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 
 /** Whether a request is one of the failures: of any outcome but completed, or an error of the backend. */
 export const isFailedRequest = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
