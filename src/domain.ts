@@ -44,8 +44,8 @@ export interface AdmissionId {
 }
 
 /**
- * What ends with the count of a response: what its request holds in the database. One that took a spare admission holds
- * nothing by itself; its tokens count against the limits of its key all the same.
+ * What ends with the count of a response: what its request holds in the database. The requests of a busy key hold it
+ * together, and give it back later; their tokens count against the limits with the response all the same.
  */
 export type SettledAdmission = AdmissionId | Pick<AdmissionId, "keyId">;
 

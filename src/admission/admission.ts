@@ -45,7 +45,7 @@ interface PendingAdmission extends Pick<AdmissionRequest, "keyId" | "limits" | "
 /** What is asked for, and for whom. */
 interface AskedAdmission {
   request: AdmissionRequest;
-  /** Holds its tokens; undefined if it holds them itself, or none. */
+  /** Holds its tokens; undefined if the request does, or has none. */
   reserve: Reserve | undefined;
   settled: PendingAdmission["settled"];
 }

@@ -1,10 +1,10 @@
 import type { AdmissionId, KeyId } from "../domain.ts";
 
-/** What a key holds for spare admissions and for the requests that took one, together: one row in the database. */
+/** What the requests of a busy key hold together, and its spare admissions: one row in the database. */
 export interface Reserve extends AdmissionId {
   /** Reserved by all of them. */
   tokens: number;
-  /** The database has another number of tokens, more than these. */
+  /** The database may have more tokens than these. */
   isStale: boolean;
 }
 
