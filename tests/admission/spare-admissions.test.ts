@@ -81,8 +81,8 @@ onEachEngine(({ openTestStore }) => {
     await admitTimes(process, 40);
     opened.time.now += 1000;
     await admitTimes(process, 40);
-    const { reserved: before = NaN } = (await opened.load()) ?? {};
-    await pollUntil(async () => ((await opened.load())?.reserved ?? before) < before);
+    // Ten are spare in this second, and those of the last one are no more.
+    await pollUntil(async () => (await opened.load())?.reserved === 900);
     opened.time.now += 1000;
     await pollUntil(async () => (await opened.load())?.reserved === 800);
   });
@@ -164,6 +164,16 @@ onEachEngine(({ openTestStore }) => {
     const process = opened.process();
     await admitTimes(process, 50, { ...limits, max_concurrency: 100_000 });
     expect((await opened.load())?.inFlight).toBe(50);
+  });
+
+  test("a request whose key got a limit of concurrent requests has a place beside what the others hold together", async () => {
+    await using opened = await open();
+    const process = opened.process();
+    await admitTimes(process, 40);
+    const { inFlight: before = NaN } = (await opened.load()) ?? {};
+    const others = { ...limits, max_concurrency: 100 };
+    await Promise.all([process.admit(1, limits, 5000), process.admit(1, others, 10)]);
+    expect((await opened.load())?.inFlight).toBe(before + 1);
   });
 
   test("what was spare is given back if the reply that granted it was lost", async () => {
