@@ -3,7 +3,7 @@ import { dayNumberOf, monthOf, startOfDayNumber } from "../time/seoul.ts";
 import type { WallClock } from "../time/clock.ts";
 import type { Engine, Statement } from "./engine.ts";
 import { prepareLoads } from "./key-loads.ts";
-import { byKey, type KeySecondRow, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
+import { type KeySecondRow, prepareAddSeconds, prepareGiveBack } from "./limit-settling.ts";
 import {
   addRequests,
   findExceeded,
@@ -152,24 +152,28 @@ function prepareWrites(engine: Engine) {
   const ifAny = <Row>(rows: Row[], statementOf: (rows: Row[]) => Statement): Statement[] =>
     rows.length === 0 ? [] : [statementOf(rows)];
 
+  const holdAll = (admissions: HeldAdmission[]): Statement[] =>
+    ifAny(
+      admissions.map(({ keyId, instance, number, tokens }) => [keyId, instance, number, tokens]),
+      (rows) => hold(groupRows(rows, key.length)),
+    );
+
   return {
     giveBack,
     resize: (admissions: readonly HeldAdmission[]): Statement[] => [
       ...ifAny([...admissions], giveBack),
-      ...ifAny(
-        admissions
-          .filter(({ tokens }) => tokens > 0)
-          .map(rowOf)
-          .toSorted(byKey),
-        hold,
-      ),
+      ...holdAll(admissions.filter(({ tokens }) => tokens > 0)),
     ],
     hold: (admitted: readonly Admitted[], instance: string): Statement[] =>
-      ifAny(
+      holdAll(
         admitted
           .filter(({ request }) => holdsPlace(request.limits))
-          .map(({ request, count }) => rowOf({ ...request, instance, tokens: count * request.tokens })),
-        (rows) => hold(groupRows(rows, 3)),
+          .map(({ request: { keyId, number, tokens }, count }) => ({
+            keyId,
+            instance,
+            number,
+            tokens: count * tokens,
+          })),
       ),
     countRequests: (admitted: readonly Admitted[], unused: readonly UnusedAdmissions[], now: number) =>
       ifAny(
@@ -188,7 +192,3 @@ function prepareWrites(engine: Engine) {
       ),
   };
 }
-
-type HeldRow = [keyId: KeyId, instance: string, number: number, tokens: number];
-
-const rowOf = ({ keyId, instance, number, tokens }: HeldAdmission): HeldRow => [keyId, instance, number, tokens];

@@ -19,7 +19,7 @@ export function prepareGiveBack({ prepareDelete, tables }: Engine): (ended: read
     remove(ended.map(({ keyId, instance, number }) => [keyId, instance, number] as const).toSorted(byKey));
 }
 
-export const byKey = ([a]: readonly [number, ...unknown[]], [b]: readonly [number, ...unknown[]]): number => a - b;
+const byKey = ([a]: readonly [number, ...unknown[]], [b]: readonly [number, ...unknown[]]): number => a - b;
 
 /** What a flush does for the admissions that end with it: their reserved tokens become counted ones. */
 export function prepareSettling(

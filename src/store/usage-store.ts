@@ -1,4 +1,4 @@
-import type { SettledAdmission, KeyId, Usage } from "../domain.ts";
+import type { KeyId, SettledAdmission, Usage } from "../domain.ts";
 import type { FlushedRequests } from "./request-log-store.ts";
 import type { BucketRange, ChartRange, DayRange } from "./usage-ranges.ts";
 
