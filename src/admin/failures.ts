@@ -1,5 +1,5 @@
 import type { Store } from "../store/store.ts";
-import type { OutcomePoint, StoredOutcome } from "../store/traffic-store.ts";
+import type { OutcomePoint, StoredOutcome } from "../store/traffic/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../time/seoul.ts";
 import type { FailuresBody, FailuresQuery, TokenlessBody } from "./insight-schemas.ts";

@@ -3,7 +3,7 @@ import { findCredential } from "../credentials.ts";
 import type { GpuReading, KeyId } from "../domain.ts";
 import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../log/log.ts";
-import type { GpuSample } from "../store/gpu-store.ts";
+import type { GpuSample } from "../store/gpu/contract.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { timestampOf } from "../time/seoul.ts";

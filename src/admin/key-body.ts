@@ -1,7 +1,7 @@
 import type { LimitName } from "../domain.ts";
-import { usedOf } from "../store/limit-windows.ts";
-import type { CountedLoad } from "../store/limit-store.ts";
-import type { Key } from "../store/key-store.ts";
+import { usedOf } from "../store/limits/windows.ts";
+import type { CountedLoad } from "../store/limits/contract.ts";
+import type { Key } from "../store/keys/contract.ts";
 import type { Store } from "../store/store.ts";
 import { timestampOf } from "../time/seoul.ts";
 import { limitNames } from "./key-fields.ts";

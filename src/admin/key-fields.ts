@@ -1,5 +1,5 @@
 import type { KeyRules, KeyScope, LimitName } from "../domain.ts";
-import type { KeyChange } from "../store/key-store.ts";
+import type { KeyChange } from "../store/keys/contract.ts";
 import { isDay } from "../time/seoul.ts";
 import type { JsonObject } from "./body.ts";
 import { ApiError } from "./errors.ts";

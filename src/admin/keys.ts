@@ -1,7 +1,7 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { KeyId } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import type { KeyChange, NewKey } from "../store/key-store.ts";
+import type { KeyChange, NewKey } from "../store/keys/contract.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute } from "../time/seoul.ts";

@@ -1,6 +1,6 @@
 import { addEncoded, addSum, clearSum, countOf, createSum, type HistogramSum, quantilesOf } from "../histogram.ts";
 import type { Store } from "../store/store.ts";
-import type { StoredLatency, TrafficRange } from "../store/traffic-store.ts";
+import type { StoredLatency, TrafficRange } from "../store/traffic/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";

@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import type { AttemptLimit } from "../store/session-store.ts";
+import type { AttemptLimit } from "../store/accounts/contract.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { addressScope, findWideScope } from "./client-address.ts";

@@ -1,6 +1,6 @@
 import type { KeyId } from "../domain.ts";
 import type { Store } from "../store/store.ts";
-import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../store/traffic-store.ts";
+import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../store/traffic/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayNumberOf, minutesPerDay, minutesPerHour, msPerMinute, offsetMinutes, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";

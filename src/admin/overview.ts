@@ -1,4 +1,4 @@
-import type { GpuSample } from "../store/gpu-store.ts";
+import type { GpuSample } from "../store/gpu/contract.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../time/seoul.ts";

@@ -1,8 +1,8 @@
 import type { KeyId, LimitName } from "../domain.ts";
-import { usedOf } from "../store/limit-windows.ts";
+import { usedOf } from "../store/limits/windows.ts";
 import type { Store } from "../store/store.ts";
-import type { UsageSum } from "../store/usage-store.ts";
-import { addSums, noSum } from "../store/usage-batch.ts";
+import type { UsageSum } from "../store/usage/contract.ts";
+import { addSums, noSum } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";

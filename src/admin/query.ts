@@ -1,7 +1,7 @@
 import type { KeyId } from "../domain.ts";
 import { keptMinutes, type Retention } from "../store/retention.ts";
-import type { BucketRange } from "../store/usage-ranges.ts";
-import type { KeyFilter } from "../store/usage-ranges.ts";
+import type { BucketRange } from "../store/reports/usage-ranges.ts";
+import type { KeyFilter } from "../store/reports/usage-ranges.ts";
 import { bucketFloor, isDay, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 import type { HistoryQuery } from "./usage-schemas.ts";

@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import type { LoggedRequest, RequestFilter, RequestTail } from "../store/request-log-store.ts";
+import type { LoggedRequest, RequestFilter, RequestTail } from "../store/requests/contract.ts";
 import { ApiError } from "./errors.ts";
 import type { RequestFilterQuery } from "./request-schemas.ts";
 import { filterOf, requestBodyOf, type RequestsDeps } from "./requests.ts";

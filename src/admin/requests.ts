@@ -1,4 +1,4 @@
-import type { LoggedRequest, RequestFilter, RequestPosition } from "../store/request-log-store.ts";
+import type { LoggedRequest, RequestFilter, RequestPosition } from "../store/requests/contract.ts";
 import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
 import { timestampOf } from "../time/seoul.ts";

@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import type { SharedGpu } from "../store/gpu-store.ts";
+import type { SharedGpu } from "../store/gpu/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** Whoever has a key chooses the names of hosts, and must not fill the log or the memory with them. */

@@ -4,7 +4,7 @@ import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import { createReserves, type Reserve } from "./reserves.ts";
 import { createSpareStock } from "./spare-admissions.ts";
-import { holdsPlace, usedOf } from "../store/limit-windows.ts";
+import { holdsPlace, usedOf } from "../store/limits/windows.ts";
 import type {
   AdmissionBatch,
   AdmissionRequest,
@@ -12,8 +12,8 @@ import type {
   HeldAdmission,
   LimitStore,
   UnusedAdmissions,
-} from "../store/limit-store.ts";
-import type { MaybePromise } from "../store/maybe-promise.ts";
+} from "../store/limits/contract.ts";
+import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { within } from "../time/wait.ts";
 

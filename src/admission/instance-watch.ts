@@ -1,6 +1,6 @@
 import type { AdmissionId } from "../domain.ts";
 import type { Log } from "../log/log.ts";
-import type { HeldAdmission, Instance, LimitStore } from "../store/limit-store.ts";
+import type { HeldAdmission, Instance, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 
 /** Reports that this process is alive, and releases what dead ones held. */

@@ -1,5 +1,5 @@
 import type { KeyId } from "../domain.ts";
-import type { KeyEnding, LimitStore } from "../store/limit-store.ts";
+import type { KeyEnding, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 
 /** @param begunUntil the key's requests that began later go on; by the monotonic clock */

@@ -1,6 +1,6 @@
 import type { KeyId, KeyLimits } from "../domain.ts";
 import type { Reserve } from "./reserves.ts";
-import { addRequests, type KeyLoad } from "../store/limit-windows.ts";
+import { addRequests, type KeyLoad } from "../store/limits/windows.ts";
 
 /** Admissions that one transaction gave ahead, for requests of a key that are alike. */
 export interface SpareAdmissions {

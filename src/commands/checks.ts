@@ -5,7 +5,7 @@ import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
-import type { DatabaseState } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/engine/contract.ts";
 import { StorageError } from "../store/store.ts";
 import { measureDisk } from "../telemetry/disk.ts";
 import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";

@@ -1,9 +1,9 @@
-import type { GpuPast } from "../store/gpu-past.ts";
-import type { BackendSample } from "../store/reconciliation-store.ts";
-import { requestRowOf } from "../store/request-row.ts";
+import type { GpuPast } from "../store/gpu/past.ts";
+import type { BackendSample } from "../store/usage/reconciliation-store.ts";
+import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
-import type { StoredTraffic } from "../store/traffic-store.ts";
-import type { UsageIncrement } from "../store/usage-store.ts";
+import type { StoredTraffic } from "../store/traffic/contract.ts";
+import type { UsageIncrement } from "../store/usage/contract.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";

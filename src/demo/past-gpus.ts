@@ -1,6 +1,6 @@
 import type { GpuReading } from "../domain.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
-import type { GpuHour, GpuPast } from "../store/gpu-past.ts";
+import type { GpuHour, GpuPast } from "../store/gpu/past.ts";
 import { minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 
 export const gpuCount = 4;

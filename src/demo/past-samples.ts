@@ -1,5 +1,5 @@
-import type { BackendSample } from "../store/reconciliation-store.ts";
-import type { UsageIncrement } from "../store/usage-store.ts";
+import type { BackendSample } from "../store/usage/reconciliation-store.ts";
+import type { UsageIncrement } from "../store/usage/contract.ts";
 import { dayNumberOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
 
 const days = 3;

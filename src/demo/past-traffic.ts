@@ -1,6 +1,6 @@
 import { bucketOf, encodeHistogram, type Histogram } from "../histogram.ts";
-import type { UsageIncrement } from "../store/usage-store.ts";
-import type { StoredTraffic } from "../store/traffic-store.ts";
+import type { UsageIncrement } from "../store/usage/contract.ts";
+import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
 import type { KeyPersona, PastRequest } from "./past-requests.ts";

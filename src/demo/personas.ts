@@ -1,5 +1,5 @@
 import type { RequestChange } from "../domain.ts";
-import type { KeyChange } from "../store/key-store.ts";
+import type { KeyChange } from "../store/keys/contract.ts";
 import {
   chatTurn,
   codingTurn,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
-import type { Key } from "../store/key-store.ts";
+import type { Key } from "../store/keys/contract.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";

@@ -10,7 +10,7 @@ import { countConnecting } from "../proxy/upstream/connecting-sockets.ts";
 import { createForward } from "../proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
-import { usedOf } from "../store/limit-windows.ts";
+import { usedOf } from "../store/limits/windows.ts";
 import { createDescriptorLog } from "../telemetry/descriptors.ts";
 import { observeAll, observePerTick } from "../telemetry/observers.ts";
 import { createRequestLog } from "../telemetry/request-log.ts";

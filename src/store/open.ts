@@ -4,7 +4,7 @@ import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
-import type { DatabaseState } from "./database-state.ts";
+import type { DatabaseState } from "./engine/contract.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
 import type { Store } from "./store.ts";
 

@@ -1,5 +1,5 @@
 import { minutesPerDay } from "../time/seoul.ts";
-import type { RequestLogLimits } from "./request-log-store.ts";
+import type { RequestLogLimits } from "./requests/contract.ts";
 
 /** How long rows are kept. */
 export interface Retention {

@@ -1,17 +1,17 @@
 import type { WallClock } from "../time/clock.ts";
-import { createDatabaseStore } from "./database.ts";
-import { createGpuStore } from "./gpu.ts";
-import { createKeyStore } from "./keys.ts";
-import { createLimitStore } from "./limits.ts";
-import { createSessionStore } from "./sessions.ts";
-import { createSettingsStore } from "./settings.ts";
-import type { Engine } from "./engine.ts";
-import { createReconciliationStore } from "./reconciliation.ts";
-import { createRequestLogStore } from "./requests.ts";
+import { createDatabaseStore } from "./engine/database.ts";
+import { createGpuStore } from "./gpu/gpu.ts";
+import { createKeyStore } from "./keys/keys.ts";
+import { createLimitStore } from "./limits/limits.ts";
+import { createSessionStore } from "./accounts/sessions.ts";
+import { createSettingsStore } from "./accounts/settings.ts";
+import type { Engine } from "./engine/engine.ts";
+import { createReconciliationStore } from "./usage/reconciliation.ts";
+import { createRequestLogStore } from "./requests/requests.ts";
 import { defaultRetention } from "./retention.ts";
 import type { Store } from "./store.ts";
-import { createTrafficStore } from "./traffic.ts";
-import { createUsageStore } from "./usage.ts";
+import { createTrafficStore } from "./traffic/traffic.ts";
+import { createUsageStore } from "./usage/usage.ts";
 
 /** The store over one engine, which the caller measures and closes. On SQLite, calls must not overlap. */
 export type SqlStore = Omit<Store, "size" | "close">;

@@ -1,13 +1,13 @@
-import type { StoreSize } from "./database-state.ts";
-import type { DatabaseStore } from "./database-store.ts";
-import type { GpuStore } from "./gpu-store.ts";
-import type { KeyStore } from "./key-store.ts";
-import type { LimitStore } from "./limit-store.ts";
-import type { ReconciliationStore } from "./reconciliation-store.ts";
-import type { RequestLogStore } from "./request-log-store.ts";
-import type { SessionStore } from "./session-store.ts";
-import type { TrafficStore } from "./traffic-store.ts";
-import type { UsageStore } from "./usage-store.ts";
+import type { StoreSize } from "./engine/contract.ts";
+import type { DatabaseStore } from "./engine/database-store.ts";
+import type { GpuStore } from "./gpu/contract.ts";
+import type { KeyStore } from "./keys/contract.ts";
+import type { LimitStore } from "./limits/contract.ts";
+import type { ReconciliationStore } from "./usage/reconciliation-store.ts";
+import type { RequestLogStore } from "./requests/contract.ts";
+import type { SessionStore } from "./accounts/contract.ts";
+import type { TrafficStore } from "./traffic/contract.ts";
+import type { UsageStore } from "./usage/contract.ts";
 
 /**
  * All data of the program, in SQLite or PostgreSQL. A write survives `kill -9` once its promise has resolved. Every method

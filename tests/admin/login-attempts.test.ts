@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createLoginAttempts, type LoginAttempts } from "../../src/admin/login-attempts.ts";
 import { createLog } from "../../src/log/log.ts";
-import type { AttemptLimit, RefusedAttempt } from "../../src/store/session-store.ts";
+import type { AttemptLimit, RefusedAttempt } from "../../src/store/accounts/contract.ts";
 import type { Store } from "../../src/store/store.ts";
 
 const time = { now: 0 };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
 import type { Admission, LimitName } from "../../src/domain.ts";
-import { noLimits } from "../../src/store/key-rules.ts";
-import type { Instance, LimitStore } from "../../src/store/limit-store.ts";
+import { noLimits } from "../../src/store/keys/rules.ts";
+import type { Instance, LimitStore } from "../../src/store/limits/contract.ts";
 import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createKeyEndings } from "../../src/admission/key-endings.ts";
-import type { KeyEnding, LimitStore } from "../../src/store/limit-store.ts";
+import type { KeyEnding, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";

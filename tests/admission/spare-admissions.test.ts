@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { type Admissions, createAdmissions } from "../../src/admission/admission.ts";
 import type { Admission, KeyLimits } from "../../src/domain.ts";
-import { noLimits } from "../../src/store/key-rules.ts";
-import type { AdmissionBatch, LimitStore } from "../../src/store/limit-store.ts";
+import { noLimits } from "../../src/store/keys/rules.ts";
+import type { AdmissionBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys, memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -6,7 +6,7 @@ import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/routes.ts";
 import type { ProxyDeps } from "../../src/proxy/serve.ts";
-import { noRules } from "../../src/store/key-rules.ts";
+import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 

@@ -1,5 +1,5 @@
 import type { RequestRecord, Usage } from "../../src/domain.ts";
-import { type RequestRow, requestRowOf } from "../../src/store/request-row.ts";
+import { type RequestRow, requestRowOf } from "../../src/store/requests/row.ts";
 import { requestRecord } from "../support/request-record.ts";
 
 /** With what only the stored log has: the client's program, the backend and the wait in the queue. */

@@ -3,10 +3,10 @@ import { createLog } from "../../src/log/log.ts";
 import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
 import { openStore } from "../../src/store/open.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import type { Engine } from "../../src/store/engine.ts";
+import type { Engine } from "../../src/store/engine/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { UsageIncrement } from "../../src/store/usage-store.ts";
+import type { UsageIncrement } from "../../src/store/usage/contract.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 export interface LogEntry {

@@ -1,12 +1,12 @@
 import { Database } from "bun:sqlite";
-import { readMigrations } from "../migrations.ts" with { type: "macro" };
+import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
 import { type MovedTable, findDifference, listTables } from "./tables.ts";
 import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { openWriter } from "../sqlite/engine.ts";
-import { createJournalFold } from "../sqlite/journal.ts";
+import { createJournalFold } from "../sqlite/staged-flushes.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 

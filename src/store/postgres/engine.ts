@@ -1,9 +1,9 @@
 import { and, getTableColumns, getTableName, inArray, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine.ts";
+import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine/engine.ts";
 import type { PostgresPool } from "./pool.ts";
-import { columnName } from "../tables.ts";
+import { columnName } from "../schema/tables.ts";
 import * as schema from "./schema.ts";
 
 /** Calls may overlap: each transaction has a connection to itself. */

@@ -1,6 +1,6 @@
-import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
-import { readMigrations } from "../migrations.ts" with { type: "macro" };
-import type { DatabaseState } from "../database-state.ts";
+import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import type { DatabaseState } from "../engine/contract.ts";
 import { StorageError } from "../store.ts";
 import { listApplied, requireVersion } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";

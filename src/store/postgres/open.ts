@@ -1,13 +1,13 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { prepareFindActiveKey } from "../keys.ts";
-import { prepareListEndings } from "../limits.ts";
-import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
-import { prepareFindSession } from "../sessions.ts";
+import { prepareFindActiveKey } from "../keys/keys.ts";
+import { prepareListEndings } from "../limits/limits.ts";
+import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import { type Store, StorageError } from "../store.ts";
-import type { StoreSize } from "../database-state.ts";
+import type { StoreSize } from "../engine/contract.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";

@@ -1,5 +1,5 @@
-import { postgresColumns } from "../columns.ts";
-import { defineTables } from "../schema.ts";
+import { postgresColumns } from "../schema/columns.ts";
+import { defineTables } from "../schema/schema.ts";
 
 // drizzle-kit finds the tables by their exports.
 export const {

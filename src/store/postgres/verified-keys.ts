@@ -1,5 +1,5 @@
 import type { WallClock } from "../../time/clock.ts";
-import type { FoundKey, KeyStore } from "../key-store.ts";
+import type { FoundKey, KeyStore } from "../keys/contract.ts";
 
 const maxAgeMs = 5 * 60_000;
 const maxKeys = 10_000;

@@ -2,13 +2,13 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { and, eq, getTableName, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import { type Engine, type KeySums, orZero } from "../engine.ts";
+import { type Engine, type KeySums, orZero } from "../engine/engine.ts";
 import { ensureDatabaseFile, markCreated } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
 import { createSpaceReleaser } from "./release-space.ts";
-import { type Migration, readMigrations } from "../migrations.ts" with { type: "macro" };
-import * as schema from "../schema.ts";
-import { columnName, requireTableNames } from "../tables.ts";
+import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import * as schema from "../schema/schema.ts";
+import { columnName, requireTableNames } from "../schema/tables.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
 const writerBusyMs = 1000;

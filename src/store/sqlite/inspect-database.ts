@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
-import { readMigrations } from "../migrations.ts" with { type: "macro" };
-import type { DatabaseState } from "../database-state.ts";
+import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import type { DatabaseState } from "../engine/contract.ts";
 import { StorageError } from "../store.ts";
 import { toStorageError } from "../storage-error.ts";
 import { requireNotLost } from "./database-file.ts";

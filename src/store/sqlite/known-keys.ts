@@ -1,6 +1,6 @@
 import type { WallClock } from "../../time/clock.ts";
-import type { FoundKey } from "../key-store.ts";
-import type { KeyGeneration } from "./key-generation.ts";
+import type { FoundKey } from "../keys/contract.ts";
+import type { KeyGeneration } from "./keys-version.ts";
 
 /** For changes by other programs, and for those of a process that was killed between its commit and the new generation. */
 const maxAgeMs = 1000;

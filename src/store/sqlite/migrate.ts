@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { foreignDatabase, type Migration, listPending } from "../migrations.ts";
+import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import { StorageError } from "../store.ts";
 
 /**

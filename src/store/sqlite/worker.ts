@@ -7,8 +7,8 @@ import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
-import { type KeyGeneration, openKeyGeneration } from "./key-generation.ts";
-import { createJournalFold, type JournalFold, type RefusedCounts } from "./journal.ts";
+import { type KeyGeneration, openKeyGeneration } from "./keys-version.ts";
+import { createJournalFold, type JournalFold, type RefusedCounts } from "./staged-flushes.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
 /**

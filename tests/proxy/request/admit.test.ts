@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { LimitName } from "../../../src/domain.ts";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { requireAdmitted } from "../../../src/proxy/request/admit.ts";
-import { noLimits } from "../../../src/store/key-rules.ts";
+import { noLimits } from "../../../src/store/keys/rules.ts";
 
 const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/log/log.ts";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { authenticate, type FindKey } from "../../../src/proxy/request/authenticate.ts";
-import { noRules } from "../../../src/store/key-rules.ts";
+import { noRules } from "../../../src/store/keys/rules.ts";
 
 const lines: string[] = [];
 const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });

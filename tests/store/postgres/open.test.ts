@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createLedger } from "../../../src/ledger.ts";
-import { readMigrations } from "../../../src/store/migrations.ts";
+import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { StorageError } from "../../../src/store/store.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";

@@ -1,6 +1,6 @@
 import type { WallClock } from "../../../src/time/clock.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
-import { readMigrations } from "../../../src/store/migrations.ts";
+import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { migratePostgres } from "../../../src/store/postgres/migrate.ts";
 import { createPostgresPool } from "../../../src/store/postgres/pool.ts";

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { noLimits } from "../../../src/store/key-rules.ts";
-import type { CountedLoad } from "../../../src/store/limit-store.ts";
+import { noLimits } from "../../../src/store/keys/rules.ts";
+import type { CountedLoad } from "../../../src/store/limits/contract.ts";
 import { dayOf } from "../../../src/time/seoul.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { usageIncrement } from "../test-store.ts";

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
-import { readMigrations } from "../../../src/store/migrations.ts";
+import { readMigrations } from "../../../src/store/schema/migrations.ts";
 
 const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { readMigrations } from "../../../src/store/migrations.ts";
+import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openWriter } from "../../../src/store/sqlite/engine.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";

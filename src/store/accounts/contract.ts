@@ -1,0 +1,50 @@
+import type { MaybePromise } from "../engine/maybe-promise.ts";
+
+export interface Session {
+  csrfToken: string;
+  username: string;
+  /** Epoch milliseconds. */
+  expiresAt: number;
+}
+
+/** Where a session began; null for one that is older than these columns. */
+export interface SessionOrigin {
+  /** Epoch milliseconds. */
+  createdAt: number | null;
+  address: string | null;
+  /** User-Agent. */
+  client: string | null;
+}
+
+export interface AttemptLimit {
+  /** An address or a network. */
+  scope: string;
+  /** Login attempts a minute. */
+  attempts: number;
+}
+
+export interface RefusedAttempt {
+  scope: string;
+  /** Until an attempt may proceed. */
+  waitMs: number;
+}
+
+/** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */
+export interface SessionStore {
+  /** @returns undefined if there is no such session, or if it has expired at `now` */
+  find(idHash: string, now: number): MaybePromise<Session | undefined>;
+  /** Also deletes the sessions that have expired. */
+  create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
+  /** Those that have not expired at `now`, latest used first. */
+  list(now: number): Promise<(Omit<Session, "csrfToken"> & SessionOrigin & { idHash: string })[]>;
+  extend(idHash: string, expiresAt: number): Promise<void>;
+  delete(idHash: string): Promise<void>;
+  deleteAll(): Promise<void>;
+  /** @returns how many there were */
+  deleteOthers(idHash: string): Promise<number>;
+  /**
+   * Counts a login attempt for each of its scopes, for all processes on this database.
+   * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
+   */
+  countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
+}

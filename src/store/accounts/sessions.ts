@@ -1,0 +1,72 @@
+import { and, asc, count, desc, eq, getTableColumns, gt, lt, lte, min, ne, sql } from "drizzle-orm";
+import type { WallClock } from "../../time/clock.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { SessionStore } from "./contract.ts";
+
+const windowMs = 60_000;
+const maxListed = 500;
+
+/** Prepared once, since it runs for each request of the console. */
+export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
+  const query = db
+    .select({ csrfToken: sessions.csrfToken, username: sessions.username, expiresAt: sessions.expiresAt })
+    .from(sessions)
+    .where(and(eq(sessions.idHash, sql.placeholder("idHash")), gt(sessions.expiresAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare();
+  return (idHash, now) => find(query, { idHash, now });
+}
+
+export function createSessionStore(engine: Engine, clock: WallClock): SessionStore {
+  const { db, transaction, lock } = engine;
+  const { sessions, loginAttempts } = engine.tables;
+
+  return {
+    find: prepareFindSession(engine),
+    create: (idHash, session, origin) =>
+      transaction(async () => {
+        await db.delete(sessions).where(lte(sessions.expiresAt, clock()));
+        await db.insert(sessions).values({ idHash, ...session, ...origin });
+      }),
+    async extend(idHash, expiresAt) {
+      await db.update(sessions).set({ expiresAt }).where(eq(sessions.idHash, idHash));
+    },
+    async delete(idHash) {
+      await db.delete(sessions).where(eq(sessions.idHash, idHash));
+    },
+    async list(now) {
+      const { csrfToken: _csrfToken, ...columns } = getTableColumns(sessions);
+      return await db
+        .select(columns)
+        .from(sessions)
+        .where(gt(sessions.expiresAt, now))
+        .orderBy(desc(sessions.expiresAt), asc(sessions.idHash))
+        .limit(maxListed);
+    },
+    async deleteOthers(idHash) {
+      const deleted = await db.delete(sessions).where(ne(sessions.idHash, idHash)).returning({ id: sessions.idHash });
+      return deleted.length;
+    },
+    async deleteAll() {
+      await db.delete(sessions);
+    },
+    // A refused attempt does not count, so a client that waits for the returned time may proceed.
+    countLoginAttempt: (limits, now) =>
+      transaction(async () => {
+        await lock("login_attempts");
+        await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
+        for (const { scope, attempts } of limits) {
+          const [recent] = await db
+            .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
+            .from(loginAttempts)
+            // Ignores attempts in the future: a clock that was set back must not lock an address out.
+            .where(and(eq(loginAttempts.address, scope), lt(loginAttempts.attemptedAt, now + windowMs)));
+          if (recent !== undefined && recent.first !== null && recent.attempts >= attempts) {
+            return { scope, waitMs: recent.first + windowMs - now };
+          }
+        }
+        await db.insert(loginAttempts).values(limits.map(({ scope }) => ({ address: scope, attemptedAt: now })));
+        return undefined;
+      }),
+  };
+}

@@ -1,0 +1,53 @@
+import type { GpuReading, KeyId } from "../../domain.ts";
+import type { GpuPast } from "./past.ts";
+import type { BucketRange } from "../reports/usage-ranges.ts";
+
+export interface GpuSample extends GpuReading {
+  /** Unique. */
+  id: number;
+  /** Epoch milliseconds. */
+  recordedAt: number;
+  /** The sender's name; null if it sent none. */
+  host: string | null;
+  /** Another host that has sent this GPU within the last two minutes. */
+  otherHost: string | null;
+}
+
+/** One post of a GPU host: the readings of its GPUs at one moment. */
+export interface GpuPush {
+  /** The key that the host authenticated with. */
+  keyId: KeyId;
+  /** Epoch milliseconds. */
+  recordedAt: number;
+  host?: string | undefined;
+  readings: readonly GpuReading[];
+}
+
+/** A GPU that two hosts send. */
+export interface SharedGpu {
+  gpuId: number;
+  /** The sender of the latest sample, then the other one. */
+  hosts: readonly [string, string];
+}
+
+export interface GpuStore {
+  /**
+   * Stores a push, updates the latest samples, the history and `lastUsedAt`, and prunes old rows, in one transaction.
+   * @returns the GPUs of this push that another host sends too
+   */
+  add(push: GpuPush): Promise<readonly SharedGpu[]>;
+  /** Adds hours and minutes that nothing was stored for. Pushes must come later. */
+  addPast(past: GpuPast): Promise<void>;
+  /** The latest sample of each GPU of the last seven days, ordered by GPU. */
+  latest(): Promise<GpuSample[]>;
+  /**
+   * The highest total of all GPUs of one push in each bucket, oldest first; buckets without a push are left out. Chunks like
+   * those of `UsageStore.daily`.
+   */
+  powerHistory(range: BucketRange): AsyncIterable<Uint8Array>;
+  /**
+   * Mean power and energy of all GPUs together, or the mean, maximum and last value of each measure of one GPU, in each
+   * bucket, oldest first; minutes without a reading are left out. Chunks like those of `UsageStore.daily`.
+   */
+  history(range: BucketRange, gpuId?: number): AsyncIterable<Uint8Array>;
+}

@@ -1,0 +1,179 @@
+import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
+import { minuteOf, minutesPerDay, msPerMinute } from "../../time/seoul.ts";
+import type { Engine, Statement } from "../engine/engine.ts";
+import { prepareGpuMinutes, type SampleIds } from "./minutes-and-hours.ts";
+import { lastUsedAtAfter } from "../keys/keys.ts";
+import type { GpuReading } from "../../domain.ts";
+import type { GpuPush, SharedGpu } from "./contract.ts";
+
+/** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */
+const idsPerMillisecond = 256;
+const sampleRetentionMs = 7 * minutesPerDay * msPerMinute;
+/** Limits what one push deletes; after a long pause the following pushes delete the rest. */
+const maxPrunedMs = 10_000;
+
+/** Two hosts send the same GPU if its host changes again within this time. A single change is a new name. */
+export const sharedGpuMs = 120_000;
+
+export const recordedAtOf = (id: number): number => Math.floor(id / idsPerMillisecond);
+
+/** The write path of GPU telemetry; runs within a transaction. @returns the GPUs that another host sends too */
+export function prepareGpuIngest(engine: Engine): (push: GpuPush) => Promise<readonly SharedGpu[]> {
+  const findFreeMillisecond = prepareFindFreeMillisecond(engine);
+  const writeSamples = prepareWriteSamples(engine);
+  const minutes = prepareGpuMinutes(engine);
+  const prune = preparePruning(engine);
+  const listShared = prepareListShared(engine);
+  const markKeyUsed = prepareMarkKeyUsed(engine);
+
+  return async ({ keyId, recordedAt, host = null, readings }) => {
+    await engine.lock("gpu_samples");
+    // If one push names a GPU twice, its last reading counts.
+    const distinct = [...new Map(readings.map((reading) => [reading.gpuId, reading])).values()];
+    const freeAt = distinct.length > 0 ? await findFreeMillisecond(recordedAt) : recordedAt;
+    if (distinct.length > 0) {
+      const ids = idsAt(freeAt);
+      await writeSamples(freeAt, host, distinct);
+      await minutes.add(minuteOf(freeAt), ids);
+      await minutes.setPower(minuteOf(freeAt), sumOfPower(distinct));
+    }
+    await minutes.rollUpHour(minuteOf(recordedAt));
+    await engine.pipeline([
+      ...prune(recordedAt),
+      ...minutes.prune(minuteOf(recordedAt)),
+      () => markKeyUsed(keyId, recordedAt),
+    ]);
+    return host === null ? [] : listShared(freeAt);
+  };
+}
+
+const idsAt = (recordedAt: number): SampleIds => ({
+  from: recordedAt * idsPerMillisecond,
+  to: (recordedAt + 1) * idsPerMillisecond,
+});
+
+const sumOfPower = (readings: readonly GpuReading[]): number =>
+  readings.reduce((sum, { powerDrawW }) => sum + (powerDrawW ?? 0), 0);
+
+/** Each push gets a millisecond to itself, so that two hosts that push at once neither look like one nor collide. */
+function prepareFindFreeMillisecond({ db, tables: { gpuSamples } }: Engine): (fromMs: number) => Promise<number> {
+  const sampleBetween = db
+    .select({ id: gpuSamples.id })
+    .from(gpuSamples)
+    .where(and(gte(gpuSamples.id, sql.placeholder("from")), lt(gpuSamples.id, sql.placeholder("to"))))
+    .limit(1)
+    .prepare();
+
+  return async (fromMs) => {
+    for (let ms = fromMs; ; ms++) {
+      const found = await sampleBetween.execute({ ...idsAt(ms) });
+      if (found.length === 0) return ms;
+    }
+  };
+}
+
+/** The types of the columns of `rowOf`, by position. */
+const rowTypes = ["bigint", "text", "double precision", "bigint", "bigint", "bigint", "bigint"] as const;
+
+/** Two constant statements, however many GPUs: all rows are passed as one JSON parameter, which only the first one reads. */
+function prepareWriteSamples(
+  engine: Engine,
+): (recordedAt: number, host: string | null, readings: readonly GpuReading[]) => Promise<void> {
+  const { db, jsonRows } = engine;
+  const { gpuSamples, gpuLatest } = engine.tables;
+  const columns = sql.join(
+    rowTypes.map((type, position) => sql.raw(`cast(value->>${position} as ${type})`)),
+    sql`, `,
+  );
+  const insertSamples = db
+    .insert(gpuSamples)
+    .select(sql`select ${columns} from ${jsonRows(sql.placeholder("rows"))} where true`)
+    .prepare();
+  const replaceLatest = db
+    .insert(gpuLatest)
+    .select(
+      sql`select ${gpuSamples.id} % ${idsPerMillisecond}, ${gpuSamples}.*, cast(${sql.placeholder("host")} as text),
+        cast(${sql.placeholder("recordedAt")} as bigint), null
+        from ${gpuSamples} where ${gpuSamples.id} >= ${sql.placeholder("from")} and ${gpuSamples.id} < ${sql.placeholder("to")}`,
+    )
+    .onConflictDoUpdate({ target: gpuLatest.gpuId, set: { ...insertedReading, ...hostChange(engine) } })
+    .prepare();
+
+  return async (recordedAt, host, readings) => {
+    const json = JSON.stringify(readings.map((one) => rowOf(recordedAt, one)));
+    await insertSamples.execute({ rows: json });
+    await replaceLatest.execute({ ...idsAt(recordedAt), host, recordedAt });
+  };
+}
+
+const insertedReading: Record<"id" | "host" | Exclude<keyof GpuReading, "gpuId">, SQL> = {
+  id: sql`excluded.id`,
+  name: sql`excluded.name`,
+  powerDrawW: sql`excluded.power_draw_w`,
+  tempC: sql`excluded.temp_c`,
+  memoryUsedMb: sql`excluded.memory_used_mb`,
+  memoryTotalMb: sql`excluded.memory_total_mb`,
+  utilizationPct: sql`excluded.utilization_pct`,
+  host: sql`excluded.host`,
+};
+
+function hostChange({ tables: { gpuLatest } }: Engine): Record<"hostChangedAt" | "otherHost", SQL> {
+  const { host, hostChangedAt, otherHost } = gpuLatest;
+  const isChange = sql`excluded.host <> ${host}`;
+  const isSoon = sql`${hostChangedAt} > excluded.host_changed_at - ${sql.raw(String(sharedGpuMs))}`;
+  return {
+    hostChangedAt: sql`case when ${isChange} then excluded.host_changed_at else ${hostChangedAt} end`,
+    otherHost: sql`case when ${isChange} and ${isSoon} then ${host} when ${isChange} then null else ${otherHost} end`,
+  };
+}
+
+function rowOf(recordedAt: number, reading: GpuReading): (number | string | null)[] {
+  return [
+    recordedAt * idsPerMillisecond + reading.gpuId,
+    reading.name,
+    reading.powerDrawW,
+    reading.tempC,
+    reading.memoryUsedMb,
+    reading.memoryTotalMb,
+    reading.utilizationPct,
+  ];
+}
+
+/** The GPUs whose host changed with the push of that millisecond. */
+function prepareListShared({ db, tables: { gpuLatest } }: Engine): (recordedAt: number) => Promise<SharedGpu[]> {
+  const { gpuId, host, otherHost, hostChangedAt } = gpuLatest;
+  const query = db
+    .select({ gpuId, host, otherHost })
+    .from(gpuLatest)
+    .where(and(eq(hostChangedAt, sql.placeholder("recordedAt")), isNotNull(otherHost)))
+    .prepare();
+  return async (recordedAt) => {
+    const rows = await query.execute({ recordedAt });
+    return rows.map((row) => ({ gpuId: row.gpuId, hosts: [row.host ?? "", row.otherHost ?? ""] }));
+  };
+}
+
+function preparePruning({ db, tables }: Engine): (now: number) => Statement[] {
+  const { gpuSamples, gpuLatest } = tables;
+  const cutoff = sql.placeholder("cutoff");
+  const firstSamples = sql`(select min(id) + ${maxPrunedMs * idsPerMillisecond} from ${gpuSamples})`;
+  const pruneSamples = db
+    .delete(gpuSamples)
+    .where(and(lt(gpuSamples.id, cutoff), lt(gpuSamples.id, firstSamples)))
+    .prepare();
+  const pruneLatest = db.delete(gpuLatest).where(lt(gpuLatest.id, cutoff)).prepare();
+
+  return (now) => {
+    const oldestId = (now - sampleRetentionMs) * idsPerMillisecond;
+    return [pruneSamples, pruneLatest].map((query) => () => query.execute({ cutoff: oldestId }));
+  };
+}
+
+function prepareMarkKeyUsed({ db, tables }: Engine) {
+  const query = db
+    .update(tables.keys)
+    .set({ lastUsedAt: lastUsedAtAfter(sql`cast(${sql.placeholder("usedAt")} as bigint)`, tables) })
+    .where(eq(tables.keys.id, sql.placeholder("keyId")))
+    .prepare();
+  return (keyId: number, usedAt: number) => query.execute({ keyId, usedAt });
+}

@@ -1,0 +1,73 @@
+import type { KeyId, KeyRules } from "../../domain.ts";
+import type { MaybePromise } from "../engine/maybe-promise.ts";
+
+/** An API key. Times are epoch milliseconds. */
+export interface Key {
+  id: KeyId;
+  /** What clients send, stored as it is. */
+  key: string;
+  name: string;
+  isActive: boolean;
+  createdAt: number;
+  /** Moves at most once a minute; null before the first use. */
+  lastUsedAt: number | null;
+  requestCount: number;
+  inputTokens: number;
+  outputTokens: number;
+  /** From then on the key is like an inactive one; null: never. */
+  expiresAt: number | null;
+  rules: KeyRules;
+  owner: string | null;
+  note: string | null;
+  tags: readonly string[];
+}
+
+/** An active key, as each request needs it. */
+export interface FoundKey {
+  id: KeyId;
+  /** Null: the key may do everything. */
+  rules: KeyRules | null;
+  /** When the key, or the former secret that found it, is no longer accepted, in epoch milliseconds; null: never. */
+  expiresAt: number | null;
+}
+
+/** What an operator may set; an absent member stays as it is. */
+export interface KeyChange {
+  name?: string;
+  isActive?: boolean;
+  expiresAt?: number | null;
+  owner?: string | null;
+  note?: string | null;
+  tags?: readonly string[];
+  rules?: Partial<KeyRules>;
+}
+
+export interface NewKey extends Omit<KeyChange, "isActive"> {
+  name: string;
+  key: string;
+  createdAt: number;
+}
+
+export interface Rotation {
+  /** The new secret. */
+  key: string;
+  now: number;
+  /** Until when the old secret is accepted. */
+  validUntil: number;
+}
+
+export interface KeyStore {
+  /** Runs for each request. A key that is switched off, by whichever process, is refused from the next request on. */
+  findActive(key: string): MaybePromise<FoundKey | undefined>;
+  /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
+  list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
+  /** @returns "collision" if the key exists already */
+  create(row: NewKey): Promise<Key | "collision">;
+  /** @returns the key after the change; undefined if there is none */
+  update(id: KeyId, change: KeyChange): Promise<Key | undefined>;
+  /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */
+  rotate(id: KeyId, rotation: Rotation): Promise<Key | "collision" | undefined>;
+  /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
+  delete(id: KeyId): Promise<string | undefined>;
+  countActive(): Promise<number>;
+}

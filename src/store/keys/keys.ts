@@ -1,0 +1,144 @@
+import { and, asc, count, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import type { WallClock } from "../../time/clock.ts";
+import type { Engine } from "../engine/engine.ts";
+import { jsonOfRules, noRules, parseRules } from "./rules.ts";
+import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
+import type { MaybePromise } from "../engine/maybe-promise.ts";
+
+/** Both look-ups are prepared once, since the first runs for each request of the proxy. */
+export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {
+  const { db, find, tables } = engine;
+  const { keys, formerSecrets } = tables;
+  const now = sql.placeholder("now");
+  const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, now)));
+  const found = { id: keys.id, rules: keys.rules, expiresAt: keys.expiresAt };
+  const bySecret = db
+    .select(found)
+    .from(keys)
+    .where(and(eq(keys.key, sql.placeholder("key")), isUsable))
+    .limit(1)
+    .prepare();
+  const byFormerSecret = db
+    .select({ ...found, validUntil: formerSecrets.validUntil })
+    .from(formerSecrets)
+    .innerJoin(keys, eq(keys.id, formerSecrets.keyId))
+    .where(and(eq(formerSecrets.key, sql.placeholder("key")), gt(formerSecrets.validUntil, now), isUsable))
+    .limit(1)
+    .prepare();
+
+  function findFormer(key: string): MaybePromise<FoundKey | undefined> {
+    const row = find(byFormerSecret, { key, now: clock() });
+    return row instanceof Promise ? row.then(formerKey) : formerKey(row);
+  }
+
+  return (key) => {
+    const row = find(bySecret, { key, now: clock() });
+    if (row instanceof Promise) return row.then((one) => foundKey(one) ?? findFormer(key));
+    return foundKey(row) ?? findFormer(key);
+  };
+}
+
+type FoundRow = { id: number; rules: string | null; expiresAt: number | null };
+
+function foundKey(row: FoundRow | undefined): FoundKey | undefined {
+  if (row === undefined || row.rules === null) return row as FoundKey | undefined;
+  return { ...row, rules: parseRules(row.rules) };
+}
+
+function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundKey | undefined {
+  if (row === undefined) return undefined;
+  const { validUntil, ...found } = row;
+  return foundKey({ ...found, expiresAt: Math.min(validUntil, found.expiresAt ?? validUntil) });
+}
+
+export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
+  const { db, transaction, lock } = engine;
+  const { keys, deletedKeys, formerSecrets } = engine.tables;
+
+  /** Whether a secret that is no longer the one of its key is still accepted. */
+  async function isFormer(key: string): Promise<boolean> {
+    const valid = and(eq(formerSecrets.key, key), gt(formerSecrets.validUntil, clock()));
+    return (await db.select({ keyId: formerSecrets.keyId }).from(formerSecrets).where(valid)).length > 0;
+  }
+
+  async function findRow(id: number): Promise<KeyRow | undefined> {
+    return (await db.select().from(keys).where(eq(keys.id, id)).limit(1))[0];
+  }
+
+  return {
+    findActive: prepareFindActiveKey(engine, clock),
+    async list(page) {
+      const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
+      return (await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit))).map(keyOf);
+    },
+    async create({ key, createdAt, ...fields }) {
+      if (await isFormer(key)) return "collision";
+      const { name } = fields;
+      const [created] = await db
+        .insert(keys)
+        .values({ isActive: true, ...zeroes, ...columnsOf(fields), name, key, createdAt })
+        .onConflictDoNothing({ target: keys.key })
+        .returning();
+      return created === undefined ? "collision" : keyOf(created);
+    },
+    update: (id, change) =>
+      transaction(async () => {
+        // The rules are read, changed and written: two changes of different rules must both hold.
+        if (change.rules !== undefined) await lock("key_rules");
+        const before = await findRow(id);
+        if (before === undefined) return undefined;
+        const [updated] = await db.update(keys).set(columnsOf(change, before.rules)).where(eq(keys.id, id)).returning();
+        return updated && keyOf(updated);
+      }),
+    rotate: (id, { key, now, validUntil }) =>
+      transaction(async () => {
+        await lock("key_secrets");
+        await db.delete(formerSecrets).where(lte(formerSecrets.validUntil, now));
+        const before = await findRow(id);
+        if (before === undefined) return undefined;
+        const taken = await db.select({ id: keys.id }).from(keys).where(eq(keys.key, key)).limit(1);
+        if (taken.length > 0 || (await isFormer(key))) return "collision";
+        const [updated] = await db.update(keys).set({ key }).where(eq(keys.id, id)).returning();
+        if (validUntil > now) await db.insert(formerSecrets).values({ key: before.key, keyId: id, validUntil });
+        return updated && keyOf(updated);
+      }),
+    delete: (id) =>
+      transaction(async () => {
+        const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning({ id: keys.id, name: keys.name });
+        if (deleted === undefined) return undefined;
+        await db.delete(formerSecrets).where(eq(formerSecrets.keyId, id));
+        await db.insert(deletedKeys).values(deleted);
+        return deleted.name;
+      }),
+    async countActive() {
+      const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, clock())));
+      const [row] = await db.select({ active: count() }).from(keys).where(isUsable);
+      return row?.active ?? 0;
+    },
+  };
+}
+
+const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
+
+type KeyRow = Omit<Key, "rules" | "tags"> & { rules: string | null; tags: string | null };
+
+const keyOf = (row: KeyRow): Key => ({
+  ...row,
+  rules: row.rules === null ? noRules : parseRules(row.rules),
+  tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+});
+
+/** @param rules the JSON of the rules so far */
+function columnsOf({ rules, tags, ...fields }: KeyChange, before: string | null = null): Partial<KeyRow> {
+  return {
+    ...fields,
+    ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
+    ...(rules !== undefined && {
+      rules: jsonOfRules({ ...(before === null ? noRules : parseRules(before)), ...rules }),
+    }),
+  };
+}
+
+/** The new `last_used_at` after a use at `usedAt`, epoch milliseconds. It moves at most once a minute. */
+export const lastUsedAtAfter = (usedAt: ReturnType<typeof sql>, { keys }: Engine["tables"]): ReturnType<typeof sql> =>
+  sql`case when ${keys.lastUsedAt} > ${usedAt} - 60000 then ${keys.lastUsedAt} else ${usedAt} end`;

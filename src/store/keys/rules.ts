@@ -1,0 +1,21 @@
+import type { KeyLimits, KeyRules } from "../../domain.ts";
+
+export const noLimits: KeyLimits = {
+  max_concurrency: null,
+  requests_per_minute: null,
+  tokens_per_minute: null,
+  tokens_per_day: null,
+  tokens_per_month: null,
+};
+
+/** Of a key that may do everything. */
+export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null };
+
+/** Null for rules that forbid nothing. */
+export function jsonOfRules(rules: KeyRules): string | null {
+  const names = Object.keys(noRules) as (keyof KeyRules)[];
+  return names.every((name) => rules[name] === noRules[name]) ? null : JSON.stringify(rules);
+}
+
+/** @param json what `jsonOfRules` returned, perhaps in an older version that knew fewer rules */
+export const parseRules = (json: string): KeyRules => ({ ...noRules, ...(JSON.parse(json) as Partial<KeyRules>) });

@@ -1,0 +1,88 @@
+import { sql } from "drizzle-orm";
+import { dayFromNumber, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import type { KeyId } from "../../domain.ts";
+import type { Engine } from "../engine/engine.ts";
+import { encodeSlices, joinSlices } from "../engine/json-slices.ts";
+import { createNameReader, type GetKeyName } from "../keys/names.ts";
+import type { BucketRange } from "./usage-ranges.ts";
+import type { UsageStore } from "../usage/contract.ts";
+import { chart } from "./chart.ts";
+import { byDay, byDayAndKey, daySlices } from "./days.ts";
+import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
+
+/**
+ * All reports are read in slices on demand: flushes run in between, and no process holds a whole one of the first two, which
+ * can be long.
+ */
+export function createUsageReports(
+  engine: Engine,
+): Pick<UsageStore, "daily" | "history" | "chart" | "byDay" | "byDayAndKey"> {
+  return {
+    daily: (sinceDay) => joinSlices(daily(engine, sinceDay)),
+    history: (range) => joinSlices(history(engine, range)),
+    chart: (range) => encodeSlices(chart(engine, range)),
+    byDay: (range) => encodeSlices(byDay(engine, range)),
+    byDayAndKey: (range) => encodeSlices(byDayAndKey(engine, range)),
+  };
+}
+
+async function* daily(engine: Engine, firstDay: string): AsyncGenerator<string[]> {
+  const readNames = createNameReader(engine);
+  for await (const rows of daySlices(engine, { firstDay })) {
+    const nameOf = await readNames(rows);
+    yield rows.map((row) => `{"date":"${dayFromNumber(row.period)}",${formatUsage(row, nameOf)}}`);
+  }
+}
+
+async function* history(engine: Engine, range: BucketRange): AsyncGenerator<string[]> {
+  const readNames = createNameReader(engine);
+  let bucket: UsageRow[] = [];
+  for await (const sums of sumSlices(engine, await minutesIn(engine, range), range.bucketMinutes)) {
+    const nameOf = await readNames(sums);
+    const slice: string[] = [];
+    for (const row of sums) {
+      if (bucket[0] !== undefined && bucket[0].period !== row.period) {
+        slice.push(...formatBucket(bucket, nameOf));
+        bucket = [];
+      }
+      bucket.push(row);
+    }
+    yield slice;
+  }
+  yield formatBucket(bucket, await readNames(bucket));
+}
+
+/** One point for each key of a bucket. Its rows may come from several slices. */
+function formatBucket(bucket: readonly UsageRow[], nameOf: GetKeyName): string[] {
+  const [first] = bucket;
+  if (first === undefined) return [];
+  const start = timestampOf(first.period * msPerMinute);
+  const byKey = new Map<KeyId, UsageRow>();
+  for (const row of bucket) {
+    const sum = byKey.get(row.keyId);
+    byKey.set(row.keyId, sum === undefined ? row : addRows(sum, row));
+  }
+  return [...byKey.values()]
+    .toSorted((a, b) => a.keyId - b.keyId)
+    .map((row) => `{"bucket_start":"${start}",${formatUsage(row, nameOf)}}`);
+}
+
+const addRows = (sum: UsageRow, row: UsageRow): UsageRow => ({
+  ...sum,
+  requestCount: sum.requestCount + row.requestCount,
+  inputTokens: sum.inputTokens + row.inputTokens,
+  outputTokens: sum.outputTokens + row.outputTokens,
+});
+
+const formatUsage = (row: UsageRow, nameOf: GetKeyName): string =>
+  `"key_id":${row.keyId},"key_name":${nameOf(row.keyId)},"request_count":${row.requestCount},` +
+  `"input_tokens":${row.inputTokens},"output_tokens":${row.outputTokens}`;
+
+/** By default up to the end of the latest hour, which stays when its minutes are deleted. */
+async function minutesIn({ rows, tables: { usageHour } }: Engine, { since, until }: BucketRange): Promise<MinuteRange> {
+  const from = minuteOf(since);
+  if (until !== undefined) return { from, to: minuteOf(until) };
+  const [latest] = await rows<{ hour: number | null }>(sql`select max(${usageHour.hour}) as "hour" from ${usageHour}`);
+  if (latest === undefined || latest.hour === null) return { from, to: from };
+  return { from, to: (latest.hour + 1) * minutesPerHour };
+}

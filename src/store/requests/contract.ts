@@ -1,0 +1,119 @@
+import type { KeyId, Outcome, RequestChange, Usage } from "../../domain.ts";
+import type { RequestRow } from "./row.ts";
+
+// The request log's part of the store's contract.
+
+/** Usage that belongs to a request whose row is written already. */
+export interface RequestAmendment extends Usage {
+  requestId: string;
+  keyId: KeyId;
+  /** Set if only the transaction shows its tokens: those that this response adds to the counts. */
+  responseId: string | null;
+}
+
+/** What one flush writes to the request log. */
+export interface FlushedRequests {
+  rows: readonly RequestRow[];
+  amendments: readonly RequestAmendment[];
+}
+
+/** How long and how many requests are kept; 0 days: none. */
+export interface RequestLogLimits {
+  days: number;
+  rows: number;
+}
+
+/** A row of the request log. Times are milliseconds. */
+export interface LoggedRequest {
+  id: number;
+  /** Epoch milliseconds. */
+  endedAt: number;
+  requestId: string;
+  keyId: KeyId | null;
+  /** The last one, if the key is deleted. */
+  keyName: string | null;
+  address: string;
+  client: string | null;
+  method: string;
+  path: string;
+  modelAsked: string | null;
+  modelSent: string | null;
+  backend: string | null;
+  status: number;
+  outcome: string;
+  code: string | null;
+  cause: string | null;
+  streamed: boolean;
+  changes: RequestChange[];
+  inputTokens: number | null;
+  outputTokens: number | null;
+  cachedInputTokens: number | null;
+  reasoningTokens: number | null;
+  queueMs: number | null;
+  upstreamMs: number | null;
+  firstByteMs: number | null;
+  durationMs: number;
+  responseBytes: number | null;
+  maxTokensFrom: number | null;
+  maxTokensTo: number | null;
+}
+
+/** Which requests are meant; unset fields match all. */
+export interface RequestFilter {
+  keyId?: KeyId | undefined;
+  /** As sent to the backend. */
+  model?: string | undefined;
+  /** Inclusive. */
+  status?: { from: number; to: number } | undefined;
+  outcome?: Outcome | undefined;
+  /** Only those that did not complete with a status below 400. */
+  failed?: boolean | undefined;
+  path?: string | undefined;
+  address?: string | undefined;
+  requestId?: string | undefined;
+  minDurationMs?: number | undefined;
+  /** Epoch milliseconds; `since` inclusive, `until` exclusive. */
+  since?: number | undefined;
+  until?: number | undefined;
+}
+
+/** A place in the request log, between two rows. */
+export interface RequestPosition {
+  /** Epoch milliseconds. */
+  endedAt: number;
+  id: number;
+}
+
+/** Part of a search through the log. */
+export interface RequestPage {
+  /** Latest first. */
+  requests: LoggedRequest[];
+  /** Where the search continues; undefined at the end of the log. */
+  next: RequestPosition | undefined;
+}
+
+/** The end of the log. */
+export interface RequestTail {
+  /** By id. */
+  requests: LoggedRequest[];
+  /** How many more match, before these. */
+  leftOut: number;
+  /** The highest id of the log, whether it matches or not, or 0. */
+  lastId: number;
+}
+
+export interface RequestLogStore {
+  /**
+   * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
+   * still have a `next`.
+   */
+  list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
+  /** The latest `limit` requests with an id above `id`; for a live tail. */
+  listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
+  /** The highest id, or 0. */
+  lastId(): Promise<number>;
+  /** Deletes a bounded number of rows that are not kept, which writing to the log does too. @returns whether there may be more */
+  prune(): Promise<boolean>;
+  /** The names of keys, the last ones of deleted keys. */
+  keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
+}

@@ -1,0 +1,189 @@
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { WallClock } from "../../time/clock.ts";
+import type { Engine } from "../engine/engine.ts";
+import { prepareIdlePruning } from "./log.ts";
+import { changesOf, isStreamed } from "./row.ts";
+import type { LoggedRequest, RequestFilter, RequestLogLimits, RequestLogStore, RequestPosition } from "./contract.ts";
+
+/** The rows that one call looks at: about five milliseconds, in which no flush runs. */
+const rowsPerScan = 2000;
+/** Of a key or of failures: each may be a page of its own. */
+const apartRowsPerScan = 500;
+
+/** A process whose flushes failed writes older requests after newer ones of another process. */
+const lateMs = 10 * 60_000;
+
+type LogTable = Engine["tables"]["requestLog"];
+
+export function createRequestLogStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): RequestLogStore {
+  const { db } = engine;
+  const { requestLog: log } = engine.tables;
+  const selectFrom = prepareSelect(engine);
+  const prune = prepareIdlePruning(engine, limits);
+
+  /** The ids between which the filter's times and the position lie. */
+  async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
+    const ends = [before?.id, until === undefined ? undefined : await firstIdAt(engine, until + lateMs)];
+    return {
+      from: since === undefined ? undefined : await firstIdAt(engine, since - lateMs),
+      to: ends.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b))),
+    };
+  }
+
+  return {
+    async list(filter, limit, before) {
+      const ids = await idRange(filter, before);
+      const selective = selectiveCondition(log, filter);
+      const end = isIndexed(filter) ? undefined : await findEnd(engine, selective, ids);
+      const within = isWithin(log, { from: end?.id ?? ids.from, to: ids.to });
+      const requests = await selectFrom(and(selective, within, ...conditions(log, filter)), limit);
+      const last = requests.at(-1);
+      const next = requests.length === limit && last !== undefined ? { endedAt: last.endedAt, id: last.id } : end;
+      return { requests, next };
+    },
+    async listAfter(id, filter, limit) {
+      // First: a row that is written meanwhile is above it, and read by the next call.
+      const lastId = await findLastId(engine);
+      const matches = and(gt(log.id, id), ...conditions(log, filter));
+      const requests = (await selectFrom(matches, limit)).toReversed();
+      const [first] = requests;
+      if (first === undefined || requests.length < limit) return { requests, leftOut: 0, lastId };
+      const before = and(matches, lt(log.id, first.id));
+      const [row] = await db.select({ leftOut: count() }).from(log).where(before);
+      return { requests, leftOut: row?.leftOut ?? 0, lastId };
+    },
+    lastId: () => findLastId(engine),
+    prune: () => engine.transaction(() => prune(clock())),
+    async keyNames(ids) {
+      if (ids.length === 0) return [];
+      const { keys, deletedKeys } = engine.tables;
+      const deleted = await db
+        .select()
+        .from(deletedKeys)
+        .where(inArray(deletedKeys.id, [...ids]));
+      const existing = await db
+        .select({ id: keys.id, name: keys.name })
+        .from(keys)
+        .where(inArray(keys.id, [...ids]));
+      return [...deleted, ...existing].map(({ id, name }) => [id, name]);
+    },
+  };
+}
+
+/** From (inclusive) to (exclusive). */
+interface IdRange {
+  from: number | undefined;
+  to: number | undefined;
+}
+
+/** One condition for each end: of two, SQLite would look only one up, and read all rows from there to the other. */
+const isWithin = (log: LogTable, { from, to }: IdRange): SQL | undefined =>
+  and(from === undefined ? undefined : gte(log.id, from), to === undefined ? undefined : lt(log.id, to));
+
+/** The last row of the part of the log that one call looks at; undefined if that part is the rest. */
+async function findEnd(
+  { db, tables: { requestLog: log } }: Engine,
+  selective: SQL | undefined,
+  ids: IdRange,
+): Promise<RequestPosition | undefined> {
+  // The index alone has the id; a row of a key or a failure is a page of its own.
+  const [last] = await db
+    .select({ id: log.id })
+    .from(log)
+    .where(and(selective, isWithin(log, ids)))
+    .orderBy(desc(log.id))
+    .limit(1)
+    .offset((selective === undefined ? rowsPerScan : apartRowsPerScan) - 1);
+  if (last === undefined) return undefined;
+  const [row] = await db.select({ endedAt: log.endedAt, id: log.id }).from(log).where(eq(log.id, last.id));
+  return row;
+}
+
+/** The first id from a time on. Ids rise with time but for what a flush wrote late, which the margin allows for. */
+async function firstIdAt(engine: Engine, time: number): Promise<number> {
+  const { db } = engine;
+  const { requestLog: log } = engine.tables;
+  let [low, high] = [0, (await findLastId(engine)) + 1];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const [row] = await db
+      .select({ id: log.id, endedAt: log.endedAt })
+      .from(log)
+      .where(gt(log.id, middle))
+      .orderBy(asc(log.id))
+      .limit(1);
+    if (row === undefined || row.endedAt >= time) high = middle;
+    else low = row.id;
+  }
+  return low + 1;
+}
+
+async function findLastId({ db, tables: { requestLog: log } }: Engine): Promise<number> {
+  const [row] = await db.select({ id: log.id }).from(log).orderBy(desc(log.id)).limit(1);
+  return row?.id ?? 0;
+}
+
+/** Whether an index finds exactly the rows that match, so that no row is looked at in vain. */
+function isIndexed({ keyId, failed, requestId, ...others }: RequestFilter): boolean {
+  const indexed = [keyId, failed, requestId].filter((value) => value !== undefined);
+  return indexed.length < 2 && Object.values(others).every((value) => value === undefined);
+}
+
+/** Every row of that part of the log fulfils it, so that an index finds its end at once. */
+function selectiveCondition(log: LogTable, filter: RequestFilter): SQL | undefined {
+  const { requestId, keyId } = filter;
+  if (requestId !== undefined) return eq(log.requestId, requestId);
+  // Written out, as the partial index has it.
+  if (isFailuresOnly(filter)) return sql`is_failed = 1`;
+  return keyId === undefined ? undefined : eq(log.keyId, keyId);
+}
+
+const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
+  failed === true || (outcome !== undefined && outcome !== "completed") || (status !== undefined && status.from >= 400);
+
+function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
+  const { keyId, model, status, outcome, failed, path, address, requestId, minDurationMs, since, until } = filter;
+  return [
+    requestId === undefined ? undefined : eq(log.requestId, requestId),
+    since === undefined ? undefined : gte(log.endedAt, since),
+    until === undefined ? undefined : lt(log.endedAt, until),
+    keyId === undefined ? undefined : eq(log.keyId, keyId),
+    failed === true ? eq(log.isFailed, 1) : undefined,
+    model === undefined ? undefined : eq(log.modelSent, model),
+    status === undefined ? undefined : and(gte(log.status, status.from), lte(log.status, status.to)),
+    outcome === undefined ? undefined : eq(log.outcome, outcome),
+    path === undefined ? undefined : eq(log.path, path),
+    address === undefined ? undefined : eq(log.address, address),
+    minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
+  ];
+}
+
+function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys } }: Engine) {
+  return async (where: SQL | undefined, limit: number): Promise<LoggedRequest[]> => {
+    const rows = await db
+      .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})` })
+      .from(log)
+      .leftJoin(keys, eq(keys.id, log.keyId))
+      .leftJoin(deletedKeys, eq(deletedKeys.id, log.keyId))
+      .where(where)
+      .orderBy(desc(log.id))
+      .limit(limit);
+    return rows.map(({ row, keyName }) => requestOf(row, keyName));
+  };
+}
+
+function requestOf(row: LogTable["$inferSelect"], keyName: string | null): LoggedRequest {
+  const { flags, queueUs, upstreamUs, firstByteUs, durationUs, isFailed: _isFailed, ...rest } = row;
+  return {
+    ...rest,
+    keyName,
+    streamed: isStreamed(flags),
+    changes: changesOf(flags),
+    queueMs: milliseconds(queueUs),
+    upstreamMs: milliseconds(upstreamUs),
+    firstByteMs: milliseconds(firstByteUs),
+    durationMs: durationUs / 1000,
+  };
+}
+
+const milliseconds = (us: number | null): number | null => (us === null ? null : us / 1000);

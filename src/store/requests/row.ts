@@ -1,0 +1,130 @@
+import type { RequestChange, RequestRecord, Usage } from "../../domain.ts";
+
+/** A row of the request log on its way into the database. */
+export interface RequestRow {
+  /** In the order of `requestColumns`. */
+  values: (string | number | null)[];
+  /** Its tokens are those that this response adds to the counts, which only the transaction shows. */
+  responseId: string | null;
+}
+
+/** The columns of the request log that a request fills. */
+export const requestColumns = [
+  "endedAt",
+  "requestId",
+  "keyId",
+  "address",
+  "client",
+  "method",
+  "path",
+  "modelAsked",
+  "modelSent",
+  "backend",
+  "status",
+  "outcome",
+  "code",
+  "cause",
+  "flags",
+  "inputTokens",
+  "outputTokens",
+  "cachedInputTokens",
+  "reasoningTokens",
+  "queueUs",
+  "upstreamUs",
+  "firstByteUs",
+  "durationUs",
+  "responseBytes",
+  "maxTokensFrom",
+  "maxTokensTo",
+  "isFailed",
+] as const;
+
+const keyIdAt = requestColumns.indexOf("keyId");
+const inputTokensAt = requestColumns.indexOf("inputTokens");
+
+/** Clients choose these texts; longer ones are cut. */
+export const maxModelLength = 200;
+const maxPathLength = 300;
+const maxClientLength = 80;
+
+/** PostgreSQL stores neither null characters nor halves of surrogate pairs. */
+export function cleanText(text: string, maxLength: number): string {
+  const short = text.length > maxLength ? text.slice(0, maxLength) : text;
+  // Nearly all are clean, and to look is cheaper than to replace.
+  return short.isWellFormed() && !short.includes("\0") ? short : short.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+const textOrNull = (text: string | undefined, maxLength: number): string | null =>
+  text === undefined ? null : cleanText(text, maxLength);
+
+const microseconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms * 1000));
+
+const streamedBit = 1;
+const changeBits: Readonly<Record<RequestChange, number>> = {
+  model: 2,
+  max_tokens: 4,
+  system_prompt_effort: 8,
+  system_prompt_language: 16,
+  thinking: 32,
+  stream_usage: 64,
+};
+
+function flagsOf({ streamed, changes }: RequestRecord): number {
+  let flags = streamed ? streamedBit : 0;
+  if (changes !== undefined) for (const kind of changes.kinds) flags |= changeBits[kind];
+  return flags;
+}
+
+export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 0;
+export const changesOf = (flags: number): RequestChange[] =>
+  Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
+
+/** Whether a request is one of the failures: of any outcome but completed, or an error of the backend. */
+export const isFailedRequest = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
+  outcome !== "completed" || status >= 400;
+
+/** @param usage the tokens that were counted; undefined if the request does not count */
+export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usage | undefined): RequestRow["values"] {
+  return [
+    endedAt,
+    request.requestId,
+    request.keyId ?? null,
+    request.clientAddress,
+    textOrNull(request.clientProgram, maxClientLength),
+    textOrNull(request.method, maxClientLength),
+    cleanText(request.path, maxPathLength),
+    textOrNull(request.modelAsked, maxModelLength),
+    textOrNull(request.modelSent, maxModelLength),
+    request.backend ?? null,
+    request.status,
+    request.outcome,
+    request.code ?? null,
+    textOrNull(request.cause, maxClientLength),
+    flagsOf(request),
+    usage?.inputTokens ?? null,
+    usage?.outputTokens ?? null,
+    usage?.cachedInputTokens ?? null,
+    usage?.reasoningTokens ?? null,
+    microseconds(request.queueMs),
+    microseconds(request.upstreamMs),
+    microseconds(request.firstByteMs),
+    Math.round(request.durationMs * 1000),
+    request.receivedBytes ?? null,
+    request.changes?.maxTokens?.from ?? null,
+    request.changes?.maxTokens?.to ?? null,
+    isFailedRequest(request) ? 1 : 0,
+  ];
+}
+
+export const keyIdOf = ({ values }: RequestRow): string | number | null => values[keyIdAt] ?? null;
+
+/** Puts the counted tokens into a row that was made without them. */
+export function withTokens(values: RequestRow["values"], usage: Usage): RequestRow["values"] {
+  const tokens = [
+    usage.inputTokens,
+    usage.outputTokens,
+    usage.cachedInputTokens ?? null,
+    usage.reasoningTokens ?? null,
+  ];
+  return values.toSpliced(inputTokensAt, tokens.length, ...tokens);
+}

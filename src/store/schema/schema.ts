@@ -1,0 +1,100 @@
+import { type Columns, sqliteColumns } from "./columns.ts";
+import { defineGpuTables } from "./gpu.ts";
+import { defineLimitTables } from "./limits.ts";
+import { defineRequestLogTables } from "./requests.ts";
+import { defineTrafficTables } from "./traffic.ts";
+import { defineCounters, defineUsageTables } from "./usage.ts";
+
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
+export function defineTables(columns: Columns) {
+  const { table, identity, integer, text, boolean, index } = columns;
+  return {
+    keys: table("keys", {
+      id: identity(),
+      key: text().notNull().unique(),
+      name: text().notNull(),
+      isActive: boolean().notNull(),
+      /** Epoch milliseconds, like every column that ends in At. */
+      createdAt: integer().notNull(),
+      lastUsedAt: integer(),
+      ...defineCounters(columns),
+      expiresAt: integer(),
+      /** JSON; null: the key may do everything. One column, so that the look-up of such a key costs one comparison. */
+      rules: text(),
+      owner: text(),
+      note: text(),
+      /** A JSON array. */
+      tags: text(),
+    }),
+    /** Secrets that were replaced and are still accepted. */
+    formerSecrets: table(
+      "former_secrets",
+      { key: text().primaryKey(), keyId: integer().notNull(), validUntil: integer().notNull() },
+      (t) => [index("former_secrets_key").on(t.keyId)],
+    ),
+    /** The last names of deleted keys, which usage reports show. */
+    deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
+
+    ...defineUsageTables(columns),
+    ...defineTrafficTables(columns),
+    ...defineRequestLogTables(columns),
+    ...defineLimitTables(columns),
+    ...defineGpuTables(columns),
+
+    sessions: table("sessions", {
+      idHash: text().primaryKey(),
+      csrfToken: text().notNull(),
+      username: text().notNull(),
+      expiresAt: integer().notNull(),
+      createdAt: integer(),
+      /** Of the login. */
+      address: text(),
+      client: text(),
+    }),
+    loginAttempts: table(
+      "login_attempts",
+      { id: identity(), address: text().notNull(), attemptedAt: integer().notNull() },
+      (t) => [
+        index("login_attempts_address").on(t.address, t.attemptedAt),
+        index("login_attempts_time").on(t.attemptedAt),
+      ],
+    ),
+    settings: table("settings", { name: text().primaryKey(), value: text().notNull() }),
+  };
+}
+
+export type Tables = ReturnType<typeof defineTables>;
+
+// drizzle-kit finds the tables by their exports.
+export const {
+  keys,
+  formerSecrets,
+  deletedKeys,
+  usageMinute,
+  usageHour,
+  usageDay,
+  usageModelHour,
+  usageModelDay,
+  latencyMinute,
+  latencyHour,
+  outcomeMinute,
+  outcomeHour,
+  tokenlessHour,
+  reconciliationDay,
+  requestLog,
+  usageFlushes,
+  countedResponses,
+  instances,
+  admissions,
+  keySeconds,
+  keyRefusals,
+  keyEndings,
+  gpuSamples,
+  gpuLatest,
+  gpuMinute,
+  gpuHour,
+  gpuPowerMinute,
+  sessions,
+  loginAttempts,
+  settings,
+} = defineTables(sqliteColumns);

@@ -1,0 +1,195 @@
+import { randomUUID } from "node:crypto";
+import { and, asc, gt, lte, sql } from "drizzle-orm";
+import type { KeyId } from "../../domain.ts";
+import type { WallClock } from "../../time/clock.ts";
+import type { Engine, Statement } from "../engine/engine.ts";
+import { prepareSettling } from "../limits/settling.ts";
+import { keyIdOf } from "../requests/row.ts";
+import { toStorageError } from "../storage-error.ts";
+import { addSums, type FlushedUsage, noSum } from "../usage/batch.ts";
+import type { FlushId, UsageSum } from "../usage/contract.ts";
+import { createUsageWriter, prepareAddDays } from "../usage/writer.ts";
+import { usageJournal } from "./staged-flushes-table.ts";
+
+interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
+  /** Whether its admissions were settled, and the sums of days added to, when it was appended. */
+  isSettled?: boolean;
+}
+
+/** Flushes in one transaction, which takes 3 ms: more hold the write lock for longer than a request should wait. */
+const maxFolded = 256;
+
+/** Begins the ledgers of what was refused with others, and is tried by itself. */
+const partLedger = "part";
+
+/** Appends flushes, each of which writes two pages where the tables of counts and the request log need a dozen. */
+function prepareAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Statement {
+  const insert = engine.prepareInsert(usageJournal, ["ledger", "flush", "usage"]);
+  return ({ ledger, number }, flush) => insert([[ledger, number, JSON.stringify(flush)]]);
+}
+
+/**
+ * Appends flushes. What the next admission of a key with limits is compared with is written at once, so that it need not
+ * wait until the journal is folded.
+ */
+export function prepareSettledAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Promise<void> {
+  const append = prepareAppend(engine);
+  const settle = prepareSettling(engine);
+  const addDays = prepareAddDays(engine);
+  return async (id, flush) => {
+    const { settled, increments } = flush;
+    if (settled.length === 0) await append(id, flush)();
+    else {
+      const counted = [...settle(settled, increments), addDays(increments)];
+      await engine.transaction(() =>
+        engine.pipeline([append(id, { ...flush, settled: [], isSettled: true }), ...counted]),
+      );
+    }
+  };
+}
+
+/** The counts of one key in one flush. */
+export interface RefusedCounts extends UsageSum {
+  keyId: KeyId;
+  reason: string;
+}
+
+export interface JournalFold {
+  /**
+   * Adds what the journal holds to the tables, each flush once.
+   * @throws if the database cannot be written
+   */
+  fold(): Promise<void>;
+  /** What the database has refused since the last call. It stays in the journal, and is tried again after a restart. */
+  takeRefused(): RefusedCounts[];
+}
+
+export function createJournalFold(engine: Engine, clock: WallClock): JournalFold {
+  const { findFirst, findRows, remove } = prepareStatements(engine);
+  const append = prepareAppend(engine);
+  const writer = createUsageWriter(engine);
+  /** The rows up to this one were refused. */
+  let refusedId = 0;
+  const refused: RefusedCounts[] = [];
+
+  /** @returns whether there may be more */
+  function foldSome(limit: number): Promise<boolean> {
+    return writer.transaction(async () => {
+      const rows = await findRows.execute({ after: refusedId, limit });
+      const last = rows.at(-1);
+      if (last === undefined) return false;
+      const flushes = (await unrecorded(rows)).map(flushOf);
+      const flush = merge(flushes);
+      const missingInDays = merge(flushes.filter(({ isSettled }) => isSettled !== true)).increments;
+      await writer.write({ ...flush, missingInDays });
+      await remove.execute({ after: refusedId, last: last.id });
+      return rows.length === limit;
+    });
+  }
+
+  /** The flushes that the tables do not hold yet. A commit may succeed unnoticed, so that its flush comes again. */
+  async function unrecorded(rows: readonly Row[]): Promise<Row[]> {
+    const latest = new Map<string, number>();
+    const found: Row[] = [];
+    for (const row of rows) {
+      const { ledger, flush } = row;
+      const known = latest.get(ledger) ?? (await writer.findLastFlush(ledger));
+      if (flush > known) found.push(row);
+      latest.set(ledger, Math.max(known, flush));
+    }
+    for (const [ledger, flush] of latest) await writer.recordFlush({ ledger, number: flush }, clock());
+    return found;
+  }
+
+  /** One at a time, so that what the database refuses does not keep it from the others. */
+  async function foldEach(): Promise<void> {
+    for (;;) {
+      const [row] = await findRows.execute({ after: refusedId, limit: 1 });
+      if (row === undefined) return;
+      try {
+        await foldSome(1);
+      } catch (error) {
+        const { isRefusal, message } = toStorageError(error);
+        if (!isRefusal) throw error;
+        if (row.ledger.startsWith(partLedger)) keepRefused(row, message);
+        else await split(row.id);
+      }
+    }
+  }
+
+  function keepRefused(row: Row, reason: string): void {
+    const { increments } = flushOf(row);
+    refusedId = row.id;
+    refused.push({ ...increments.reduce(addSums, noSum), keyId: increments[0]?.keyId ?? 0, reason });
+  }
+
+  /** Replaces a row by one for each key and one for the admissions, so that only the counts that are refused stay. */
+  function split(id: number): Promise<void> {
+    return writer.transaction(async () => {
+      const [row] = await findRows.execute({ after: id - 1, limit: 1 });
+      // Another process may have done it.
+      if (row?.id !== id) return;
+      for (const part of partsOf(flushOf(row))) {
+        // A ledger of its own: flushes after this one may be recorded, and it would pass for one that was counted.
+        await append({ ledger: `${partLedger} ${randomUUID()}`, number: 1 }, part)();
+      }
+      await remove.execute({ after: id - 1, last: id });
+    });
+  }
+
+  return {
+    async fold() {
+      try {
+        // The write lock is taken only if there is something to fold.
+        let hasMore = findFirst.get({ after: refusedId }) !== undefined;
+        while (hasMore) hasMore = await foldSome(maxFolded);
+      } catch (error) {
+        if (!toStorageError(error).isRefusal) throw error;
+        await foldEach();
+      }
+    },
+    takeRefused: () => refused.splice(0),
+  };
+}
+
+type Row = typeof usageJournal.$inferSelect;
+
+const flushOf = ({ usage }: Row): JournaledFlush => JSON.parse(usage) as JournaledFlush;
+
+const merge = (flushes: readonly JournaledFlush[]): JournaledFlush => ({
+  increments: flushes.flatMap(({ increments }) => increments),
+  requests: {
+    rows: flushes.flatMap(({ requests }) => requests.rows),
+    amendments: flushes.flatMap(({ requests }) => requests.amendments),
+  },
+  settled: flushes.flatMap(({ settled }) => settled),
+});
+
+function partsOf({ increments, requests, settled, isSettled = false }: JournaledFlush): JournaledFlush[] {
+  const keys = new Set(increments.map(({ keyId }) => keyId));
+  const isOfOthers = (keyId: unknown): boolean => !keys.has(keyId as KeyId);
+  const select = (isSelected: (keyId: unknown) => boolean): JournaledFlush => ({
+    increments: increments.filter(({ keyId }) => isSelected(keyId)),
+    requests: {
+      rows: requests.rows.filter((row) => isSelected(keyIdOf(row))),
+      amendments: requests.amendments.filter(({ keyId }) => isSelected(keyId)),
+    },
+    settled: [],
+    isSettled,
+  });
+  return [{ ...select(isOfOthers), settled }, ...[...keys].map((key) => select((keyId) => keyId === key))];
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
+function prepareStatements({ db }: Engine) {
+  const { id } = usageJournal;
+  const after = gt(id, sql.placeholder("after"));
+  return {
+    findFirst: db.select({ id }).from(usageJournal).where(after).limit(1).prepare(),
+    findRows: db.select().from(usageJournal).where(after).orderBy(asc(id)).limit(sql.placeholder("limit")).prepare(),
+    remove: db
+      .delete(usageJournal)
+      .where(and(after, lte(id, sql.placeholder("last"))))
+      .prepare(),
+  };
+}

@@ -1,0 +1,79 @@
+import { and, eq, is, type SQL, sql } from "drizzle-orm";
+import { SQLiteColumn } from "drizzle-orm/sqlite-core";
+import { addEncoded, clearSum, createSum, encodeSum } from "../../histogram.ts";
+import type { Engine } from "../engine/engine.ts";
+import { safeSum } from "../engine/safe-sum.ts";
+import { bucketOf, isWithin } from "./periods.ts";
+import type { LatencyFilter, StoredLatency, TrafficRange } from "./contract.ts";
+
+/** Of a minute or an hour. */
+interface LatencyRow extends Omit<StoredLatency, "minute"> {
+  period: number;
+  /** The histograms are those of so many models, one after the other. */
+  models: number;
+}
+
+export async function listLatencies(
+  { rows, tables: { latencyMinute, latencyHour } }: Engine,
+  range: TrafficRange,
+  { allModels = false, model }: LatencyFilter = {},
+): Promise<StoredLatency[]> {
+  const table = range.byHour ? latencyHour : latencyMinute;
+  const period = range.byHour ? sql`${latencyHour.hour}` : sql`${latencyMinute.minute}`;
+  const histograms = { firstByte: table.firstByte, duration: table.duration, tokensPerSecond: table.tokensPerSecond };
+  const where = and(isWithin(period, range), model === undefined ? undefined : eq(table.model, model));
+  const found = await rows<LatencyRow>(
+    allModels
+      ? sql`select ${period} as "period", '' as "model", count(*) as "models", ${safeSum(table.requestCount)} as "requestCount",
+          ${columnsOf(histograms, joined)}
+          from ${table} where ${where} group by 1 order by 1`
+      : sql`select ${period} as "period", ${table.model} as "model", 1 as "models", ${table.requestCount} as "requestCount",
+          ${columnsOf(histograms, (column) => sql`${column}`)}
+          from ${table} where ${where} order by 1, 2`,
+    ["model", "firstByte", "duration", "tokensPerSecond"],
+  );
+  return addUp(found, range);
+}
+
+/** PostgreSQL's function is in SQLite since 3.44, and macOS brings older ones. */
+const joined = (column: SQLiteColumn): SQL =>
+  is(column, SQLiteColumn) ? sql`group_concat(${column}, ' ')` : sql`string_agg(${column}, ' ')`;
+
+const columnsOf = <Column>(columns: Record<string, Column>, select: (column: Column) => SQL): SQL =>
+  sql.join(
+    Object.entries(columns).map(([name, column]) => sql`${select(column)} as ${sql.identifier(name)}`),
+    sql`, `,
+  );
+
+/**
+ * Adds up the rows of each bucket and model. Here and not by the caller: with SQLite this is the thread of the database, and
+ * only the sums leave it.
+ */
+function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[] {
+  const merge = createMerge();
+  const sums: StoredLatency[] = [];
+  for (const [minute, found] of Map.groupBy(rows, ({ period }) => bucketOf(period, range))) {
+    for (const [model, parts] of Map.groupBy(found, (row) => row.model)) {
+      sums.push({
+        minute,
+        model,
+        requestCount: parts.reduce((sum, { requestCount }) => sum + requestCount, 0),
+        firstByte: merge(parts, "firstByte"),
+        duration: merge(parts, "duration"),
+        tokensPerSecond: merge(parts, "tokensPerSecond"),
+      });
+    }
+  }
+  return sums;
+}
+
+function createMerge() {
+  const sum = createSum();
+  return (parts: readonly LatencyRow[], name: "firstByte" | "duration" | "tokensPerSecond"): string => {
+    const [first] = parts;
+    if (parts.length === 1 && first?.models === 1) return first[name];
+    clearSum(sum);
+    for (const part of parts) addEncoded(sum, part[name]);
+    return encodeSum(sum);
+  };
+}

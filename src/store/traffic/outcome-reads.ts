@@ -1,0 +1,93 @@
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { KeyId } from "../../domain.ts";
+import type { Engine } from "../engine/engine.ts";
+import { safeSum } from "../engine/safe-sum.ts";
+import { bucketOf, isWithin } from "./periods.ts";
+import type { OutcomePoint, OutcomeSums, StoredOutcome, TrafficRange } from "./contract.ts";
+
+interface SuccessRow {
+  period: number;
+  count: number;
+}
+
+interface OutcomeRow extends SuccessRow {
+  keyId: KeyId;
+  outcome: string;
+  code: string;
+  lastAt: number;
+}
+
+const success = "completed";
+
+/**
+ * Successes, which most rows are, are added up by SQL in the order of the table. All others are added up here, by two groupings
+ * at once: SQLite sorts rows for each grouping, which takes longer than to read them.
+ */
+export async function sumOutcomes(
+  { rows, tables: { outcomeMinute, outcomeHour } }: Engine,
+  range: TrafficRange,
+  limit: number,
+  keyId: KeyId | undefined,
+): Promise<OutcomeSums> {
+  const table = range.byHour ? outcomeHour : outcomeMinute;
+  const period = range.byHour ? sql`${outcomeHour.hour}` : sql`${outcomeMinute.minute}`;
+  const isMeant = and(isWithin(period, range), keyId === undefined ? undefined : eq(table.keyId, keyId));
+  const isSuccess: SQL = sql`${table.code} = '' and ${table.outcome} = ${success}`;
+  const successes = await rows<SuccessRow>(
+    sql`select ${period} as "period", ${safeSum(table.count)} as "count"
+      from ${table} where ${isMeant} and ${isSuccess} group by 1 order by 1`,
+  );
+  const others = await rows<OutcomeRow>(
+    sql`select ${period} as "period", ${table.keyId} as "keyId", ${table.outcome} as "outcome", ${table.code} as "code",
+      ${table.count} as "count", ${table.lastAt} as "lastAt" from ${table} where ${isMeant} and not (${isSuccess})`,
+    ["outcome", "code"],
+  );
+  return { points: pointsOf(successes, others, range), failures: mostFirst(failuresOf(others)).slice(0, limit) };
+}
+
+function pointsOf(
+  successes: readonly SuccessRow[],
+  others: readonly OutcomeRow[],
+  range: TrafficRange,
+): OutcomePoint[] {
+  const points = new Map<number, Map<string, OutcomePoint>>();
+  const add = ({ period, count }: SuccessRow, outcome: string, failedCount: number): void => {
+    const minute = bucketOf(period, range);
+    const ofBucket = entryOf(points, minute, () => new Map<string, OutcomePoint>());
+    const point = entryOf(ofBucket, outcome, () => ({ minute, outcome, count: 0, failedCount: 0 }));
+    point.count += count;
+    point.failedCount += failedCount;
+  };
+  for (const row of successes) add(row, success, 0);
+  for (const row of others) add(row, row.outcome, row.code === "" ? 0 : row.count);
+  return [...points.values()]
+    .flatMap((ofBucket) => Array.from(ofBucket.values()))
+    .toSorted((a, b) => a.minute - b.minute || (a.outcome < b.outcome ? -1 : 1));
+}
+
+function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
+  // Not one map by a text of all three: to join it takes as long as all the rest.
+  const sums = new Map<KeyId, Map<string, Map<string, StoredOutcome>>>();
+  for (const { keyId, outcome, code, count, lastAt } of rows) {
+    if (code === "") continue;
+    const ofKey = entryOf(sums, keyId, () => new Map<string, Map<string, StoredOutcome>>());
+    const ofOutcome = entryOf(ofKey, outcome, () => new Map<string, StoredOutcome>());
+    const sum = entryOf(ofOutcome, code, () => ({ minute: 0, keyId, outcome, code, count: 0, lastAt: 0 }));
+    sum.count += count;
+    if (lastAt > sum.lastAt) sum.lastAt = lastAt;
+  }
+  return [...sums.values()]
+    .flatMap((ofKey) => Array.from(ofKey.values()))
+    .flatMap((ofOutcome) => Array.from(ofOutcome.values()));
+}
+
+const mostFirst = (failures: readonly StoredOutcome[]): StoredOutcome[] =>
+  failures.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt || a.keyId - b.keyId);
+
+function entryOf<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const created = create();
+  map.set(key, created);
+  return created;
+}

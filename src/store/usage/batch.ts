@@ -1,0 +1,260 @@
+import {
+  type SettledAdmission,
+  type KeyId,
+  noUsage,
+  type RequestRecord,
+  type Usage,
+  type UsageEvent,
+} from "../../domain.ts";
+import { minuteOf } from "../../time/seoul.ts";
+import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "../requests/row.ts";
+import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
+import type { ResponseUsage, UsageIncrement, UsageSum } from "./contract.ts";
+
+/** What one flush writes. */
+export interface FlushedUsage {
+  increments: readonly UsageIncrement[];
+  responses: readonly ResponseUsage[];
+  requests?: FlushedRequests;
+  /** The admissions that end with it. */
+  settled: readonly SettledAdmission[];
+}
+
+/** Adds usage events up until they are flushed. */
+export interface UsageBatch {
+  /** @returns false if the event has the id of a response that the batch holds already */
+  add(event: UsageEvent): boolean;
+  /** Keeps the object, and may change it. */
+  addIncrement(increment: UsageIncrement): void;
+  /** Adds a request that does not count to the log. */
+  addRequest(request: RequestRecord, endedAt: number): void;
+  /** How many rows of the log were dropped because the batch is full. */
+  droppedRequests(): number;
+  isEmpty(): boolean;
+  usage(): FlushedUsage;
+}
+
+/** Bounds the memory of a long outage. The tokens of further responses are counted whether or not they were counted before. */
+const maxResponses = 100_000;
+/** Rows of the log that wait in memory; further ones are lost, while their counts are not. */
+const maxRequests = 10_000;
+/** The sums of further models wait under one name: clients choose the names. */
+const maxModels = 5000;
+export const otherModels = "other";
+
+/** @param logsRequests whether requests are also logged one by one */
+export function createUsageBatch(logsRequests = false): UsageBatch {
+  /** By minute, key and model, so that memory does not grow with the number of requests. */
+  const increments = new Map<string, UsageIncrement>();
+  /** By response id. */
+  const responses = new Map<string, ResponseUsage>();
+  const log = createLogRows(logsRequests);
+  const settled: SettledAdmission[] = [];
+  /** The keys that are in it without what they hold, once each. */
+  const settledKeys = new Set<KeyId>();
+
+  function addIncrement(added: UsageIncrement): void {
+    const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
+    const increment = increments.get(id);
+    if (increment === undefined) increments.set(id, added);
+    else addTo(increment, added);
+  }
+
+  function addResponse(event: UsageEvent, responseId: string): boolean {
+    const { keyId, closedAt, model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
+    const response = responses.get(responseId);
+    if (response === undefined) {
+      const tokens = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
+      responses.set(responseId, { responseId, keyId, closedAt, model, ...tokens });
+      return true;
+    }
+    response.inputTokens = Math.max(response.inputTokens, inputTokens);
+    response.outputTokens = Math.max(response.outputTokens, outputTokens);
+    return false;
+  }
+
+  function addSettled(admission: SettledAdmission): void {
+    if (!("number" in admission)) {
+      if (settledKeys.has(admission.keyId)) return;
+      settledKeys.add(admission.keyId);
+    }
+    settled.push(admission);
+  }
+
+  function modelOf({ model }: UsageEvent): string | undefined {
+    return increments.size >= maxModels && model !== undefined
+      ? otherModels
+      : model && cleanText(model, maxModelLength);
+  }
+
+  return {
+    add(event) {
+      const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
+      if (admission !== undefined) addSettled(admission);
+      const model = modelOf(event);
+      const minute = minuteOf(closedAt);
+      const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));
+      if (isPlain) {
+        addIncrement({
+          keyId,
+          model,
+          minute,
+          requestCount,
+          inputTokens: event.inputTokens,
+          outputTokens: event.outputTokens,
+          cachedInputTokens: event.cachedInputTokens,
+          cachedBesideInputTokens: event.cachedBesideInputTokens,
+          reasoningTokens: event.reasoningTokens,
+          lastClosedAt: closedAt,
+        });
+        log.addEvent(event, null);
+        return true;
+      }
+      addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
+      const isFirst = addResponse({ ...event, model }, responseId);
+      log.addEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
+      return isFirst;
+    },
+    addIncrement,
+    addRequest: (request, endedAt) => log.add(request, endedAt, undefined, null),
+    droppedRequests: log.dropped,
+    isEmpty: () => increments.size === 0 && log.isEmpty(),
+    usage: () => ({
+      increments: [...increments.values()],
+      responses: [...responses.values()],
+      settled,
+      ...(logsRequests && { requests: log.requests() }),
+    }),
+  };
+}
+
+/** What a flush adds to the request log. */
+function createLogRows(isOn: boolean) {
+  const rows: RequestRow[] = [];
+  const amendments: RequestAmendment[] = [];
+  let dropped = 0;
+
+  function add(request: RequestRecord, endedAt: number, usage: Usage | undefined, responseId: string | null): void {
+    if (!isOn) return;
+    if (rows.length < maxRequests) rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
+    else dropped++;
+  }
+
+  return {
+    add,
+    /** @param responseId set if the tokens are known only once they are counted */
+    addEvent(event: UsageEvent, responseId: string | null): void {
+      const { request, closedAt, amends: requestId, keyId } = event;
+      if (request !== undefined) add(request, closedAt, event, responseId);
+      else if (requestId !== undefined && isOn) {
+        const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
+        const usage = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
+        amendments.push({ requestId, keyId, responseId, ...usage });
+      }
+    },
+    dropped: () => dropped,
+    isEmpty: () => rows.length === 0,
+    requests: (): FlushedRequests => ({ rows, amendments }),
+  };
+}
+
+export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
+
+export const addSums = (a: UsageSum, b: UsageSum): UsageSum => ({
+  requestCount: a.requestCount + b.requestCount,
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+});
+
+/** Changes `increment`, which is of the same key, minute and model. */
+export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
+  increment.requestCount += added.requestCount;
+  increment.inputTokens += added.inputTokens;
+  increment.outputTokens += added.outputTokens;
+  if (added.cachedInputTokens !== undefined) {
+    increment.cachedInputTokens = (increment.cachedInputTokens ?? 0) + added.cachedInputTokens;
+  }
+  if (added.cachedBesideInputTokens !== undefined) {
+    increment.cachedBesideInputTokens = (increment.cachedBesideInputTokens ?? 0) + added.cachedBesideInputTokens;
+  }
+  if (added.reasoningTokens !== undefined) {
+    increment.reasoningTokens = (increment.reasoningTokens ?? 0) + added.reasoningTokens;
+  }
+  increment.lastClosedAt = Math.max(increment.lastClosedAt, added.lastClosedAt);
+}
+
+/** Counts tokens of a response, and no request. */
+export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: Usage): UsageIncrement => ({
+  keyId,
+  model,
+  minute: minuteOf(closedAt),
+  requestCount: 0,
+  inputTokens: tokens.inputTokens,
+  outputTokens: tokens.outputTokens,
+  cachedInputTokens: tokens.cachedInputTokens,
+  reasoningTokens: tokens.reasoningTokens,
+  lastClosedAt: closedAt,
+});
+
+/** The tokens that a response adds, with its details as far as they fit: those were not counted by id. */
+export const addedUsage = (response: ResponseUsage, added: Usage): Usage => ({
+  inputTokens: added.inputTokens,
+  outputTokens: added.outputTokens,
+  cachedInputTokens: response.cachedInputTokens && Math.min(response.cachedInputTokens, added.inputTokens),
+  reasoningTokens: response.reasoningTokens && Math.min(response.reasoningTokens, added.outputTokens),
+});
+
+const rowCount = ({ increments, responses }: FlushedUsage): number => increments.length + responses.length;
+
+/** @returns two parts of about the same size; undefined if there is only one count. The log's rows go with their keys. */
+export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
+  const { increments, responses, requests, settled } = usage;
+  // What the database refuses is the usage. The places must be given back all the same.
+  if (rowCount(usage) === 1 && settled.length > 0) {
+    return [
+      { increments, responses, settled: [], ...(requests && { requests }) },
+      { increments: [], responses: [], settled },
+    ];
+  }
+  if (rowCount(usage) < 2) return undefined;
+  const [half, rest] = [Math.ceil(increments.length / 2), Math.floor(responses.length / 2)];
+  const first = increments.slice(0, half);
+  const keys = new Set(first.map(({ keyId }) => keyId));
+  return [
+    { increments: first, responses: responses.slice(0, rest), settled: [], ...requestsOf(usage, keys, true) },
+    {
+      increments: increments.slice(half),
+      responses: responses.slice(rest),
+      settled,
+      ...requestsOf(usage, keys, false),
+    },
+  ];
+}
+
+/** The part of the request log that belongs to one of the keys, or to none of them. */
+function requestsOf(
+  { requests }: FlushedUsage,
+  keys: ReadonlySet<KeyId>,
+  isOne: boolean,
+): Pick<FlushedUsage, "requests"> {
+  if (requests === undefined) return {};
+  const isSelected = (keyId: unknown): boolean => keys.has(keyId as KeyId) === isOne;
+  return {
+    requests: {
+      rows: requests.rows.filter((row) => isSelected(keyIdOf(row))),
+      amendments: requests.amendments.filter(({ keyId }) => isSelected(keyId)),
+    },
+  };
+}
+
+/** Splits off the usage of some keys. @returns that of all others, and theirs; parts without rows are left out */
+export function partsByKeys(usage: FlushedUsage, keys: ReadonlySet<KeyId>): FlushedUsage[] {
+  if (keys.size === 0) return [usage];
+  const select = (isOne: boolean): FlushedUsage => ({
+    increments: usage.increments.filter(({ keyId }) => keys.has(keyId) === isOne),
+    responses: usage.responses.filter(({ keyId }) => keys.has(keyId) === isOne),
+    ...requestsOf(usage, keys, isOne),
+    settled: usage.settled.filter(({ keyId }) => keys.has(keyId) === isOne),
+  });
+  return [select(false), select(true)].filter((part) => rowCount(part) > 0 || (part.requests?.rows.length ?? 0) > 0);
+}

@@ -1,0 +1,150 @@
+import { eq, sql } from "drizzle-orm";
+import type { SettledAdmission } from "../../domain.ts";
+import type { Engine, Statement } from "../engine/engine.ts";
+import { lastUsedAtAfter } from "../keys/keys.ts";
+import { prepareSettling } from "../limits/settling.ts";
+import { createModelNames } from "./model-names.ts";
+import { prepareRequestLog } from "../requests/log.ts";
+import type { FlushedRequests } from "../requests/contract.ts";
+import { dayOf, hourOf, sumModelRows, sumRows } from "./rows.ts";
+import type { FlushId, ResponseUsage, UsageIncrement } from "./contract.ts";
+
+type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
+type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
+
+export interface WrittenUsage {
+  increments: readonly UsageIncrement[];
+  requests: FlushedRequests | undefined;
+  /** With the tokens that each of them adds. */
+  responses?: readonly ResponseUsage[];
+  newTokens?: readonly UsageIncrement[];
+  settled?: readonly SettledAdmission[];
+  /** The increments that the sums of days do not hold yet; by default all of them. */
+  missingInDays?: readonly UsageIncrement[];
+}
+
+export interface UsageWriter {
+  /** The other functions run within one. */
+  transaction: Engine["transaction"];
+  /** Records the last flush of its ledger. Resolves with false if this flush or a later one is recorded. */
+  recordFlush(flush: FlushId, now: number): Promise<boolean>;
+  /** 0 if none is recorded. */
+  findLastFlush(ledger: string): Promise<number>;
+  /** Adds usage to all tables of counts, and requests to the log. */
+  write(usage: WrittenUsage, others?: readonly Statement[]): Promise<void>;
+}
+
+export function createUsageWriter(engine: Engine): UsageWriter {
+  const addStatements = prepareAdding(engine);
+  const modelNames = createModelNames(engine);
+  const logStatements = prepareRequestLog(engine);
+  const settle = prepareSettling(engine);
+  return {
+    transaction(work) {
+      const committed = engine.transaction(work);
+      committed.catch(modelNames.forget);
+      return committed;
+    },
+    ...prepareFlushes(engine),
+    async write(usage, others = []) {
+      const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = increments } = usage;
+      const limited = await modelNames.limit(increments);
+      await engine.pipeline([
+        ...(limited.length === 0 ? [] : addStatements(limited, missingInDays)),
+        ...logStatements(requests, newTokens, responses),
+        ...settle(settled, limited),
+        ...others,
+      ]);
+    },
+  };
+}
+
+function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWriter, "recordFlush" | "findLastFlush"> {
+  const upsert = db
+    .insert(usageFlushes)
+    .values({
+      ledger: sql.placeholder("ledger"),
+      flush: sql.placeholder("flush"),
+      writtenAt: sql.placeholder("now"),
+    })
+    .onConflictDoUpdate({
+      target: usageFlushes.ledger,
+      set: { flush: sql`excluded.flush`, writtenAt: sql`excluded.written_at` },
+      setWhere: sql`excluded.flush > ${usageFlushes.flush}`,
+    })
+    .returning({ ledger: usageFlushes.ledger })
+    .prepare();
+  const find = db
+    .select({ flush: usageFlushes.flush })
+    .from(usageFlushes)
+    .where(eq(usageFlushes.ledger, sql.placeholder("ledger")))
+    .prepare();
+  return {
+    async recordFlush({ ledger, number }, now) {
+      return (await upsert.execute({ ledger, flush: number, now })).length > 0;
+    },
+    async findLastFlush(ledger) {
+      return (await find.execute({ ledger }))[0]?.flush ?? 0;
+    },
+  };
+}
+
+const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
+const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
+
+const prepareAddSums = ({ prepareInsert }: Engine, table: CounterTable, period: string) =>
+  prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+
+/** Adds usage to the sums of days, which limits are compared with. */
+export function prepareAddDays(engine: Engine): (increments: readonly UsageIncrement[]) => Statement {
+  const add = prepareAddSums(engine, engine.tables.usageDay, "day");
+  return (increments) => add(sumRows(increments, dayOf));
+}
+
+/** Six constant statements, however many keys and minutes. */
+function prepareAdding(engine: Engine) {
+  const { db, tables, jsonRows, prepareInsert } = engine;
+  const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
+  const prepareModels = (table: ModelTable, period: string) =>
+    prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
+      key: [period, "keyId", "model"],
+      added: modelCounters,
+    });
+  const addMinutes = prepareAddSums(engine, usageMinute, "minute");
+  const addHours = prepareAddSums(engine, usageHour, "hour");
+  const addDays = prepareAddDays(engine);
+  const addModelHours = prepareModels(usageModelHour, "hour");
+  const addModelDays = prepareModels(usageModelDay, "day");
+
+  const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
+  const addToKeys = db
+    .update(keys)
+    .set({
+      requestCount: sql`${keys.requestCount} + added.requests`,
+      inputTokens: sql`${keys.inputTokens} + added.input`,
+      outputTokens: sql`${keys.outputTokens} + added.output`,
+      lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
+    })
+    .from(
+      sql`(select ${column(0)} as key_id, sum(${column(1)}) as requests, sum(${column(2)}) as input,
+        sum(${column(3)}) as output, max(${column(4)}) as used_at
+        from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
+    )
+    .where(eq(keys.id, sql`added.key_id`))
+    .prepare();
+
+  return (increments: readonly UsageIncrement[], missingInDays: readonly UsageIncrement[]): Statement[] => {
+    const rows = JSON.stringify(
+      increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
+    );
+    return [
+      addMinutes(sumRows(increments, ({ minute }) => minute)),
+      addHours(sumRows(increments, hourOf)),
+      addDays(missingInDays),
+      addModelHours(sumModelRows(increments, hourOf)),
+      addModelDays(sumModelRows(increments, dayOf)),
+      // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
+      () => addToKeys.execute({ rows }),
+    ];
+  };
+}

@@ -1,0 +1,222 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Store } from "../../../src/store/store.ts";
+import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
+import type { ChartRange, UsageMetric } from "../../../src/store/reports/usage-ranges.ts";
+import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
+import { onEachEngine } from "../each-engine.ts";
+import { createKeys, readBody, usageIncrement } from "../test-store.ts";
+
+const start = minuteOf(Date.parse("2026-05-01T00:00:00+09:00"));
+const clock = () => (start + 5 * 1440) * 60_000;
+
+interface Chart {
+  from: string;
+  to: string;
+  first_bucket: string;
+  key_count: number;
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+  keys: { id: number[]; name: string[]; request_count: number[]; input_tokens: number[]; output_tokens: number[] };
+  series: { key_id: number; values: number[] }[];
+  other: { key_count: number; request_count: number; output_tokens: number; values: number[] };
+}
+
+const names = ["Alpha", "beta", "Ärzte", "delta"];
+
+const rangeOf = (fields: Partial<ChartRange> = {}): ChartRange => ({
+  from: start,
+  to: start + 1440,
+  bucketMinutes: 60,
+  metric: "output",
+  top: 2,
+  listed: 100,
+  hiddenIds: [],
+  ...fields,
+});
+
+const readChart = (store: Pick<Store, "usage">, range: ChartRange): Promise<Chart> =>
+  readBody<Chart>(store.usage.chart(range));
+
+type Counted = Pick<UsageIncrement, "requestCount" | "inputTokens" | "outputTokens">;
+
+const valueOf = (one: Counted, metric: UsageMetric): number =>
+  ({
+    requests: one.requestCount,
+    input: one.inputTokens,
+    output: one.outputTokens,
+    total: one.inputTokens + one.outputTokens,
+  })[metric];
+
+/** The simple, slow way to compute the columns of some keys. */
+function expectedColumn(increments: readonly UsageIncrement[], keyIds: readonly number[], range: ChartRange): number[] {
+  const values = Array.from({ length: (range.to - range.from) / range.bucketMinutes }, () => 0);
+  for (const one of increments) {
+    if (!keyIds.includes(one.keyId) || one.minute < range.from || one.minute >= range.to) continue;
+    const index = Math.floor((one.minute - range.from) / range.bucketMinutes);
+    values[index] = (values[index] ?? 0) + valueOf(one, range.metric);
+  }
+  return values;
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+const anyIncrement = fc.record({
+  keyId: fc.integer({ min: 1, max: 4 }),
+  minute: fc.integer({ min: start, max: start + 3 * 1440 }),
+  requestCount: fc.integer({ min: 1, max: 50 }),
+  inputTokens: fc.integer({ min: 0, max: 1_000_000 }),
+  outputTokens: fc.integer({ min: 0, max: 100_000 }),
+});
+
+const anyRange = fc
+  .record({
+    at: fc.integer({ min: start - 2000, max: start + 3 * 1440 }),
+    buckets: fc.integer({ min: 1, max: 60 }),
+    bucketMinutes: fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1440)),
+    metric: fc.constantFrom<UsageMetric>("requests", "input", "output", "total"),
+    top: fc.integer({ min: 0, max: 5 }),
+    hiddenIds: fc.subarray([1, 2, 3, 4]),
+    keyId: fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined, freq: 8 }),
+  })
+  .map(({ at, buckets, ...range }) => {
+    const from = bucketFloor(at, range.bucketMinutes);
+    return rangeOf({ ...range, from, to: from + buckets * range.bucketMinutes });
+  });
+
+onEachEngine(({ openTestEngine }) => {
+  test("for any usage and range, the chart has the sums of the minutes in the range", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyIncrement, { maxLength: 60 }), anyRange, async (partial, range) => {
+        await using opened = await openTestEngine(clock);
+        await createKeys(opened.store, names);
+        const increments = partial.map(usageIncrement);
+        await opened.store.usage.add(increments);
+        const chart = await readChart(opened.store, range);
+        expect([chart.from, chart.to]).toEqual([timestampOf(range.from * 60_000), timestampOf(range.to * 60_000)]);
+
+        const inRange = increments.filter(
+          ({ keyId, minute }) =>
+            minute >= range.from && minute < range.to && (range.keyId === undefined || keyId === range.keyId),
+        );
+        const totals = [1, 2, 3, 4]
+          .map((id) => ({ id, of: inRange.filter(({ keyId }) => keyId === id) }))
+          .filter(({ of }) => of.length > 0)
+          .map(({ id, of }) => ({ id, total: sum(of.map((one) => valueOf(one, range.metric))) }))
+          .toSorted((a, b) => b.total - a.total || a.id - b.id);
+        expect(chart.keys.id).toEqual(totals.map(({ id }) => id));
+        expect(chart.keys.name).toEqual(totals.map(({ id }) => names[id - 1] ?? ""));
+        expect(chart.key_count).toBe(totals.length);
+
+        const shown = totals.filter(({ id }) => !range.hiddenIds.includes(id)).map(({ id }) => id);
+        expect(chart.series.map(({ key_id }) => key_id)).toEqual(shown.slice(0, range.top));
+        for (const { key_id, values } of chart.series) expect(values).toEqual(expectedColumn(inRange, [key_id], range));
+        const rest = shown.slice(range.top);
+        expect(chart.other.key_count).toBe(rest.length);
+        expect(chart.other.values).toEqual(rest.length === 0 ? [] : expectedColumn(inRange, rest, range));
+        const counted = inRange.filter(({ keyId }) => shown.includes(keyId));
+        expect([chart.request_count, chart.input_tokens, chart.output_tokens]).toEqual([
+          sum(counted.map((one) => one.requestCount)),
+          sum(counted.map((one) => one.inputTokens)),
+          sum(counted.map((one) => one.outputTokens)),
+        ]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("what a caller has, and the buckets since then, are the whole chart", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(anyIncrement, { maxLength: 60 }),
+        anyRange,
+        fc.integer({ min: start - 3000, max: start + 4 * 1440 }),
+        async (partial, range, minute) => {
+          await using opened = await openTestEngine(clock);
+          await createKeys(opened.store, names);
+          await opened.store.usage.add(partial.map(usageIncrement));
+          const whole = await readChart(opened.store, range);
+          const keyIds = whole.series.map(({ key_id }) => key_id).toReversed();
+          const since = await readChart(opened.store, { ...range, known: { keyIds, minute } });
+          const first = (Date.parse(since.first_bucket) / 60_000 - range.from) / range.bucketMinutes;
+          expect(Number.isInteger(first)).toBe(true);
+          if (minute >= range.from && minute < range.to)
+            expect(first).toBe(Math.floor((minute - range.from) / range.bucketMinutes));
+          expect({ ...since, first_bucket: whole.first_bucket }).toEqual({
+            ...whole,
+            series: whole.series.map(({ key_id, values }) => ({ key_id, values: values.slice(first) })),
+            other: { ...whole.other, values: whole.other.values.slice(first) },
+          });
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test("a caller that has other keys gets all buckets", async () => {
+    await using opened = await openTestEngine(clock);
+    await createKeys(opened.store, names);
+    await opened.store.usage.add(
+      [1, 2, 3].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: keyId })),
+    );
+    const whole = await readChart(opened.store, rangeOf());
+    expect(whole.series.map(({ key_id }) => key_id)).toEqual([3, 2]);
+    for (const keyIds of [[], [3], [1, 2], [3, 1], [3, 3], [3, 2, 1]]) {
+      expect(await readChart(opened.store, rangeOf({ known: { keyIds, minute: start + 600 } }))).toEqual(whole);
+    }
+    const rest = await readChart(opened.store, rangeOf({ known: { keyIds: [2, 3], minute: start + 600 } }));
+    expect(rest.series.map(({ values }) => values.length)).toEqual([14, 14]);
+  });
+
+  test("part of a name in any case selects keys, deleted ones too", async () => {
+    await using opened = await openTestEngine(clock);
+    const { store } = opened;
+    await createKeys(store, names);
+    await store.usage.add([1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start })));
+    await store.keys.delete(3);
+    const found = async (search: string): Promise<string[]> => (await readChart(store, rangeOf({ search }))).keys.name;
+    expect(await found("ALPHA")).toEqual(["Alpha"]);
+    expect(await found(" ärz ")).toEqual(["Ärzte"]);
+    expect(await found("%")).toEqual([]);
+    expect(await found("ta")).toEqual(["beta", "delta"]);
+  });
+
+  test("keys that are not listed count, and keys with a series are always listed", async () => {
+    await using opened = await openTestEngine(clock);
+    await createKeys(opened.store, names);
+    await opened.store.usage.add(
+      [1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: 10 - keyId })),
+    );
+    const chart = await readChart(opened.store, rangeOf({ listed: 1, top: 1, hiddenIds: [1, 2] }));
+    expect(chart.keys.id).toEqual([1, 3]);
+    expect(chart).toMatchObject({ key_count: 4, output_tokens: 13, other: { key_count: 1, output_tokens: 6 } });
+  });
+
+  test("a year by day is read from the days, and its first and last hours from hours", async () => {
+    await using opened = await openTestEngine(clock);
+    await createKeys(opened.store, names);
+    const days = Array.from({ length: 365 }, (_, day) => start - day * 1440);
+    await opened.store.usage.add(days.map((minute) => usageIncrement({ keyId: 1, minute, outputTokens: 3 })));
+    const year = await readChart(
+      opened.store,
+      rangeOf({ from: start - 364 * 1440, to: start + 1440, bucketMinutes: 1440 }),
+    );
+    expect(year.series[0]?.values).toEqual(days.map(() => 3));
+    const shifted = rangeOf({ from: start - 300 * 1440 + 60, to: start - 298 * 1440 + 60 });
+    expect((await readChart(opened.store, shifted)).output_tokens).toBe(6);
+  });
+
+  test("flushes run between the parts of a chart", async () => {
+    await using opened = await openTestEngine(clock);
+    const keyIds = Array.from({ length: 1100 }, (_, n) => n + 1);
+    const minutes = [start, start + 1, start + 2];
+    await opened.store.usage.add(minutes.flatMap((minute) => keyIds.map((keyId) => usageIncrement({ keyId, minute }))));
+    const range = rangeOf({ bucketMinutes: 1, to: start + 60 });
+    let parts = 0;
+    for await (const _ of opened.store.usage.chart(range)) parts++;
+    expect(parts).toBeGreaterThan(3);
+    const chart = await readChart(opened.store, range);
+    expect(chart).toMatchObject({ key_count: 1100, request_count: 3300, other: { key_count: 1098 } });
+  });
+});

@@ -1,0 +1,274 @@
+import { expect, test } from "bun:test";
+import type { RequestFilter, RequestLogStore, RequestPosition } from "../../../src/store/requests/contract.ts";
+import { createSqlStore } from "../../../src/store/sql-store.ts";
+import { defaultRetention } from "../../../src/store/retention.ts";
+import { onEachEngine } from "../each-engine.ts";
+import { requestRow, requestsOf } from "../logged-requests.ts";
+import { createKeys, usageIncrement } from "../test-store.ts";
+
+const dayMs = 86_400_000;
+const start = Date.parse("2026-05-02T12:00:00+09:00");
+
+async function listAll(log: RequestLogStore, filter: RequestFilter = {}, limit = 100): Promise<string[]> {
+  const found: string[] = [];
+  let before: RequestPosition | undefined;
+  do {
+    const { requests, next } = await log.list(filter, limit, before);
+    found.push(...requests.map(({ requestId }) => requestId));
+    before = next;
+  } while (before !== undefined);
+  return found;
+}
+
+onEachEngine(({ openTestEngine, openTestStore }) => {
+  test("a request is written with all that is known of it, and read as it was", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests, keys } = opened.store;
+    const [id = 0] = await createKeys(opened.store, ["a"]);
+    const changes = { kinds: ["model", "max_tokens", "stream_usage"] as const, maxTokens: { from: 9000, to: 512 } };
+    const tokens = { inputTokens: 30, outputTokens: 4, cachedInputTokens: 20, reasoningTokens: 3 };
+    await usage.add([], undefined, [], requestsOf(requestRow(start, { keyId: id, changes }, tokens)));
+    const written = {
+      id: 1,
+      endedAt: start,
+      requestId: "req-1",
+      keyId: id,
+      keyName: "a",
+      address: "192.0.2.7",
+      client: "OpenAI/Python",
+      method: "POST",
+      path: "/v1/chat/completions",
+      modelAsked: "gpt",
+      modelSent: "served",
+      backend: "127.0.0.1:8000",
+      status: 200,
+      outcome: "completed",
+      code: null,
+      cause: null,
+      streamed: true,
+      changes: ["model", "max_tokens", "stream_usage"] as never,
+      ...tokens,
+      queueMs: 1.5,
+      upstreamMs: 20,
+      firstByteMs: 25.25,
+      durationMs: 120,
+      responseBytes: 321,
+      maxTokensFrom: 9000,
+      maxTokensTo: 512,
+    };
+    expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
+    expect(await requests.listAfter(0, {}, 10)).toEqual({ requests: [written], leftOut: 0, lastId: 1 });
+    expect(await requests.listAfter(1, {}, 10)).toEqual({ requests: [], leftOut: 0, lastId: 1 });
+    expect(await requests.lastId()).toBe(1);
+    await keys.delete(id);
+    expect((await requests.list({}, 10)).requests[0]?.keyName).toBe("a");
+    expect(await requests.keyNames([id, 77])).toEqual([[id, "a"]]);
+  });
+
+  test("a flush that is sent again writes its requests once", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    for (let tries = 0; tries < 2; tries++) {
+      await usage.add([], { ledger: "l", number: 1 }, [], requestsOf(requestRow(start)));
+    }
+    expect(await listAll(requests)).toEqual(["req-1"]);
+  });
+
+  test("hostile texts are cut and cleaned, and do not keep the flush from being written", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const row = requestRow(start, {
+      modelAsked: "a\0b\ud800",
+      modelSent: "x".repeat(70_000),
+      path: `/v1/${"y".repeat(9000)}`,
+    });
+    await usage
+      .add([usageIncrement({ keyId: 1, minute: 5, model: "a\0b" })], undefined, [], requestsOf(row))
+      .catch(() => {});
+    await usage.add([usageIncrement({ keyId: 1, minute: 5 })], undefined, [], requestsOf(row));
+    const [found] = (await requests.list({}, 1)).requests;
+    expect(found).toMatchObject({ modelAsked: "a\ufffdb\ufffd", modelSent: "x".repeat(200) });
+    expect(found?.path).toHaveLength(300);
+  });
+
+  test("the tokens of a response that was counted before are those that it adds", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const add = (inputTokens: number, outputTokens: number) => {
+      const response = { responseId: "r", keyId: 1, closedAt: start, inputTokens, outputTokens, cachedInputTokens: 8 };
+      return usage.add([], undefined, [response], requestsOf(requestRow(start, {}, response, "r")));
+    };
+    await add(10, 2);
+    await add(10, 7);
+    const tokens = (await requests.list({}, 10)).requests.map((one) => [
+      one.inputTokens,
+      one.outputTokens,
+      one.cachedInputTokens,
+    ]);
+    expect(tokens).toEqual([
+      [0, 5, 0],
+      [10, 2, 8],
+    ]);
+  });
+
+  test("usage that comes later is added to the row of its request", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const amendment = { requestId: "req-1", keyId: 1, responseId: null, inputTokens: 1, outputTokens: 6 };
+    await usage.add([], undefined, [], requestsOf(requestRow(start, {}, { inputTokens: 10, outputTokens: 2 })));
+    await usage.add([], undefined, [], { rows: [], amendments: [amendment, { ...amendment, requestId: "unknown" }] });
+    expect((await requests.list({}, 10)).requests).toMatchObject([{ inputTokens: 11, outputTokens: 8 }]);
+  });
+
+  const rows = [
+    requestRow(start + 1, { requestId: "a", status: 200 }),
+    requestRow(start + 2, { requestId: "b", status: 404, modelSent: "other", path: "/v1/models" }),
+    requestRow(start + 3, { requestId: "c", status: 401, outcome: "refused", keyId: undefined, clientAddress: "::1" }),
+    requestRow(start + 3, { requestId: "d", status: 504, outcome: "timed_out", keyId: 2, durationMs: 1_200_000 }),
+    requestRow(start + 3, { requestId: "e", status: 200, outcome: "client_left", keyId: 2 }),
+  ];
+  const filters: [RequestFilter, string][] = [
+    [{}, "e d c b a"],
+    [{ keyId: 2 }, "e d"],
+    [{ model: "other" }, "b"],
+    [{ status: { from: 400, to: 499 } }, "c b"],
+    [{ status: { from: 200, to: 200 } }, "e a"],
+    [{ outcome: "completed" }, "b a"],
+    [{ outcome: "timed_out" }, "d"],
+    [{ failed: true }, "e d c b"],
+    [{ failed: true, keyId: 2 }, "e d"],
+    [{ path: "/v1/models" }, "b"],
+    [{ address: "::1" }, "c"],
+    [{ requestId: "a" }, "a"],
+    [{ requestId: "a", keyId: 2 }, ""],
+    [{ minDurationMs: 1_200_000 }, "d"],
+    [{ since: start + 2, until: start + 3 }, "b"],
+    [{ model: "'; drop table request_log; --" }, ""],
+  ];
+  test("filters match, alone and together, on pages of any length", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    await usage.add([], undefined, [], requestsOf(...rows));
+    for (const [filter, expected] of filters) {
+      for (const limit of [1, 2, 100]) {
+        expect([filter, (await listAll(requests, filter, limit)).join(" ")]).toEqual([filter, expected]);
+      }
+      const ids = (await requests.listAfter(0, filter, 100)).requests.map(({ requestId }) => requestId);
+      if (filter.since === undefined)
+        expect(ids.toReversed().toSorted()).toEqual(expected.split(" ").filter(Boolean).toSorted());
+    }
+  });
+
+  test("the tail of the log counts what it leaves out", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const written = Array.from({ length: 9 }, (_, n) =>
+      requestRow(start, { requestId: `r${n}`, modelSent: n % 2 === 0 ? "even" : "odd" }),
+    );
+    await usage.add([], undefined, [], requestsOf(...written));
+    const tailOf = async (id: number, filter: object, limit: number): Promise<unknown> => {
+      const { requests: found, leftOut } = await requests.listAfter(id, filter, limit);
+      return [found.map(({ requestId }) => requestId).join(" "), leftOut];
+    };
+    expect(await tailOf(2, {}, 3)).toEqual(["r6 r7 r8", 4]);
+    expect(await tailOf(2, { model: "even" }, 2)).toEqual(["r6 r8", 2]);
+    expect(await tailOf(6, {}, 3)).toEqual(["r6 r7 r8", 0]);
+  });
+
+  test("a search looks at 2,000 rows at a time and finds what lies behind them", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const many = Array.from({ length: 4500 }, (_, n) =>
+      requestRow(start + n, { requestId: `r${n}`, modelSent: n === 3 ? "rare" : "m" }),
+    );
+    await usage.add([], undefined, [], requestsOf(...many));
+    const first = await requests.list({ model: "rare" }, 10);
+    expect(first).toEqual({ requests: [], next: { endedAt: start + 2500, id: 2501 } });
+    expect(await listAll(requests, { model: "rare" }, 10)).toEqual(["r3"]);
+    expect(await listAll(requests, {}, 50)).toHaveLength(4500);
+  });
+
+  test("old requests are deleted by age and by number, a bounded number at a time", async () => {
+    let now = start;
+    await using opened = await openTestEngine(() => now);
+    const { usage, requests } = createSqlStore(opened.engine, () => now, {
+      ...defaultRetention,
+      requestLog: { days: 1, rows: 20 },
+    });
+    const add = (count: number) =>
+      usage.add(
+        [],
+        undefined,
+        [],
+        requestsOf(...Array.from({ length: count }, (_, n) => requestRow(now, { requestId: `${now}-${n}` }))),
+      );
+    await add(600);
+    now += 2000;
+    await add(1);
+    expect(await listAll(requests)).toHaveLength(20);
+    now += 2 * dayMs;
+    await add(1);
+    expect(await listAll(requests)).toEqual([`${now}-0`]);
+  });
+
+  test("requests that seem to be of the future, because the clock was ahead, keep no old ones in the log", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    const old = Array.from({ length: 10 }, (_, n) => requestRow(start - 8 * dayMs, { requestId: `old ${n}` }));
+    const ahead = requestRow(start + 365 * dayMs, { requestId: "ahead" });
+    await usage.add([], undefined, [], requestsOf(ahead, ...old, requestRow(start + dayMs, { requestId: "kept" })));
+    now += 2000;
+    await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "new" })));
+    expect(await listAll(requests)).toEqual(["new", "kept"]);
+  });
+
+  test("a clock that is behind deletes nothing", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    await usage.add([], undefined, [], requestsOf(requestRow(start, { requestId: "r" }), requestRow(start)));
+    now -= 365 * dayMs;
+    await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "behind" })));
+    expect(await requests.prune()).toBe(false);
+    expect((await listAll(requests)).length).toBe(3);
+  });
+
+  test("without traffic old requests are deleted too, some at a time", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { usage, requests } = opened.store;
+    const many = Array.from({ length: 700 }, (_, n) => requestRow(start, { requestId: `r${n}` }));
+    await usage.add([], undefined, [], requestsOf(...many));
+    expect(await requests.prune()).toBe(false);
+    expect(await listAll(requests)).toHaveLength(700);
+    now += 8 * dayMs;
+    expect(await requests.prune()).toBe(true);
+    expect(await listAll(requests)).toHaveLength(200);
+    expect(await requests.prune()).toBe(false);
+    // The last one stays, so that no later one has its id.
+    expect(await listAll(requests)).toEqual(["r699"]);
+  });
+
+  test("a log of 0 days is emptied, and filled again once it has days", async () => {
+    let now = start;
+    await using opened = await openTestEngine(() => now);
+    const storeOf = (days: number) =>
+      createSqlStore(opened.engine, () => now, { ...defaultRetention, requestLog: { days, rows: 1000 } });
+    const [on, off] = [storeOf(7), storeOf(0)];
+    const add = (...ids: string[]) =>
+      on.usage.add([], undefined, [], requestsOf(...ids.map((requestId) => requestRow(now, { requestId }))));
+    await add(...Array.from({ length: 400 }, (_, n) => `r${n}`));
+    now += 2000;
+    await off.usage.add([]);
+    expect(await listAll(off.requests)).toEqual([]);
+    now += 2000;
+    // For both the highest id is now lower than it was.
+    for (const { usage } of [off, on]) await usage.add([]);
+    await add("d");
+    expect(await listAll(on.requests)).toEqual(["d"]);
+    now += 2000;
+    expect(await off.requests.prune()).toBe(false);
+    expect(await listAll(on.requests)).toEqual([]);
+  });
+});

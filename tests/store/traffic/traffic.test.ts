@@ -1,0 +1,232 @@
+import { expect, test } from "bun:test";
+import type { StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
+import { minuteOf } from "../../../src/time/seoul.ts";
+import { onEachEngine } from "../each-engine.ts";
+
+const start = Date.parse("2026-05-02T12:00:00+09:00");
+const minute = minuteOf(start);
+const hour = minute / 60;
+
+const latency = (fields: Partial<StoredLatency> = {}): StoredLatency => ({
+  minute,
+  model: "m",
+  requestCount: 1,
+  firstByte: "5:1",
+  duration: "7:1 9:2",
+  tokensPerSecond: "",
+  ...fields,
+});
+const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
+  latencies: [],
+  outcomes: [],
+  tokenless: [],
+  ...fields,
+});
+const window = { from: minute, to: minute + 60, byHour: false, bucketMinutes: 1 };
+const hours = { ...window, byHour: true, bucketMinutes: 60 };
+
+onEachEngine(({ openTestStore }) => {
+  test("latencies add up by minute and by hour", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 59 })] }));
+    await store.add(traffic({ latencies: [latency({ duration: "9:1" }), latency({ model: "n\0" })] }));
+    expect(await store.latencies(window)).toEqual([
+      latency({ requestCount: 2, firstByte: "5:2", duration: "7:1 9:3" }),
+      latency({ model: "n\ufffd" }),
+      latency({ minute: minute + 59 }),
+    ]);
+    expect(await store.latencies(hours, { model: "m" })).toEqual([
+      latency({ requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+    ]);
+    expect(await store.latencies({ ...window, to: minute + 59 }, { model: "m" })).toHaveLength(1);
+    expect(await store.latencies({ ...window, bucketMinutes: 30 }, { allModels: true })).toEqual([
+      latency({ model: "", requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+      latency({ model: "", minute: minute + 30 }),
+    ]);
+  });
+
+  test("histograms add up whether or not consecutive buckets are joined", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const durations = ["7:1 8:2 20:1", "9:1 8:2", "20:3:1"];
+    for (const duration of durations) await store.add(traffic({ latencies: [latency({ duration })] }));
+    expect((await store.latencies(window))[0]).toMatchObject({ requestCount: 3, duration: "7:1:4:1 20:4:1" });
+    await store.add(traffic({ latencies: [latency({ model: "n", duration: "8:1 6:1", tokensPerSecond: "3:1" })] }));
+    expect(await store.latencies(window, { allModels: true })).toEqual([
+      latency({
+        model: "",
+        requestCount: 4,
+        firstByte: "5:4",
+        duration: "6:1:1:5:1 20:4:1",
+        tokensPerSecond: "3:1",
+      }),
+    ]);
+  });
+
+  test("an hour has latencies of 50 models and of the rest together", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: Array.from({ length: 60 }, (_, n) => latency({ model: `m${n}` })) }));
+    const found = await store.latencies(hours);
+    expect(found).toHaveLength(51);
+    expect(found.find(({ model }) => model === "other")).toMatchObject({ requestCount: 10 });
+  });
+
+  test("outcomes add up by key and code, and keep the time of the last one", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { minute, keyId: 1, outcome: "timed_out", code: "upstream_timeout", count: 2, lastAt: start };
+    await store.add(traffic({ outcomes: [one, { ...one, keyId: 0 }] }));
+    await store.add(traffic({ outcomes: [{ ...one, count: 1, lastAt: start - 5 }] }));
+    await store.add(traffic({ outcomes: [{ ...one, minute: minute + 5, outcome: "completed", code: "", count: 7 }] }));
+    expect(await store.outcomes(window, 10, 1)).toEqual({
+      points: [
+        { minute, outcome: "timed_out", count: 3, failedCount: 3 },
+        { minute: minute + 5, outcome: "completed", count: 7, failedCount: 0 },
+      ],
+      failures: [{ ...one, minute: 0, count: 3 }],
+    });
+    const { points, failures } = await store.outcomes(hours, 10);
+    expect(points.map(({ outcome, count }) => [outcome, count])).toEqual([
+      ["completed", 7],
+      ["timed_out", 5],
+    ]);
+    expect(failures.map(({ keyId, count }) => [keyId, count])).toEqual([
+      [1, 3],
+      [0, 2],
+    ]);
+    expect((await store.outcomes(hours, 1)).failures).toHaveLength(1);
+    expect(await store.outcomes({ ...window, from: minute + 6 }, 10)).toEqual({ points: [], failures: [] });
+  });
+
+  test("outcomes without a code are no failures, whatever they are", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { minute, keyId: 1, outcome: "completed", code: "", count: 4, lastAt: start };
+    const left = { ...one, outcome: "client_left", count: 2 };
+    const failed = { ...one, code: "status_503", count: 1 };
+    await store.add(traffic({ outcomes: [one, left, failed, { ...left, minute: minute + 1, keyId: 2 }] }));
+    expect(await store.outcomes({ ...window, bucketMinutes: 5 }, 10)).toEqual({
+      points: [
+        { minute, outcome: "client_left", count: 4, failedCount: 0 },
+        { minute, outcome: "completed", count: 5, failedCount: 1 },
+      ],
+      failures: [{ ...failed, minute: 0 }],
+    });
+  });
+
+  test("responses without tokens add up, most first", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const one = { hour, keyId: 1, model: "m", path: "/v1/messages", requestCount: 1, streamedCount: 1 };
+    await store.add(traffic({ tokenless: [one, { ...one, keyId: 2, requestCount: 5 }] }));
+    await store.add(traffic({ tokenless: [{ ...one, hour: hour + 1 }] }));
+    expect(await store.tokenless(hour, 10)).toEqual({
+      requestCount: 7,
+      streamedCount: 3,
+      most: [
+        { ...one, keyId: 2, requestCount: 5 },
+        { ...one, requestCount: 2, streamedCount: 2 },
+      ],
+    });
+    expect((await store.tokenless(hour + 1, 10)).most).toEqual([{ ...one, hour: hour + 1 }]);
+    expect(await store.tokenless(hour + 2, 10)).toEqual({ requestCount: 0, streamedCount: 0, most: [] });
+  });
+
+  const tokenlessOf = (keyId: number, model: string, inHour = hour) => ({
+    hour: inHour,
+    keyId,
+    model,
+    path: "/v1/messages",
+    requestCount: 2,
+    streamedCount: 1,
+  });
+
+  test("a key has responses without tokens of 50 models an hour, and of the rest together", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const invented = Array.from({ length: 300 }, (_, n) => tokenlessOf(1, `m${n}`));
+    await store.add(traffic({ tokenless: invented.slice(0, 30) }));
+    await store.add(traffic({ tokenless: [...invented, tokenlessOf(2, "m299"), tokenlessOf(1, "m299", hour + 1)] }));
+    const { requestCount, streamedCount, most } = await store.tokenless(hour, 1000);
+    expect([requestCount, streamedCount, most.length]).toEqual([664, 332, 53]);
+    expect(most[0]).toEqual({ ...tokenlessOf(1, "other"), requestCount: 500, streamedCount: 250 });
+    expect(most.filter(({ model }) => model === "m299").map(({ keyId, hour: inHour }) => [keyId, inHour])).toEqual([
+      [1, hour + 1],
+      [2, hour],
+    ]);
+  });
+
+  test("responses without tokens are all in the total, however few of their sums are listed", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    const sums = Array.from({ length: 1500 }, (_, n) => tokenlessOf(1 + (n % 50), `m${Math.floor(n / 50)}`));
+    await store.add(traffic({ tokenless: sums }));
+    const { requestCount, streamedCount, most } = await store.tokenless(hour, 100);
+    expect([requestCount, streamedCount, most.length]).toEqual([3000, 1500, 100]);
+  });
+
+  test("what is older than 31 days is deleted, a few hours at a time", async () => {
+    let now = start;
+    await using opened = await openTestStore(() => now);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 300 })] }));
+    now += 32 * 86_400_000;
+    await store.add(traffic({}));
+    const all = { ...window, from: 0, to: minute * 2 };
+    expect(await store.latencies(all)).toHaveLength(1);
+    now += 3_600_000;
+    await store.add(traffic({}));
+    expect(await store.latencies(all)).toEqual([]);
+  });
+
+  test("sums of models are grouped by what the query names", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, traffic: store } = opened.store;
+    const increment = { minute, lastClosedAt: start, requestCount: 1, inputTokens: 10, outputTokens: 2 };
+    await usage.add([
+      { ...increment, keyId: 1, model: "a", cachedInputTokens: 4, cachedBesideInputTokens: 1, reasoningTokens: 1 },
+      { ...increment, keyId: 1, model: "b", inputTokens: 30 },
+      { ...increment, keyId: 2, model: "a" },
+    ]);
+    const query = { unit: "day", from: 0, to: 100_000, limit: 10 } as const;
+    const sums = async (groupBy: { period: boolean; key: boolean; model: boolean }, more = {}) =>
+      (await store.modelUsage({ ...query, groupBy, ...more })).map((row) => [row.keyId, row.model, row.inputTokens]);
+    expect(await sums({ period: true, key: true, model: true })).toEqual([
+      [1, "b", 30],
+      [1, "a", 10],
+      [2, "a", 10],
+    ]);
+    expect(await sums({ period: false, key: false, model: true })).toEqual([
+      [0, "b", 30],
+      [0, "a", 20],
+    ]);
+    expect(await sums({ period: false, key: true, model: false }, { model: "a", limit: 1, keyId: 2 })).toEqual([
+      [2, "", 10],
+    ]);
+    expect(
+      await store.modelUsage({
+        ...query,
+        unit: "hour",
+        from: hour,
+        to: hour + 1,
+        groupBy: { period: true, key: true, model: true },
+        keyId: 1,
+        model: "a",
+      }),
+    ).toEqual([
+      {
+        period: hour,
+        keyId: 1,
+        model: "a",
+        requestCount: 1,
+        inputTokens: 10,
+        cachedInputTokens: 4,
+        cachedBesideInputTokens: 1,
+        outputTokens: 2,
+        reasoningTokens: 1,
+      },
+    ]);
+  });
+});

@@ -1,0 +1,207 @@
+import { expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { minuteOf } from "../../../src/time/seoul.ts";
+import { createSqlStore } from "../../../src/store/sql-store.ts";
+import { defaultRetention } from "../../../src/store/retention.ts";
+import { onEachEngine } from "../each-engine.ts";
+import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
+
+const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
+const clock = () => midnight * 60_000;
+
+onEachEngine(({ openTestEngine }) => {
+  test("usage is added to the totals of the key, its days in Seoul time and its minutes", async () => {
+    await using opened = await openTestEngine(clock);
+    const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
+    const { usage, keys } = opened.store;
+    await usage.add([
+      usageIncrement({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
+      usageIncrement({ keyId: a, minute: midnight }),
+      usageIncrement({ keyId: b, minute: midnight }),
+    ]);
+    await usage.add([usageIncrement({ keyId: a, minute: midnight })]);
+
+    expect(await usage.sumOfDay("2026-05-01")).toEqual({ requestCount: 2, inputTokens: 100, outputTokens: 20 });
+    expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 3, inputTokens: 30, outputTokens: 6 });
+    expect(await usage.sumOfDay("2026-05-03")).toEqual({ requestCount: 0, inputTokens: 0, outputTokens: 0 });
+    expect(await usage.sumOfKeys()).toEqual({ requestCount: 5, inputTokens: 130, outputTokens: 26 });
+    expect(await keys.list()).toMatchObject([
+      { id: a, requestCount: 4, inputTokens: 120, outputTokens: 24 },
+      { id: b, requestCount: 1, inputTokens: 10, outputTokens: 2 },
+    ]);
+  });
+
+  test("any range of minutes is summed exactly, even if it starts or ends within an hour", async () => {
+    await using opened = await openTestEngine(clock);
+    const { usage } = opened.store;
+    const minutes = Array.from({ length: 200 }, (_, n) => midnight + n);
+    await usage.add(minutes.map((minute) => usageIncrement({ keyId: 1, minute })));
+    for (const [from, to] of [
+      [0, 200],
+      [0, 1],
+      [59, 61],
+      [60, 120],
+      [61, 119],
+      [61, 179],
+      [30, 30],
+      [150, 999],
+    ] as const) {
+      const { requestCount } = await usage.sumOfMinutes(midnight + from, midnight + to);
+      expect([from, to, requestCount]).toEqual([from, to, Math.min(to, 200) - from]);
+    }
+  });
+
+  test("last_used_at moves at most once a minute and never back", async () => {
+    await using opened = await openTestEngine(clock);
+    const [id = 0] = await createKeys(opened.store, ["a"]);
+    const usedAt = async (lastClosedAt: number) => {
+      await opened.store.usage.add([usageIncrement({ keyId: id, minute: 29_000_000, lastClosedAt })]);
+      return (await opened.store.keys.list())[0]?.lastUsedAt;
+    };
+    expect(await usedAt(1_000_000)).toBe(1_000_000);
+    expect(await usedAt(1_059_999)).toBe(1_000_000);
+    expect(await usedAt(1_060_000)).toBe(1_060_000);
+    expect(await usedAt(1_000_000)).toBe(1_060_000);
+  });
+
+  test("usage of a key that was deleted meanwhile counts in the usage rows", async () => {
+    await using opened = await openTestEngine(clock);
+    const [id = 0] = await createKeys(opened.store, ["gone"]);
+    await opened.store.keys.delete(id);
+    await opened.store.usage.add([usageIncrement({ keyId: id, minute: midnight })]);
+    expect(await opened.store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
+    expect(await readReport<DailyRow>(opened.store.usage.daily("2026-05-02"))).toEqual([
+      { date: "2026-05-02", key_id: id, key_name: "gone", request_count: 1, input_tokens: 10, output_tokens: 2 },
+    ]);
+  });
+
+  test("a flush that is sent again counts once, and the next flush of its ledger counts", async () => {
+    await using opened = await openTestEngine(clock);
+    const { usage } = opened.store;
+    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
+    await usage.add(increments, { ledger: "one", number: 1 });
+    await usage.add(increments, { ledger: "one", number: 1 });
+    await usage.add(increments, { ledger: "two", number: 1 });
+    await usage.add(increments, { ledger: "one", number: 2 });
+    await usage.add(increments, { ledger: "one", number: 1 });
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
+  });
+
+  test("what identifies the last flush of a ledger is kept for a day, and then deleted", async () => {
+    let now = midnight * 60_000;
+    await using opened = await openTestEngine(() => now);
+    const { usage } = opened.store;
+    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
+    const ledgers = async () =>
+      (await opened.engine.rows<{ ledgers: number }>(sql`select count(*) as ledgers from usage_flushes`))[0]?.ledgers;
+    await usage.add(increments, { ledger: "old", number: 1 });
+    now += 86_400_000;
+    await usage.add(increments, { ledger: "new", number: 1 });
+    expect(await ledgers()).toBe(2);
+    await usage.add(increments, { ledger: "old", number: 1 });
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 2 });
+    now += 60_001;
+    await usage.add(increments, { ledger: "new", number: 2 });
+    expect(await ledgers()).toBe(1);
+  });
+
+  test("minutes are kept for the longest window, then pruned a few per minute; days and hours are kept", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine(() => now * 60_000);
+    const { usage } = opened.store;
+    const old = Array.from({ length: 40 }, (_, n) => usageIncrement({ keyId: 1, minute: midnight + n }));
+    await usage.add(old);
+    const keptMinutes = async () =>
+      (
+        await opened.engine.rows<{ minute: number }>(
+          sql`select minute from usage_minute where minute < ${midnight + 60}`,
+        )
+      ).map(({ minute }) => minute - midnight);
+
+    now = midnight + 31 * 1440;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await keptMinutes()).toHaveLength(40);
+
+    now = midnight + 40 * 1440;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    const afterOne = await keptMinutes();
+    expect(afterOne.length).toBeLessThan(40);
+    expect(afterOne.length).toBeGreaterThan(20);
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await keptMinutes()).toEqual(afterOne);
+    for (let flush = 0; flush < 10; flush++) await usage.add([usageIncrement({ keyId: 1, minute: ++now })]);
+    expect(await keptMinutes()).toEqual([]);
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
+  });
+
+  test("minutes are kept for as many days as the setting says", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine();
+    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
+    const countMinutes = async () =>
+      (await opened.engine.rows<{ n: number }>(sql`select count(*) as n from usage_minute`)).map(({ n }) => n);
+    now = midnight + 3 * 1440 - 1;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await countMinutes()).toEqual([2]);
+    now = midnight + 3 * 1440 + 1;
+    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    expect(await countMinutes()).toEqual([2]);
+    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
+  });
+
+  test("the history has hours whose minutes were all deleted", async () => {
+    let now = midnight;
+    await using opened = await openTestEngine();
+    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
+    now = midnight + 5 * 1440;
+    // Requests that failed, which count nothing.
+    await usage.add([], { ledger: "one", number: 1 });
+    expect(await opened.engine.rows(sql`select * from usage_minute`)).toEqual([]);
+    const points = await readReport<HistoryPoint>(
+      usage.history({ since: (midnight - 60) * 60_000, bucketMinutes: 60 }),
+    );
+    expect(points.map((point) => point.request_count)).toEqual([1]);
+  });
+
+  test("sums of the largest numbers are exact", async () => {
+    await using opened = await openTestEngine(clock);
+    const tokens = 2 ** 52;
+    await opened.store.usage.add([
+      usageIncrement({ keyId: 1, minute: midnight, inputTokens: tokens, outputTokens: tokens - 1 }),
+    ]);
+    await opened.store.usage.add([usageIncrement({ keyId: 1, minute: midnight, inputTokens: 3, outputTokens: 1 })]);
+    expect(await opened.store.usage.sumOfDay("2026-05-02")).toEqual({
+      requestCount: 2,
+      inputTokens: tokens + 3,
+      outputTokens: tokens,
+    });
+  });
+
+  test("sums beyond 64 bits are approximate, and no report fails", async () => {
+    await using opened = await openTestEngine(clock);
+    const { store, engine } = opened;
+    await createKeys(store, ["a", "b"]);
+    const increments = [1, 2].map((keyId) => usageIncrement({ keyId, minute: midnight - 30 }));
+    await store.usage.add(increments);
+    for (const table of ["keys", "usage_minute", "usage_hour", "usage_day"]) {
+      await engine.rows(sql.raw(`update ${table} set input_tokens = 9223372036854775807`));
+    }
+    const all = { requestCount: 2, inputTokens: 2 ** 64, outputTokens: 4 };
+    expect(await store.usage.sumOfKeys()).toEqual(all);
+    expect(await store.usage.sumOfDay("2026-05-01")).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 60, midnight)).toEqual(all);
+    expect(await store.usage.sumOfMinutes(midnight - 31, midnight - 29)).toEqual(all);
+    await engine.rows(sql.raw(`insert into usage_minute values (${midnight - 29}, 1, 1, 9223372036854775807, 0)`));
+    for (const bucketMinutes of [1, 5, 60, 1440]) {
+      const points = await readReport<HistoryPoint>(store.usage.history({ since: 0, bucketMinutes }));
+      expect(points.length).toBeGreaterThanOrEqual(2);
+      expect(Math.min(...points.map((point) => point.input_tokens))).toBeGreaterThanOrEqual(2 ** 63);
+    }
+    expect(await readReport<DailyRow>(store.usage.daily("2026-05-01"))).toMatchObject([
+      { input_tokens: 2 ** 63 },
+      { input_tokens: 2 ** 63 },
+    ]);
+  });
+});
