@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { malformedHostResponse } from "./admin/errors.ts";
+import { malformedHostResponse } from "./admin/http/errors.ts";
 import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "./proxy/errors.ts";

@@ -3,11 +3,11 @@ import type { Log } from "../log/log.ts";
 import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
-import { getMe, logIn, logOut, requireSession } from "./auth.ts";
-import { compressJson } from "./compression.ts";
-import * as contracts from "./contracts.ts";
-import { requireCsrfToken } from "./csrf.ts";
-import { adminHeaders, toApiError } from "./errors.ts";
+import { getMe, logIn, logOut, requireSession } from "./session/auth.ts";
+import { compressJson } from "./http/compression.ts";
+import * as contracts from "./http/contracts.ts";
+import { requireCsrfToken } from "./session/csrf.ts";
+import { adminHeaders, toApiError } from "./http/errors.ts";
 import {
   addGpuSamples,
   getPushGpuScript,
@@ -15,33 +15,33 @@ import {
   listGpuSamples,
   listPowerHistory,
   requireApiKey,
-} from "./gpu.ts";
-import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./health.ts";
-import { type ExplainDeps, explainRequest } from "./explain.ts";
-import { listFailures, listTokenless } from "./failures.ts";
-import { getLatency } from "./latency.ts";
-import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys.ts";
-import { createLogin } from "./login.ts";
+} from "./gpu/gpu.ts";
+import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
+import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
+import { listFailures, listTokenless } from "./requests/failures.ts";
+import { getLatency } from "./requests/latency.ts";
+import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
+import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
-import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./metrics.ts";
-import { getModelUsage } from "./model-usage.ts";
-import { notFoundRoutes } from "./not-found.ts";
-import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
-import { endInFlight, type InFlightDeps, listInFlight } from "./in-flight.ts";
-import * as insight from "./insight-contracts.ts";
-import { getOverview } from "./overview.ts";
-import { getOwnKey } from "./own-key.ts";
-import { getPrices, setPrices } from "./prices.ts";
-import { changePassword, endOtherSessions, endSession, listSessions } from "./own-account.ts";
-import { parseIntegers } from "./query.ts";
-import { getReconciliation } from "./reconciliation.ts";
-import { streamRequests } from "./request-stream.ts";
-import { listRequests } from "./requests.ts";
-import { getSettings, type SettingsDeps } from "./settings.ts";
-import { createSessions } from "./session.ts";
-import { getUsageChart, listUsagePoints } from "./usage-chart.ts";
-import { getUsageByDay, listUsageByDayAndKey } from "./usage-days.ts";
-import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage.ts";
+import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
+import { getModelUsage } from "./usage/models.ts";
+import { notFoundRoutes } from "./http/not-found.ts";
+import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
+import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
+import * as insight from "./http/insight-contracts.ts";
+import { getOverview } from "./operations/overview.ts";
+import { getOwnKey } from "./keys/own-key.ts";
+import { getPrices, setPrices } from "./usage/prices.ts";
+import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
+import { parseIntegers } from "./http/query.ts";
+import { getReconciliation } from "./usage/reconciliation.ts";
+import { streamRequests } from "./requests/stream.ts";
+import { listRequests } from "./requests/requests.ts";
+import { getSettings, type SettingsDeps } from "./operations/settings.ts";
+import { createSessions } from "./session/session.ts";
+import { getUsageChart, listUsagePoints } from "./usage/chart.ts";
+import { getUsageByDay, listUsageByDayAndKey } from "./usage/days.ts";
+import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
 
 export interface AdminDeps {
   store: Store;

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { AdminSetupError } from "../admin/bootstrap.ts";
+import { AdminSetupError } from "../admin/session/bootstrap.ts";
 import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config.ts";
 import { createLogWriter } from "../log/log-writer.ts";

@@ -1,4 +1,4 @@
-import { bootstrapAdmin } from "../admin/bootstrap.ts";
+import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
 import type { AdminAppDeps } from "../app.ts";
 import type { Config } from "../config.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";

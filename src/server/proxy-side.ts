@@ -1,5 +1,5 @@
 import { addressScope } from "../admin/client-address.ts";
-import { describeOwnKey } from "../admin/own-key.ts";
+import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config.ts";
 import type { RequestObserver } from "../domain.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";

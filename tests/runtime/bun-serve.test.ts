@@ -73,7 +73,7 @@ stillNeeded("Bun still drops a frame enqueued right before a stream error", "src
   await failing.stop(true);
 });
 
-stillNeeded("Bun still buffers a body that nothing reads, without limit", "src/admin/login.ts", async () => {
+stillNeeded("Bun still buffers a body that nothing reads, without limit", "src/admin/session/login.ts", async () => {
   const released = Promise.withResolvers<Response>();
   const waiting = Bun.serve({
     port: 0,

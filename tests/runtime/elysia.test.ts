@@ -52,7 +52,7 @@ stillNeeded("Elysia still takes 0x7 for an integer", "src/admin/routes.ts", asyn
   }
 });
 
-stillNeeded("Elysia still reads a whole body to respond to HEAD", "src/admin/json-stream.ts", async () => {
+stillNeeded("Elysia still reads a whole body to respond to HEAD", "src/admin/http/json-stream.ts", async () => {
   let chunks = 0;
   const body = () =>
     new ReadableStream<Uint8Array>({

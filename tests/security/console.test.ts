@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { equalSecrets } from "../../src/admin/secrets.ts";
+import { equalSecrets } from "../../src/admin/session/secrets.ts";
 import { logIn } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";

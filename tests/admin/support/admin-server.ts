@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
 import { expect } from "bun:test";
-import { openApiDocument } from "../../../src/admin/openapi.ts";
+import { openApiDocument } from "../../../src/admin/http/openapi.ts";
 import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
 import { clientAddress } from "../../../src/admin/client-address.ts";
-import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
+import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/settings-report.ts";

@@ -1,4 +1,4 @@
-import { bootstrapAdmin } from "../../../src/admin/bootstrap.ts";
+import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 

@@ -1,0 +1,91 @@
+import type { LimitName } from "../../domain.ts";
+import { usedOf } from "../../store/limits/windows.ts";
+import type { CountedLoad } from "../../store/limits/contract.ts";
+import type { Key } from "../../store/keys/contract.ts";
+import type { Store } from "../../store/store.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import { limitNames } from "./fields.ts";
+import type { KeyBody } from "./contract.ts";
+
+/** Formatting a slice takes about a millisecond; streams run between two slices. */
+const keysPerSlice = 100;
+
+/** With the key in full: only for the responses that create it or replace its secret. */
+export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
+  const { scope, allowed_models: models } = key.rules;
+  return {
+    id: key.id,
+    key: key.key,
+    name: key.name,
+    is_active: key.isActive,
+    created_at: timestampOf(key.createdAt),
+    last_used_at: key.lastUsedAt === null ? null : timestampOf(key.lastUsedAt),
+    total_request_count: key.requestCount,
+    total_input_tokens: key.inputTokens,
+    total_output_tokens: key.outputTokens,
+    expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
+    scope,
+    allowed_models: models === null ? null : [...models],
+    ...perLimit((name) => key.rules[name]),
+    used: perLimit((name) => (key.rules[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
+    refused_today: load?.refusedToday ?? 0,
+    owner: key.owner,
+    note: key.note,
+    tags: [...key.tags],
+  };
+}
+
+export const perLimit = (valueOf: (name: LimitName) => number | null): KeyBody["used"] =>
+  Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as KeyBody["used"];
+
+export const maskedKeyBody = (key: Key, load: CountedLoad | undefined): KeyBody => ({
+  ...fullKeyBody(key, load),
+  key: maskKey(key.key),
+});
+
+/** What counts against the limits of a key; undefined for a key without any. */
+export async function readLoad({ limits }: Pick<Store, "limits">, key: Key): Promise<CountedLoad | undefined> {
+  return (await readLoads(limits, [key])).get(key.id);
+}
+
+async function readLoads({ listLoads }: Store["limits"], keys: readonly Key[]): Promise<Map<number, CountedLoad>> {
+  const limited = keys.filter(({ rules }) => limitNames.some((name) => rules[name] !== null)).map(({ id }) => id);
+  if (limited.length === 0) return new Map();
+  return new Map((await listLoads(limited)).map((load) => [load.keyId, load]));
+}
+
+/** Eight characters would reveal too much of a short key. */
+export function maskKey(key: string): string {
+  return key.length < 16 ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`;
+}
+
+/** Whether a key's name, owner, note or tags contain a text, in any case. */
+function matches({ name, owner, note, tags }: Key, text: string): boolean {
+  return [name, owner ?? "", note ?? "", ...tags].some((field) => field.toLowerCase().includes(text));
+}
+
+/**
+ * The keys as JSON: masked objects in the API's shape, separated by commas, without the brackets. Reads on demand.
+ * @param search only keys that contain it
+ */
+export async function* maskedKeysJson(
+  { keys: { list }, limits }: Pick<Store, "keys" | "limits">,
+  search = "",
+): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  const text = search.trim().toLowerCase();
+  let after = 0;
+  let separator = "";
+  for (;;) {
+    const keys = await list({ after, limit: keysPerSlice });
+    const last = keys.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+    const found = text === "" ? keys : keys.filter((key) => matches(key, text));
+    if (found.length === 0) continue;
+    const loads = await readLoads(limits, found);
+    const bodies = found.map((key) => JSON.stringify(maskedKeyBody(key, loads.get(key.id))));
+    yield encoder.encode(separator + bodies.join(","));
+    separator = ",";
+  }
+}

@@ -1,0 +1,166 @@
+import { type ElysiaCustomStatusResponse, status } from "elysia";
+import type { KeyId } from "../../domain.ts";
+import type { Log } from "../../log/log.ts";
+import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { msPerMinute } from "../../time/seoul.ts";
+import type { Actor } from "../session/auth.ts";
+import { acceptedBody, type JsonObject } from "../http/body.ts";
+import { ApiError } from "../http/errors.ts";
+import { streamJson } from "../http/json-stream.ts";
+import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
+import { limitNames, parseKeyFields, parseName } from "./fields.ts";
+import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./contract.ts";
+import type { OkBody } from "../http/schemas.ts";
+
+const maxKeyLength = 512;
+
+export interface KeyDeps {
+  store: Pick<Store, "keys" | "limits">;
+  log: Log;
+}
+
+export interface EndingDeps extends KeyDeps {
+  clock: WallClock;
+  /** Ends the running responses of a key in all processes. @param at epoch milliseconds */
+  endRunning: (keyId: KeyId, at: number) => Promise<void>;
+}
+
+interface ActorContext {
+  actor: Actor;
+}
+
+interface JsonContext extends ActorContext {
+  json: JsonObject | ApiError;
+}
+
+interface IdContext {
+  params: { id: string };
+}
+
+export const listKeys =
+  ({ store, log }: KeyDeps) =>
+  ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> =>
+    streamJson(request, ["[", maskedKeysJson(store, query.search), "]"], log);
+
+export const createKey =
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  async ({ json, actor }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
+    const key = await store.keys.create({ ...parseNewKey(acceptedBody(json)), createdAt: clock() });
+    if (key === "collision") throw new ApiError(409, "Key already exists");
+    log.info("Key created", { ...actor, keyId: key.id, name: key.name });
+    return status(201, fullKeyBody(key, undefined));
+  };
+
+export const updateKey =
+  ({ store, log, clock, endRunning }: EndingDeps) =>
+  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
+    const change = parseKeyChange(acceptedBody(json));
+    const endsAt = parseEnding(acceptedBody(json), change, clock());
+    const key = await store.keys.update(parseKeyId(params.id), change);
+    if (key === undefined) throw keyNotFound();
+    if (change.expiresAt !== undefined) await store.limits.keepRunning(key.id);
+    if (endsAt !== undefined) await endRunning(key.id, endsAt);
+    const fields = { ...actor, keyId: key.id, name: key.name };
+    if (change.name !== undefined) log.info("Key renamed", fields);
+    if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
+    const changed = Object.keys(acceptedBody(json)).filter((name) => loggedFields.has(name));
+    if (changed.length > 0) log.info("Key changed", { ...fields, changed: changed.join(" ") });
+    return maskedKeyBody(key, await readLoad(store, key));
+  };
+
+/** The old secret is accepted for `grace_minutes` more. */
+export const rotateKey =
+  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
+    const graceMinutes = parseGrace(acceptedBody(json));
+    const now = clock();
+    const rotation = { key: generateKey(), now, validUntil: now + graceMinutes * msPerMinute };
+    const key = await store.keys.rotate(parseKeyId(params.id), rotation);
+    if (key === undefined) throw keyNotFound();
+    if (key === "collision") throw new ApiError(409, "Key already exists");
+    log.info("Key rotated", { ...actor, keyId: key.id, name: key.name, graceMinutes });
+    return fullKeyBody(key, await readLoad(store, key));
+  };
+
+export const deleteKey =
+  ({ store, log, clock, endRunning }: EndingDeps) =>
+  async ({ params, query, actor }: ActorContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
+    const keyId = parseKeyId(params.id);
+    const name = await store.keys.delete(keyId);
+    if (name === undefined) throw keyNotFound();
+    if (query.end_running === "true") await endRunning(keyId, clock());
+    log.info("Key deleted", { ...actor, keyId, name });
+    return { ok: true };
+  };
+
+function parseNewKey(json: JsonObject): Omit<NewKey, "createdAt"> {
+  const { name, key } = json;
+  if (name === undefined) throw new ApiError(400, "name is required");
+  return {
+    name: parseName(name),
+    key: key === undefined ? generateKey() : parseKey(key),
+    ...parseKeyFields(json),
+  };
+}
+
+function parseKeyChange(json: JsonObject): KeyChange {
+  const { name, is_active: isActive } = json;
+  if (isActive !== undefined && typeof isActive !== "boolean") throw new ApiError(400, "is_active must be a boolean");
+  const change = {
+    ...(name !== undefined && { name: parseName(name) }),
+    ...(isActive !== undefined && { isActive }),
+    ...parseKeyFields(json),
+  };
+  if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
+  return change;
+}
+
+/** When running responses end; undefined if they are to finish. */
+function parseEnding({ end_running: endRunning }: JsonObject, change: KeyChange, now: number): number | undefined {
+  if (endRunning === undefined || endRunning === false) return undefined;
+  if (endRunning !== true) throw new ApiError(400, "end_running must be a boolean");
+  if (change.isActive === false) return now;
+  if (change.expiresAt === undefined || change.expiresAt === null) {
+    throw new ApiError(400, "end_running requires is_active false or expires_at");
+  }
+  return Math.max(now, change.expiresAt);
+}
+
+/** The log shows their names, and not what a person typed. */
+const loggedFields: ReadonlySet<string> = new Set([
+  ...limitNames,
+  "expires_at",
+  "scope",
+  "allowed_models",
+  "owner",
+  "note",
+  "tags",
+]);
+
+const maxGraceMinutes = 10_080;
+
+function parseGrace({ grace_minutes: minutes = 0 }: JsonObject): number {
+  if (typeof minutes !== "number" || !Number.isInteger(minutes) || minutes < 0 || minutes > maxGraceMinutes) {
+    throw new ApiError(400, `grace_minutes must be an integer from 0 to ${maxGraceMinutes}`);
+  }
+  return minutes;
+}
+
+function parseKeyId(text: string): number {
+  const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(id)) throw keyNotFound();
+  return id;
+}
+
+function parseKey(value: unknown): string {
+  if (typeof value !== "string" || value === "") throw new ApiError(400, "key must be a non-empty string");
+  if (!/^[\x21-\x7e]+$/.test(value)) throw new ApiError(400, "key must contain only visible ASCII characters");
+  if (value.length > maxKeyLength) throw new ApiError(400, `key must be at most ${maxKeyLength} characters`);
+  return value;
+}
+
+const generateKey = () => crypto.randomUUID().replaceAll("-", "");
+
+const keyNotFound = () => new ApiError(404, "Key not found");

@@ -1,0 +1,91 @@
+import type { KeyId, LimitName } from "../../domain.ts";
+import { usedOf } from "../../store/limits/windows.ts";
+import type { Store } from "../../store/store.ts";
+import type { UsageSum } from "../../store/usage/contract.ts";
+import { addSums, noSum } from "../../store/usage/batch.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import { perLimit } from "./body.ts";
+import type { OwnKeyBody } from "./own-key-contract.ts";
+import { usageTotalBody } from "../usage/usage.ts";
+
+const shownDays = 30;
+
+export interface OwnKeyDeps {
+  store: Pick<Store, "keys" | "limits">;
+  clock: WallClock;
+}
+
+export const describeOwnKey =
+  ({ store, clock }: OwnKeyDeps) =>
+  async (keyId: KeyId): Promise<OwnKeyBody | undefined> => {
+    const now = clock();
+    const today = dayNumberOf(now);
+    const { firstDay } = monthOf(now);
+    const [[key], [load], days] = await Promise.all([
+      store.keys.list({ after: keyId - 1, limit: 1 }),
+      store.limits.listLoads([keyId]),
+      store.limits.listDays(keyId, Math.min(firstDay, today - shownDays + 1), today),
+    ]);
+    if (key?.id !== keyId || load === undefined) return undefined;
+    return ownKeyBody({ key, load, days, now });
+  };
+
+/** For the console's page `/me`, which cannot reach `/v1` on another port. */
+export function getOwnKey(deps: OwnKeyDeps) {
+  const describe = describeOwnKey(deps);
+  return async ({ keyId }: { keyId: KeyId }): Promise<OwnKeyBody> => {
+    const found = await describe(keyId);
+    if (found === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    return found;
+  };
+}
+
+interface OwnKey {
+  key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
+  load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
+  days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
+  now: number;
+}
+
+function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
+  const { rules } = key;
+  const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
+  const sumSince = (first: number): UsageSum => days.filter(({ day }) => day >= first).reduce<UsageSum>(addSums, noSum);
+  return {
+    id: key.id,
+    name: key.name,
+    now: timestampOf(now),
+    expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
+    scope: rules.scope,
+    allowed_models: rules.allowed_models === null ? null : [...rules.allowed_models],
+    ...perLimit((name) => rules[name]),
+    used: perLimit((name) => (rules[name] === null ? null : usedOf(load, name))),
+    resets: Object.fromEntries(
+      Object.entries(resets).map(([name, resetAt]) => [
+        name,
+        rules[name as LimitName] === null ? null : timestampOf(resetAt(now)),
+      ]),
+    ) as OwnKeyBody["resets"],
+    refused_today: load.refusedToday,
+    today: usageTotalBody(sumSince(today)),
+    this_month: usageTotalBody(sumSince(firstDay)),
+    daily: days
+      .filter(({ day }) => day > today - shownDays)
+      .map(({ day, requestCount, inputTokens, outputTokens }) => ({
+        date: dayFromNumber(day),
+        request_count: requestCount,
+        input_tokens: inputTokens,
+        output_tokens: outputTokens,
+      })),
+  };
+}
+
+/** When the usage that counts now no longer does, epoch milliseconds. */
+const resets = {
+  requests_per_minute: (now: number) => now + 61_000,
+  tokens_per_minute: (now: number) => now + 61_000,
+  tokens_per_day: (now: number) => startOfDayNumber(dayNumberOf(now) + 1),
+  tokens_per_month: (now: number) => startOfDayNumber(monthOf(now).nextFirstDay),
+} satisfies Partial<Record<LimitName, (now: number) => number>>;

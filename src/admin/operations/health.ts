@@ -1,0 +1,91 @@
+import { type ElysiaCustomStatusResponse, status } from "elysia";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { cached, withTimeout } from "./cached.ts";
+import type { HealthBody, ReadinessBody } from "../http/schemas.ts";
+
+const upstreamMaxAgeMs = 3000;
+const databaseMaxAgeMs = 1000;
+const checkTimeoutMs = 2000;
+
+export interface UpstreamState {
+  ok: boolean;
+  /** Epoch milliseconds. */
+  checkedAt: number;
+  /** Since when it is known not to respond; undefined while it is ok. */
+  failingSince: number | undefined;
+  /** Why it is not ok: a code of the system or of TLS, or a word such as `timeout`. */
+  cause: string | undefined;
+}
+
+export interface UpstreamProbe {
+  ok: boolean;
+  cause?: string;
+}
+
+export interface HealthDeps {
+  store: Pick<Store, "checkWritable">;
+  clock: WallClock;
+  probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
+  /** Since when no request of a client got a response; undefined if the last one did. */
+  requestsFailSince: () => number | undefined;
+  countsState: () => ReadinessBody["counts"];
+}
+
+export interface Health {
+  checkUpstream(): Promise<UpstreamState>;
+  checkDatabase(): Promise<boolean>;
+  countsState(): ReadinessBody["counts"];
+}
+
+/** The checks are cached, since anyone may request `/readyz`, as often as they like. */
+export function createHealth({ store, clock, probeUpstream, requestsFailSince, countsState }: HealthDeps): Health {
+  const failures = trackFailures(requestsFailSince);
+  return {
+    checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
+      const timedOut: UpstreamProbe = { ok: false, cause: "timeout" };
+      const { ok, cause } = await withTimeout(checkTimeoutMs, timedOut, probeUpstream);
+      const checkedAt = clock();
+      return { ok, checkedAt, failingSince: failures.since(ok, checkedAt), cause: ok ? undefined : cause };
+    }),
+    checkDatabase: cached(clock, databaseMaxAgeMs, () =>
+      withTimeout(checkTimeoutMs, false, async () => {
+        await store.checkWritable();
+        return true;
+      }),
+    ),
+    countsState,
+  };
+}
+
+/** The probes run only while somebody looks, so the clients' requests may have failed earlier. */
+function trackFailures(requestsFailSince: () => number | undefined) {
+  let okAt = -Infinity;
+  let probesFailSince: number | undefined;
+  return {
+    since(ok: boolean, now: number): number | undefined {
+      if (ok) {
+        okAt = now;
+        probesFailSince = undefined;
+        return undefined;
+      }
+      probesFailSince ??= now;
+      const since = requestsFailSince() ?? now;
+      return since < okAt ? probesFailSince : Math.min(probesFailSince, since);
+    },
+  };
+}
+
+export const getHealth = (): HealthBody => ({ status: "ok" });
+
+export const getReadiness =
+  ({ health }: { health: Health }) =>
+  async (): Promise<ElysiaCustomStatusResponse<200 | 503, ReadinessBody>> => {
+    const [database, upstream] = await Promise.all([health.checkDatabase(), health.checkUpstream()]);
+    return status(database ? 200 : 503, {
+      status: database ? "ready" : "unavailable",
+      database: database ? "ok" : "not writable",
+      upstream: upstream.ok ? "ok" : "not answering",
+      counts: health.countsState(),
+    });
+  };

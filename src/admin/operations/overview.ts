@@ -1,0 +1,74 @@
+import type { GpuSample } from "../../store/gpu/contract.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../../time/seoul.ts";
+import type { Health } from "./health.ts";
+import type { OverviewBody } from "./contract.ts";
+import { usageTotalBody } from "../usage/usage.ts";
+
+const staleAfterMs = 120_000;
+
+export interface OverviewDeps {
+  store: Pick<Store, "usage" | "keys" | "gpu">;
+  clock: WallClock;
+  health: Pick<Health, "checkUpstream">;
+  inFlight: () => Promise<number>;
+  separatePorts: boolean;
+  upstreamUrl: string;
+}
+
+export const getOverview =
+  ({ store, clock, health, inFlight, separatePorts, upstreamUrl }: OverviewDeps) =>
+  async (): Promise<OverviewBody> => {
+    const now = clock();
+    const minute = minuteOf(now);
+    const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
+    const [today, yesterday, lastMinute, activeKeys, samples, upstream, runningRequests] = await Promise.all([
+      store.usage.sumOfDay(dayOf(now)),
+      // Includes the whole of its last minute, since today's current minute counts too.
+      store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
+      store.usage.sumOfMinutes(minute - 1, minute),
+      store.keys.countActive(),
+      store.gpu.latest(),
+      health.checkUpstream(),
+      inFlight(),
+    ]);
+    const gpus = samples.map((sample) => gpuStateBody(sample, now));
+    return {
+      now: timestampOf(now),
+      today: usageTotalBody(today),
+      yesterday: usageTotalBody(yesterday),
+      last_minute: usageTotalBody(lastMinute),
+      active_keys: activeKeys,
+      in_flight: runningRequests,
+      separate_ports: separatePorts,
+      gpus,
+      power_draw_w: livePower(gpus),
+      upstream: {
+        ok: upstream.ok,
+        checked_at: timestampOf(upstream.checkedAt),
+        url: upstreamUrl,
+        failing_since: upstream.failingSince === undefined ? null : timestampOf(upstream.failingSince),
+        cause: upstream.cause ?? null,
+      },
+    };
+  };
+
+type GpuState = OverviewBody["gpus"][number];
+
+function gpuStateBody(sample: GpuSample, nowMs: number): GpuState {
+  return {
+    gpu_id: sample.gpuId,
+    name: sample.name,
+    recorded_at: timestampOf(sample.recordedAt),
+    power_draw_w: sample.powerDrawW,
+    utilization_pct: sample.utilizationPct,
+    stale: nowMs - sample.recordedAt >= staleAfterMs,
+  };
+}
+
+/** The sum over the GPUs that report; null if none does. */
+function livePower(gpus: readonly GpuState[]): number | null {
+  const powers = gpus.flatMap((gpu) => (gpu.stale || gpu.power_draw_w === null ? [] : [gpu.power_draw_w]));
+  return powers.length === 0 ? null : powers.reduce((sum, power) => sum + power, 0);
+}

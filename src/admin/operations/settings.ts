@@ -1,0 +1,56 @@
+import type { Retention } from "../../store/retention.ts";
+import type { Store } from "../../store/store.ts";
+import type { SettingsBody } from "./settings-schemas.ts";
+
+interface ReportedSetting {
+  name: string;
+  value: string | null;
+  isSet: boolean;
+  isSecret: boolean;
+  origin: "environment" | ".env" | "default";
+  allowed: string;
+}
+
+export interface SettingsDeps {
+  store: Pick<Store, "database">;
+  settings: () => ReportedSetting[];
+  versions: { tollgate: string; commit: string; bun: string };
+  retention: Retention;
+  passwordFromEnvironment: boolean;
+}
+
+export const getSettings =
+  ({ store, settings, versions, retention, passwordFromEnvironment }: SettingsDeps) =>
+  async (): Promise<SettingsBody> => {
+    const { kind, version, sizeBytes } = await store.database.describe();
+    const tables: SettingsBody["database"]["tables"] = [];
+    // One after the other, so that counts are written in between.
+    for (const name of await store.database.tables()) {
+      const { rows, isExact } = await store.database.countRows(name);
+      tables.push({ name, rows, is_exact: isExact });
+    }
+    return {
+      settings: settings().map(({ name, value, isSet, isSecret, origin, allowed }) => ({
+        name,
+        value,
+        is_set: isSet,
+        is_secret: isSecret,
+        origin,
+        allowed,
+      })),
+      versions: { ...versions, database: `${kind === "sqlite" ? "SQLite" : "PostgreSQL"} ${version}` },
+      database: { kind, size_bytes: sizeBytes, tables },
+      retention: retentionOf(retention),
+      password_from_environment: passwordFromEnvironment,
+    };
+  };
+
+const retentionOf = ({ usageMinutesDays, requestLog: { days, rows } }: Retention): SettingsBody["retention"] => [
+  { data: "Totals by hour and day", keeps: "without limit" },
+  { data: "Usage by minute", keeps: `${usageMinutesDays} days` },
+  { data: "Usage by model and hour", keeps: "91 days" },
+  { data: "Latencies and failures", keeps: "31 days" },
+  { data: "Request log", keeps: days === 0 ? "off" : `${days} days, at most ${rows.toLocaleString("en-US")} requests` },
+  { data: "GPU samples", keeps: "7 days" },
+  { data: "GPUs by minute and hour", keeps: "32 days" },
+];

@@ -1,0 +1,97 @@
+import type { Store } from "../../store/store.ts";
+import type { OutcomePoint, StoredOutcome } from "../../store/traffic/contract.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import type { FailuresBody, FailuresQuery, TokenlessBody } from "./traffic-contract.ts";
+import { readsOf, trafficRange } from "./latency.ts";
+
+export interface FailuresDeps {
+  store: Pick<Store, "traffic" | "requests">;
+  clock: WallClock;
+}
+
+const maxFailures = 200;
+/** Of a part of the range. More than are listed: what is rare in one part may be common in another. */
+const maxFailuresPerRead = 2000;
+const maxTokenless = 100;
+
+export const listFailures =
+  ({ store, clock }: FailuresDeps) =>
+  async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
+    const { hours, bucket_minutes, key_id } = query;
+    const points: OutcomePoint[] = [];
+    const sums = new Map<string, StoredOutcome>();
+    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+      const found = await store.traffic.outcomes(range, maxFailuresPerRead, key_id);
+      points.push(...found.points);
+      for (const failure of found.failures) addFailure(sums, failure);
+    }
+    const failures = mostFirst([...sums.values()]).slice(0, maxFailures);
+    const names = new Map(await store.requests.keyNames([...new Set(failures.map(({ keyId }) => keyId))]));
+    return {
+      hours,
+      bucket_minutes,
+      points: pointsOf(points),
+      rows: failures.map(({ outcome, code, keyId, count, lastAt }) => ({
+        outcome,
+        code,
+        key_id: keyId === 0 ? null : keyId,
+        key_name: names.get(keyId) ?? null,
+        count,
+        last_at: timestampOf(lastAt),
+      })),
+    };
+  };
+
+const mostFirst = (outcomes: readonly StoredOutcome[]): StoredOutcome[] =>
+  outcomes.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt);
+
+function addFailure(sums: Map<string, StoredOutcome>, failure: StoredOutcome): void {
+  const id = `${failure.keyId} ${failure.outcome} ${failure.code}`;
+  const sum = sums.get(id);
+  if (sum === undefined) sums.set(id, failure);
+  else {
+    sum.count += failure.count;
+    sum.lastAt = Math.max(sum.lastAt, failure.lastAt);
+  }
+}
+
+function pointsOf(found: readonly OutcomePoint[]): FailuresBody["points"] {
+  const points: FailuresBody["points"] = [];
+  for (const [minute, outcomes] of Map.groupBy(found, (one) => one.minute)) {
+    points.push({
+      bucket_start: timestampOf(minute * msPerMinute),
+      request_count: outcomes.reduce((sum, { count }) => sum + count, 0),
+      failed_count: outcomes.reduce((sum, { failedCount }) => sum + failedCount, 0),
+      outcomes: Object.fromEntries(outcomes.map(({ outcome, count }) => [outcome, count])),
+    });
+  }
+  return points;
+}
+
+export interface TokenlessDeps extends FailuresDeps {
+  forceStreamUsage: string;
+}
+
+/** Responses that should have reported tokens and did not: with `off`, most streams of vLLM and llama.cpp. */
+export const listTokenless =
+  ({ store, clock, forceStreamUsage }: TokenlessDeps) =>
+  async ({ query: { hours } }: { query: { hours: number } }): Promise<TokenlessBody> => {
+    const sinceHour = Math.floor((minuteOf(clock()) + 1) / minutesPerHour) - hours;
+    const { requestCount, streamedCount, most } = await store.traffic.tokenless(sinceHour, maxTokenless);
+    const names = new Map(await store.requests.keyNames([...new Set(most.map(({ keyId }) => keyId))]));
+    return {
+      hours,
+      force_stream_usage: forceStreamUsage,
+      request_count: requestCount,
+      streamed_count: streamedCount,
+      rows: most.map((one) => ({
+        key_id: one.keyId === 0 ? null : one.keyId,
+        key_name: names.get(one.keyId) ?? null,
+        model: one.model,
+        path: one.path,
+        request_count: one.requestCount,
+        streamed_count: one.streamedCount,
+      })),
+    };
+  };

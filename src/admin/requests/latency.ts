@@ -1,0 +1,113 @@
+import { addEncoded, addSum, clearSum, countOf, createSum, type HistogramSum, quantilesOf } from "../../histogram.ts";
+import type { Store } from "../../store/store.ts";
+import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import type { LatencyBody, LatencyQuery, LatencyTotal, Quantiles } from "./traffic-contract.ts";
+
+export interface LatencyDeps {
+  store: Pick<Store, "traffic">;
+  clock: WallClock;
+}
+
+/** Longer windows are read from the sums of whole hours. */
+const maxMinuteHours = 48;
+
+/** @throws ApiError if the buckets are too fine for the window */
+export function trafficRange(nowMs: number, hours: number, bucketMinutes: number): TrafficRange {
+  const byHour = bucketMinutes % minutesPerHour === 0;
+  if (!byHour && hours > maxMinuteHours) {
+    throw new ApiError(400, `bucket_minutes must be a multiple of 60 if hours is above ${maxMinuteHours}`);
+  }
+  const to = minuteOf(nowMs) + 1;
+  return { from: bucketFloor(to - hours * minutesPerHour, bucketMinutes), to, byHour, bucketMinutes };
+}
+
+/** Some thousand rows each, so that counts are written in between. */
+const minutesPerRead = 4 * minutesPerHour;
+const hoursPerRead = 7 * 24;
+
+/** Parts of a range that are read one after the other. Each has whole buckets. */
+export function readsOf(range: TrafficRange): TrafficRange[] {
+  const minutes = range.byHour ? hoursPerRead * minutesPerHour : minutesPerRead;
+  const length = Math.ceil(minutes / range.bucketMinutes) * range.bucketMinutes;
+  const reads: TrafficRange[] = [];
+  for (let { from } = range; from < range.to; from += length) {
+    reads.push({ ...range, from, to: Math.min(from + length, range.to) });
+  }
+  return reads;
+}
+
+export const getLatency =
+  ({ store, clock }: LatencyDeps) =>
+  async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
+    const { hours, bucket_minutes, by, model } = query;
+    const points: LatencyBody["points"] = [];
+    const totals = new Map<string | null, LatencySum>();
+    const point = createLatencySum();
+    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+      for (const row of await store.traffic.latencies(range, { allModels: by === "all", model })) {
+        const name = by === "model" ? row.model : null;
+        read(point, row);
+        points.push({ bucket_start: timestampOf(row.minute * msPerMinute), ...bodyOf(name, point) });
+        const total = totals.get(name) ?? createLatencySum();
+        totals.set(name, total);
+        add(total, point);
+      }
+    }
+    return {
+      hours,
+      bucket_minutes,
+      by,
+      points,
+      totals: Array.from(totals, ([name, sum]) => bodyOf(name, sum)).toSorted(
+        (a, b) => b.request_count - a.request_count,
+      ),
+    };
+  };
+
+interface LatencySum {
+  requestCount: number;
+  firstByte: HistogramSum;
+  duration: HistogramSum;
+  tokensPerSecond: HistogramSum;
+}
+
+const metrics = ["firstByte", "duration", "tokensPerSecond"] as const;
+
+const createLatencySum = (): LatencySum => ({
+  requestCount: 0,
+  firstByte: createSum(),
+  duration: createSum(),
+  tokensPerSecond: createSum(),
+});
+
+/** Replaces what the sum held. */
+function read(sum: LatencySum, row: StoredLatency): void {
+  sum.requestCount = row.requestCount;
+  for (const metric of metrics) {
+    clearSum(sum[metric]);
+    addEncoded(sum[metric], row[metric]);
+  }
+}
+
+function add(sum: LatencySum, added: LatencySum): void {
+  sum.requestCount += added.requestCount;
+  for (const metric of metrics) addSum(sum[metric], added[metric]);
+}
+
+const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({
+  model,
+  request_count: sum.requestCount,
+  first_byte_ms: quantilesBody(sum.firstByte),
+  duration_ms: quantilesBody(sum.duration),
+  tokens_per_second: quantilesBody(sum.tokensPerSecond),
+});
+
+function quantilesBody(sum: HistogramSum): Quantiles | null {
+  const count = countOf(sum);
+  if (count === 0) return null;
+  const [p1 = 0, p5 = 0, p50 = 0, p95 = 0, p99 = 0] = quantilesOf(sum, [0.01, 0.05, 0.5, 0.95, 0.99]);
+  return { count, p1, p5, p50, p95, p99 };
+}

@@ -1,0 +1,114 @@
+import type { LoggedRequest, RequestFilter, RequestPosition } from "../../store/requests/contract.ts";
+import type { Retention } from "../../store/retention.ts";
+import type { Store } from "../../store/store.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import { parseTimestamp } from "../http/query.ts";
+import {
+  type RequestBody,
+  type RequestFilterQuery,
+  type RequestsBody,
+  type RequestsQuery,
+  timeMessage,
+} from "./contract.ts";
+
+/** A page with rare matches ends after this time, with a cursor. */
+const searchMs = 30;
+
+export interface RequestsDeps {
+  store: Pick<Store, "requests">;
+  retention: Pick<Retention, "requestLog">;
+}
+
+export const listRequests =
+  ({ store, retention }: RequestsDeps) =>
+  async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
+    const filter = { ...filterOf(query), since: parseTime(query, "since"), until: parseTime(query, "until") };
+    const { requests, next } = await search(store.requests, filter, query.limit, positionOf(query.cursor));
+    return {
+      requests: requests.map(requestBodyOf),
+      next_cursor: next === undefined ? null : `${next.endedAt.toString(36)}.${next.id.toString(36)}`,
+      scanned_to: next === undefined ? null : timestampOf(next.endedAt),
+      log: retention.requestLog,
+    };
+  };
+
+/** Many short reads of the database instead of a long one, so that counts are written in between. */
+async function search(
+  log: Store["requests"],
+  filter: RequestFilter,
+  limit: number,
+  before: RequestPosition | undefined,
+): Promise<{ requests: LoggedRequest[]; next: RequestPosition | undefined }> {
+  const endsAt = performance.now() + searchMs;
+  const requests: LoggedRequest[] = [];
+  for (let position = before; ;) {
+    const page = await log.list(filter, limit - requests.length, position);
+    requests.push(...page.requests);
+    position = page.next;
+    const isDone = position === undefined || requests.length === limit || performance.now() > endsAt;
+    if (isDone) return { requests, next: position };
+  }
+}
+
+export function filterOf(query: RequestFilterQuery): RequestFilter {
+  return {
+    keyId: query.key_id,
+    model: query.model,
+    status: query.status === undefined ? undefined : statusRange(query.status),
+    outcome: query.outcome,
+    failed: query.failed === "true" ? true : undefined,
+    path: query.path,
+    address: query.address,
+    requestId: query.request_id,
+    minDurationMs: query.min_duration_ms,
+  };
+}
+
+/** @param text `404`, or `4xx` */
+function statusRange(text: string): { from: number; to: number } {
+  return { from: Number(text.replaceAll("x", "0")), to: Number(text.replaceAll("x", "9")) };
+}
+
+function parseTime(query: RequestsQuery, name: "since" | "until"): number | undefined {
+  return parseTimestamp(name, query[name], timeMessage(name));
+}
+
+function positionOf(cursor: string | undefined): RequestPosition | undefined {
+  if (cursor === undefined) return undefined;
+  const [endedAt = Number.NaN, id = Number.NaN] = cursor.split(".").map((part) => Number.parseInt(part, 36));
+  if (Number.isSafeInteger(endedAt) && Number.isSafeInteger(id)) return { endedAt, id };
+  throw new ApiError(400, "cursor must be one that this endpoint returned");
+}
+
+export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
+  id: request.id,
+  ended_at: timestampOf(request.endedAt),
+  request_id: request.requestId,
+  key_id: request.keyId,
+  key_name: request.keyName,
+  address: request.address,
+  client: request.client,
+  method: request.method,
+  path: request.path,
+  model_asked: request.modelAsked,
+  model_sent: request.modelSent,
+  backend: request.backend,
+  status: request.status,
+  outcome: request.outcome,
+  code: request.code,
+  cause: request.cause,
+  streamed: request.streamed,
+  input_tokens: request.inputTokens,
+  output_tokens: request.outputTokens,
+  cached_input_tokens: request.cachedInputTokens,
+  reasoning_tokens: request.reasoningTokens,
+  queue_ms: request.queueMs,
+  upstream_ms: request.upstreamMs,
+  first_byte_ms: request.firstByteMs,
+  duration_ms: request.durationMs,
+  response_bytes: request.responseBytes,
+  changes: request.changes,
+  max_tokens_from: request.maxTokensFrom,
+  max_tokens_to: request.maxTokensTo,
+});

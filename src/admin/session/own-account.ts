@@ -1,0 +1,106 @@
+import type { Log } from "../../log/log.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import type { Actor } from "./auth.ts";
+import { acceptedBody, type JsonObject } from "../http/body.ts";
+import { createConcurrencyLimit } from "./concurrency-limit.ts";
+import { ApiError } from "../http/errors.ts";
+import { createLoginAttempts } from "./login-attempts.ts";
+import { hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
+import type { OkBody } from "../http/schemas.ts";
+import { sessionLifetimeSeconds } from "./cookie.ts";
+import type { LiveSession } from "./session.ts";
+import type { EndedBody, SessionsBody } from "../operations/settings-schemas.ts";
+
+export interface OwnAccountDeps {
+  store: Pick<Store, "sessions" | "settings">;
+  clock: WallClock;
+  log: Log;
+  /** ADMIN_PASSWORD is set, so a start would undo a change. */
+  passwordFromEnvironment: boolean;
+}
+
+interface SessionContext {
+  session: LiveSession;
+  actor: Actor;
+}
+
+const minPasswordLength = 8;
+const maxPasswordLength = 512;
+
+export const changePassword = (deps: OwnAccountDeps) => {
+  const { store, log, passwordFromEnvironment } = deps;
+  const attempts = createLoginAttempts(deps);
+  // A verification takes 19 MiB and about 20 ms of a core.
+  const verifications = createConcurrencyLimit({ running: 1, waiting: 4, reserved: 0 });
+
+  async function isCurrent(password: string): Promise<boolean> {
+    return verifyPassword(password, (await store.settings.find(passwordHashSetting)) ?? "");
+  }
+
+  return async ({ json, session, actor }: SessionContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
+    const { current, next } = parsePasswords(acceptedBody(json));
+    if (passwordFromEnvironment) throw new ApiError(409, "The password is set by ADMIN_PASSWORD; change it there");
+    // Whoever has taken over a session must not find out the password with it.
+    await attempts.count({ address: actor.address, isKnown: true });
+    const isRight = await verifications.run(true, () => isCurrent(current));
+    if (isRight === undefined) throw new ApiError(429, "Too many attempts, try again later", { "retry-after": "1" });
+    if (!isRight) {
+      log.warn("Password change refused: wrong current password", { ...actor });
+      throw new ApiError(403, "The current password is wrong");
+    }
+    await store.settings.set(passwordHashSetting, await hashPassword(next));
+    await store.sessions.deleteOthers(session.idHash);
+    log.info("Admin password changed; all other sessions ended", { ...actor });
+    return { ok: true };
+  };
+};
+
+function parsePasswords({ current_password: current, new_password: next }: JsonObject): {
+  current: string;
+  next: string;
+} {
+  if (typeof current !== "string") throw new ApiError(400, "current_password must be a string");
+  if (typeof next !== "string") throw new ApiError(400, "new_password must be a string");
+  const length = Array.from(next).length;
+  if (length < minPasswordLength || length > maxPasswordLength) {
+    throw new ApiError(400, `new_password must have from ${minPasswordLength} to ${maxPasswordLength} characters`);
+  }
+  return { current, next };
+}
+
+/** Enough of a hash to tell sessions apart. */
+const publicId = (idHash: string): string => idHash.slice(0, 16);
+
+export const listSessions =
+  ({ store, clock }: OwnAccountDeps) =>
+  async ({ session: own }: SessionContext): Promise<SessionsBody> =>
+    (await store.sessions.list(clock())).map((one) => ({
+      id: publicId(one.idHash),
+      is_current: one.idHash === own.idHash,
+      username: one.username,
+      created_at: one.createdAt === null ? null : timestampOf(one.createdAt),
+      last_seen_at: timestampOf(one.expiresAt - sessionLifetimeSeconds * 1000),
+      expires_at: timestampOf(one.expiresAt),
+      address: one.address,
+      client: one.client,
+    }));
+
+export const endSession =
+  ({ store, clock, log }: OwnAccountDeps) =>
+  async ({ params, actor }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
+    const found = (await store.sessions.list(clock())).find(({ idHash }) => publicId(idHash) === params.id);
+    if (found === undefined) throw new ApiError(404, "Session not found");
+    await store.sessions.delete(found.idHash);
+    log.info("Session ended", { ...actor, session: params.id });
+    return { ok: true };
+  };
+
+export const endOtherSessions =
+  ({ store, log }: OwnAccountDeps) =>
+  async ({ session, actor }: SessionContext): Promise<EndedBody> => {
+    const ended = await store.sessions.deleteOthers(session.idHash);
+    log.info("All other sessions ended", { ...actor, ended });
+    return { ok: true, ended };
+  };

@@ -1,0 +1,87 @@
+import { signCookie, unsignCookie } from "elysia/utils";
+import type { WallClock } from "../../time/clock.ts";
+import type { Log } from "../../log/log.ts";
+import type { Store } from "../../store/store.ts";
+import { randomHex, sha256Hex } from "./secrets.ts";
+import { sessionCookiesIn, sessionLifetimeSeconds } from "./cookie.ts";
+
+/** The expiry is written in steps, so that a console that polls does not write on every request. */
+const expiryStepMs = 60_000;
+
+const maxClientLength = 200;
+
+export interface LiveSession {
+  idHash: string;
+  csrfToken: string;
+  username: string;
+  /** The cookie's value as received, to send again. */
+  cookieValue: string;
+}
+
+export interface Sessions {
+  /** Undefined if the cookie is missing, forged, truncated, foreign, expired or logged out; none of these is an error. */
+  find(headers: Headers): Promise<LiveSession | undefined>;
+  /** Always under a new id, whatever cookie the browser sent. */
+  start(origin: { address: string; client: string | null }): Promise<LiveSession>;
+  end(session: LiveSession): Promise<void>;
+}
+
+export interface SessionDeps {
+  store: Pick<Store, "sessions">;
+  config: { username: string };
+  signingKey: string;
+  clock: WallClock;
+  log: Log;
+}
+
+export function createSessions({ store, config, signingKey, clock, log }: SessionDeps): Sessions {
+  const expiry = () => clock() + sessionLifetimeSeconds * 1000;
+
+  function extend(idHash: string, expiresAt: number): void {
+    if (expiry() - expiresAt < expiryStepMs) return;
+    // Not awaited: the console stays usable on a full disk.
+    store.sessions
+      .extend(idHash, expiry())
+      .catch((error: unknown) =>
+        log.warn("Session expiry not saved; retrying on the next request", { error: String(error) }),
+      );
+  }
+
+  async function findByCookie(cookieValue: string): Promise<LiveSession | undefined> {
+    const id = await unsignCookie(cookieValue, signingKey);
+    if (typeof id !== "string") return undefined;
+    const idHash = sha256Hex(id);
+    const row = await store.sessions.find(idHash, clock());
+    // Changing ADMIN_USERNAME ends the sessions of the old name.
+    if (row === undefined || row.username !== config.username) return undefined;
+    extend(idHash, row.expiresAt);
+    return { idHash, csrfToken: row.csrfToken, username: row.username, cookieValue };
+  }
+
+  return {
+    async find(headers) {
+      for (const cookieValue of sessionCookiesIn(headers)) {
+        const session = await findByCookie(cookieValue);
+        if (session !== undefined) return session;
+      }
+      return undefined;
+    },
+
+    async start({ address, client }) {
+      const id = randomHex(32);
+      const session = { csrfToken: randomHex(32), username: config.username };
+      await store.sessions.create(
+        sha256Hex(id),
+        { ...session, expiresAt: expiry() },
+        {
+          createdAt: clock(),
+          address,
+          client: client === null ? null : client.slice(0, maxClientLength),
+        },
+      );
+      return { ...session, idHash: sha256Hex(id), cookieValue: await signCookie(id, signingKey) };
+    },
+
+    end: ({ idHash }) => store.sessions.delete(idHash),
+  };
+}

@@ -1,0 +1,66 @@
+import type { KeyId } from "../../domain.ts";
+import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import { streamJson } from "../http/json-stream.ts";
+import { keptBucketMinutes, keyFilterOf, keyIdsOf, parseTimestamp } from "../http/query.ts";
+import { readReport } from "./report.ts";
+import type { ChartQuery, PointsQuery, UsageChart } from "./contract.ts";
+import type { UsageDeps } from "./usage.ts";
+
+const maxDays = 366;
+/** Buckets within the hour reach no further back, however long minute counts are kept. */
+const minuteDays = 31;
+const maxBuckets = 2000;
+const msPerDay = minutesPerDay * msPerMinute;
+
+export const getUsageChart =
+  ({ store, clock, retention }: Omit<UsageDeps, "log">) =>
+  async ({ query }: { query: ChartQuery }): Promise<UsageChart> =>
+    readReport<UsageChart>(
+      store.usage.chart({
+        ...wholeBuckets(query, clock(), retention),
+        metric: query.metric ?? "output",
+        top: query.top,
+        listed: query.list,
+        ...keyFilterOf(query),
+        known: knownBuckets(query),
+      }),
+    );
+
+export const listUsagePoints =
+  ({ store, clock, retention, log }: UsageDeps) =>
+  ({ query, request }: { query: PointsQuery; request: Request }): Promise<Response> => {
+    const { from, to, bucketMinutes } = wholeBuckets(query, clock(), retention);
+    const [since, until] = [from * msPerMinute, to * msPerMinute];
+    const head = `{"from":"${timestampOf(since)}","to":"${timestampOf(until)}","bucket_minutes":${bucketMinutes},"points":[`;
+    return streamJson(request, [head, store.usage.history({ since, until, bucketMinutes }), "]}"], log);
+  };
+
+/** Minutes since the epoch. */
+interface Buckets {
+  from: number;
+  to: number;
+  bucketMinutes: number;
+}
+
+/** Whole buckets around the requested times, and none after the current one. */
+function wholeBuckets(query: PointsQuery, nowMs: number, retention: UsageDeps["retention"]): Buckets {
+  const { bucket_minutes: requested } = query;
+  const toMs = Math.min(parseTimestamp("to", query.to) ?? nowMs + 1, nowMs + 1);
+  const fromMs = parseTimestamp("from", query.from) ?? toMs - msPerDay;
+  if (fromMs >= toMs) throw new ApiError(400, "from must be before to and not in the future");
+  if (fromMs < nowMs - maxDays * msPerDay) throw new ApiError(400, `from must be at most ${maxDays} days ago`);
+  if (fromMs < nowMs - minuteDays * msPerDay && requested % minutesPerHour > 0)
+    throw new ApiError(400, `bucket_minutes must be a multiple of 60 if from is more than ${minuteDays} days ago`);
+  const bucketMinutes = keptBucketMinutes({ from: fromMs, bucketMinutes: requested }, nowMs, retention);
+  const from = bucketFloor(minuteOf(fromMs), bucketMinutes);
+  const to = bucketFloor(minuteOf(toMs - 1), bucketMinutes) + bucketMinutes;
+  if ((to - from) / bucketMinutes > maxBuckets)
+    throw new ApiError(400, `bucket_minutes must divide the time into at most ${maxBuckets} buckets`);
+  return { from, to, bucketMinutes };
+}
+
+function knownBuckets(query: ChartQuery): { keyIds: KeyId[]; minute: number } | undefined {
+  const sinceMs = parseTimestamp("since", query.since);
+  return sinceMs === undefined ? undefined : { keyIds: keyIdsOf(query.have), minute: minuteOf(sinceMs) };
+}

@@ -1,0 +1,174 @@
+import type { KeyId } from "../../domain.ts";
+import type { Store } from "../../store/store.ts";
+import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../../store/traffic/contract.ts";
+import type { WallClock } from "../../time/clock.ts";
+import {
+  dayNumberOf,
+  minutesPerDay,
+  minutesPerHour,
+  msPerMinute,
+  offsetMinutes,
+  timestampOf,
+} from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import type { ModelUsageBody, ModelUsageQuery } from "../requests/traffic-contract.ts";
+import { costOf, priceDays, pricesOn, type RankedPrice, rankPrices } from "../price-list.ts";
+import { readPrices } from "./prices.ts";
+
+export interface ModelUsageDeps {
+  store: Pick<Store, "traffic" | "requests" | "settings">;
+  clock: WallClock;
+}
+
+type Row = ModelUsageBody["rows"][number];
+
+const maxRows = 5000;
+/** How many days one read covers, so that it does not delay what is written. */
+const daysPerRead = 31;
+const hoursReadDays = 3;
+const maxHourDays = 90;
+const maxRowsPerRead = 10_000;
+const hoursPerDay = 24;
+
+export const getModelUsage =
+  ({ store, clock }: ModelUsageDeps) =>
+  async ({ query }: { query: ModelUsageQuery }): Promise<ModelUsageBody> => {
+    const { days, by, bucket } = query;
+    if (bucket === "hour" && days > maxHourDays)
+      throw new ApiError(400, `days must be at most ${maxHourDays} if bucket is hour`);
+    const prices = await readPrices(store);
+    const ranked = rankPrices(prices);
+    const sums = createSums(query);
+    const today = dayNumberOf(clock());
+    // Prices differ by model, even if the sums that they belong to do not.
+    const addsModels = by === "key" && ranked.length > 0;
+    let isCut = false;
+    for (const part of readsOf(today - days + 1, today + 1, bucket, ranked)) {
+      const found = await store.traffic.modelUsage(storeQuery(query, part, addsModels));
+      // Models that were added for their prices and do not fit leave the costs incomplete, but not the counts. These are read
+      // second, so that they include all that the costs are of.
+      const isRecount = addsModels && found.length === maxRowsPerRead;
+      const counted = isRecount ? await store.traffic.modelUsage(storeQuery(query, part, false)) : found;
+      isCut ||= counted.length === maxRowsPerRead;
+      for (const usage of counted) sums.count(usage);
+      const priceOf = pricesOn(ranked, part.from);
+      for (const usage of found) sums.charge(usage, priceOf(usage.model));
+    }
+    const rows = sums.listedRows();
+    const names = new Map(await store.requests.keyNames(keysOf(rows)));
+    for (const row of rows) if (row.key_id !== null) row.key_name = names.get(row.key_id) ?? "";
+    const { currency } = prices;
+    return { days, by, bucket, currency, rows, more: isCut || rows.length < sums.rowCount() };
+  };
+
+const keysOf = (rows: readonly Row[]): KeyId[] => [
+  ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),
+];
+
+/** Day numbers; `to` is exclusive. */
+interface DaySpan {
+  from: number;
+  to: number;
+}
+
+/** Parts of a range of days, in each of which all prices stay the same. */
+function readsOf(first: number, end: number, bucket: string, prices: readonly RankedPrice[]): DaySpan[] {
+  const length = bucket === "hour" ? hoursReadDays : daysPerRead;
+  const starts = new Set(priceDays(prices).filter((day) => day > first && day < end));
+  for (let day = first; day < end; day += length) starts.add(day);
+  const sorted = [...starts].toSorted((a, b) => a - b);
+  return sorted.map((from, index) => ({ from, to: sorted[index + 1] ?? end }));
+}
+
+function storeQuery(query: ModelUsageQuery, { from, to }: DaySpan, addsModels: boolean): StoreQuery {
+  const { by, bucket, key_id: keyId, model } = query;
+  const isHourly = bucket === "hour";
+  const hourOf = (day: number): number => day * hoursPerDay - offsetMinutes / minutesPerHour;
+  return {
+    unit: isHourly ? "hour" : "day",
+    from: isHourly ? hourOf(from) : from,
+    to: isHourly ? hourOf(to) : to,
+    groupBy: { period: bucket !== "none", key: by !== "model", model: by !== "key" || addsModels },
+    latestFirst: bucket !== "none" && !addsModels,
+    keyId,
+    model,
+    limit: maxRowsPerRead,
+  };
+}
+
+interface Sum {
+  period: number;
+  row: Row;
+  unpricedTokens: number;
+}
+
+function createSums({ by, bucket }: ModelUsageQuery) {
+  const sums = new Map<string, Sum>();
+  const unitMinutes = bucket === "hour" ? minutesPerHour : minutesPerDay;
+  const shift = bucket === "hour" ? 0 : offsetMinutes;
+  /** There may be thousands of rows in each. */
+  const starts = new Map<number, string>();
+
+  function startOf(period: number): string {
+    const start = starts.get(period) ?? timestampOf((period * unitMinutes - shift) * msPerMinute);
+    starts.set(period, start);
+    return start;
+  }
+
+  const idOf = ({ period, keyId, model }: ModelUsage): string => `${period} ${keyId} ${by === "key" ? "" : model}`;
+
+  const newRow = ({ period, keyId, model }: ModelUsage): Row => ({
+    bucket_start: bucket === "none" ? null : startOf(period),
+    key_id: by === "model" ? null : keyId,
+    key_name: null,
+    model: by === "key" ? null : model,
+    request_count: 0,
+    input_tokens: 0,
+    cached_input_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+    cost: null,
+    cost_is_partial: false,
+  });
+
+  return {
+    count(usage: ModelUsage): void {
+      const id = idOf(usage);
+      const sum = sums.get(id) ?? { period: usage.period, row: newRow(usage), unpricedTokens: 0 };
+      sums.set(id, sum);
+      sum.unpricedTokens += pricedTokensOf(usage);
+      sum.row.request_count += usage.requestCount;
+      sum.row.input_tokens += usage.inputTokens;
+      sum.row.cached_input_tokens += usage.cachedInputTokens;
+      sum.row.output_tokens += usage.outputTokens;
+      sum.row.reasoning_tokens += usage.reasoningTokens;
+    },
+    /** Of what is counted. */
+    charge(usage: ModelUsage, price: RankedPrice["price"] | undefined): void {
+      const sum = sums.get(idOf(usage));
+      if (sum === undefined || price === undefined) return;
+      sum.unpricedTokens -= pricedTokensOf(usage);
+      sum.row.cost = (sum.row.cost ?? 0) + costOf(price, usage);
+    },
+    rowCount: (): number => sums.size,
+    /** Oldest first, in each period most tokens first. */
+    listedRows(): Row[] {
+      const listed = latestOrLargest([...sums.values()]).toSorted((a, b) => a.period - b.period);
+      for (const { row, unpricedTokens } of listed) row.cost_is_partial = unpricedTokens > 0;
+      return listed.map(({ row }) => row);
+    },
+  };
+}
+
+/** As many as are listed: whole periods, the latest ones; of a single period, those with the most tokens. */
+function latestOrLargest(sums: readonly Sum[]): readonly Sum[] {
+  const sorted = sums.toSorted((a, b) => b.period - a.period || tokensOf(b.row) - tokensOf(a.row));
+  const kept = sorted.slice(0, maxRows);
+  const whole = kept.filter(({ period }) => period !== sorted[maxRows]?.period);
+  return whole.length > 0 ? whole : kept;
+}
+
+const tokensOf = (row: Row): number => row.input_tokens + row.output_tokens;
+
+const pricedTokensOf = (usage: ModelUsage): number =>
+  usage.inputTokens + usage.cachedBesideInputTokens + usage.outputTokens;

@@ -1,0 +1,39 @@
+import type { Store } from "../../store/store.ts";
+import type { ReconciledDay } from "../../store/usage/reconciliation-store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
+import type { ReconciliationBody } from "../requests/traffic-contract.ts";
+
+export interface ReconciliationDeps {
+  store: Pick<Store, "reconciliation">;
+  clock: WallClock;
+}
+
+/** Requests that run at midnight, or were cut, always make a small difference. */
+const minDrift = 10_000;
+const driftShare = 0.05;
+
+export const getReconciliation =
+  ({ store, clock }: ReconciliationDeps) =>
+  async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
+    // First, because the rows must not be older.
+    const sample = await store.reconciliation.lastSample();
+    const found = await store.reconciliation.days(dayNumberOf(clock()) - days + 1);
+    return {
+      days,
+      source: sample?.source ?? null,
+      checked_at: sample === undefined ? null : timestampOf(sample.at),
+      rows: found.map((row) => ({
+        date: dayFromNumber(row.day),
+        generated_tokens: row.generatedTokens,
+        counted_output_tokens: row.countedOutputTokens,
+        difference: row.generatedTokens - row.countedOutputTokens,
+        prompt_tokens: row.promptTokens,
+        counted_input_tokens: row.countedInputTokens,
+        is_drifting: isDrifting(row),
+      })),
+    };
+  };
+
+const isDrifting = ({ generatedTokens, countedOutputTokens }: ReconciledDay): boolean =>
+  Math.abs(generatedTokens - countedOutputTokens) > Math.max(minDrift, generatedTokens * driftShare);

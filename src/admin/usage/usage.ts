@@ -1,0 +1,54 @@
+import type { Log } from "../../log/log.ts";
+import type { Retention } from "../../store/retention.ts";
+import type { Store } from "../../store/store.ts";
+import type { UsageSum } from "../../store/usage/contract.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayBefore, dayOf } from "../../time/seoul.ts";
+import { streamJson } from "../http/json-stream.ts";
+import { bucketRange, keptBucketMinutes } from "../http/query.ts";
+import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./contract.ts";
+
+export interface UsageDeps {
+  store: Pick<Store, "usage">;
+  clock: WallClock;
+  retention: Pick<Retention, "usageMinutesDays">;
+  log: Log;
+}
+
+export const getUsageSummary =
+  ({ store, clock }: Pick<UsageDeps, "store" | "clock">) =>
+  async (): Promise<UsageSummary> => {
+    const date = dayOf(clock());
+    return { date, ...usageTotalBody(await store.usage.sumOfDay(date)) };
+  };
+
+export const getUsageTotal =
+  ({ store }: Pick<UsageDeps, "store">) =>
+  async (): Promise<UsageTotal> =>
+    usageTotalBody(await store.usage.sumOfKeys());
+
+export const listDailyUsage =
+  ({ store, clock, log }: Omit<UsageDeps, "retention">) =>
+  ({ query, request }: { query: DailyQuery; request: Request }): Promise<Response> => {
+    const firstDay = dayBefore(dayOf(clock()), query.days);
+    return streamJson(request, ["[", store.usage.daily(firstDay), "]"], log);
+  };
+
+export const listUsageHistory =
+  ({ store, clock, retention, log }: UsageDeps) =>
+  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
+    const now = clock();
+    const { since, bucketMinutes: requested } = bucketRange(now, query);
+    const bucketMinutes = keptBucketMinutes({ from: since, bucketMinutes: requested }, now, retention);
+    const head = `{"days":${query.days},"bucket_minutes":${bucketMinutes},"points":[`;
+    return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
+  };
+
+export function usageTotalBody(sum: UsageSum): UsageTotal {
+  return {
+    request_count: sum.requestCount,
+    input_tokens: sum.inputTokens,
+    output_tokens: sum.outputTokens,
+    total_tokens: sum.inputTokens + sum.outputTokens,
+  };
+}

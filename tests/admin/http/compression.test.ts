@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { acceptsGzip } from "../../../src/admin/http/compression.ts";
+import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { untilSteady } from "../support/steady.ts";
+import { connectRaw } from "../../support/raw-client.ts";
+
+let admin: Admin;
+let owner: Required<Visitor>;
+beforeAll(async () => {
+  admin = await startAdmin();
+  owner = await admin.login();
+  const minute = Math.floor(admin.time.now / 60_000);
+  for (let n = 0; n < 100; n++) {
+    const { id } = await admin.createKey(`key ${n} 한글`);
+    const sums = { requestCount: n, inputTokens: n * 1000, outputTokens: n * 10 };
+    await admin.store.usage.add([{ keyId: id, minute, lastClosedAt: admin.time.now, ...sums }]);
+  }
+});
+afterAll(() => admin.stop());
+
+interface Received {
+  headers: Headers;
+  bytes: Uint8Array;
+}
+
+async function get(path: string, acceptEncoding: string, method = "GET"): Promise<Received> {
+  const response = await fetch(admin.origin + path, {
+    method,
+    decompress: false,
+    headers: { cookie: owner.cookie, "accept-encoding": acceptEncoding },
+  });
+  return { headers: response.headers, bytes: await response.bytes() };
+}
+
+const large = [
+  "/api/keys",
+  "/api/usage/daily",
+  "/api/usage/history",
+  "/api/usage/chart",
+  "/api/usage/by-day-and-key",
+  "/api/openapi.json",
+];
+
+test.each(large)("%s is compressed for a client that accepts it, with the same content and headers", async (path) => {
+  const [plain, compressed] = [await get(path, "identity"), await get(path, "br;q=1, gzip;q=0.5")];
+  expect(plain.headers.get("content-encoding")).toBeNull();
+  expect(compressed.headers.get("content-encoding")).toBe("gzip");
+  expect(compressed.headers.get("vary")).toBe("accept-encoding");
+  expect(JSON.parse(gunzipSync(compressed.bytes).toString())).toEqual(JSON.parse(Buffer.from(plain.bytes).toString()));
+  expect(compressed.bytes.length).toBeLessThan(plain.bytes.length / 2);
+  for (const name of ["content-type", "cache-control", "x-content-type-options"]) {
+    expect(compressed.headers.get(name)).toBe(plain.headers.get(name));
+  }
+});
+
+test.each(["/api/me", "/healthz", "/api/usage/total", "/api/overview", "/api/unknown"])(
+  "%s is never compressed or is too short for it",
+  async (path) => {
+    expect((await get(path, "gzip")).headers.get("content-encoding")).toBeNull();
+  },
+);
+
+test("responses to HEAD, to a login and to changes are not compressed", async () => {
+  for (const path of large) expect((await get(path, "gzip", "HEAD")).headers.get("content-encoding")).toBeNull();
+  const headers = { "content-type": "application/json", "accept-encoding": "gzip" };
+  const login = await fetch(`${admin.origin}/api/login`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ username: "admin", password: "correct horse battery staple" }),
+  });
+  expect([login.status, login.headers.get("content-encoding")]).toEqual([200, null]);
+  const created = await fetch(`${admin.origin}/api/keys`, {
+    method: "POST",
+    headers: { ...headers, cookie: owner.cookie, "x-csrf-token": owner.csrf },
+    body: JSON.stringify({ name: "x", key: "k".repeat(512) }),
+  });
+  expect([created.status, created.headers.get("content-encoding")]).toEqual([201, null]);
+});
+
+test("an error is not compressed and keeps its status", async () => {
+  const response = await fetch(`${admin.origin}/api/usage/daily?days=${"x".repeat(4000)}`, {
+    headers: { cookie: owner.cookie, "accept-encoding": "gzip" },
+  });
+  expect([response.status, response.headers.get("content-encoding")]).toEqual([400, null]);
+});
+
+describe("a compressed stream", () => {
+  const chunkCount = 400;
+  let read = 0;
+  let released = Promise.withResolvers<void>();
+  let failsAt = Number.POSITIVE_INFINITY;
+  let streaming: Admin;
+  beforeAll(async () => {
+    streaming = await startAdmin({
+      store: (real) => ({
+        ...real,
+        usage: {
+          ...real.usage,
+          async *daily() {
+            try {
+              for (; read < chunkCount; read++) {
+                if (read === failsAt) throw new Error("locked");
+                // Digits that hardly compress.
+                const digits = crypto.getRandomValues(new Uint8Array(48_000)).toBase64();
+                yield Buffer.from(`${read === 0 ? "" : ","}"${digits}"`);
+              }
+            } finally {
+              released.resolve();
+            }
+          },
+        },
+      }),
+    });
+  });
+  afterAll(() => streaming.stop());
+
+  async function open(): Promise<Response> {
+    read = 0;
+    released = Promise.withResolvers<void>();
+    const { cookie } = await streaming.login();
+    return fetch(`${streaming.origin}/api/usage/daily`, { headers: { cookie, "accept-encoding": "gzip" } });
+  }
+
+  test("arrives whole", async () => {
+    expect(await (await open()).json()).toHaveLength(chunkCount);
+  });
+
+  test("is read as fast as the client takes it, and no further once the client has left", async () => {
+    read = 0;
+    released = Promise.withResolvers<void>();
+    const { cookie } = await streaming.login();
+    // Not fetch, which reads ahead without a bound if it is quick enough.
+    const client = await connectRaw(streaming.origin, { keepBody: false });
+    client.request("GET", "/api/usage/daily", { cookie, "accept-encoding": "gzip" });
+    await client.head();
+    client.pause();
+    await untilSteady(() => read);
+    expect(read).toBeLessThan(chunkCount);
+    client.reset();
+    await released.promise;
+  });
+
+  test("breaks off if a later part fails", async () => {
+    failsAt = 200;
+    const response = await open();
+    await expect(response.text()).rejects.toThrow();
+    failsAt = Number.POSITIVE_INFINITY;
+  });
+});
+
+describe("gzip", () => {
+  test.each([
+    ["gzip", true],
+    ["br, GZIP", true],
+    ["*", true],
+    ["gzip;q=0.1", true],
+    ["gzip ; q=0", false],
+    ["gzip;q=0, *", false],
+    ["*;q=0", false],
+    ["", false],
+    ["br", false],
+    ["identity", false],
+    ["xgzip", false],
+    ["gzip;q=x", false],
+  ])("in accept-encoding %p is accepted: %p", (header, expected) => {
+    expect(acceptsGzip(header)).toBe(expected);
+  });
+});

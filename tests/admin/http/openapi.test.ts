@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startTollgate } from "../../support/tollgate.ts";
+import { type Document, problemsOfResponse } from "../support/document.ts";
+import { type Admin, startAdmin } from "../support/admin-server.ts";
+
+let admin: Admin;
+let document: Document & { security: unknown };
+beforeAll(async () => {
+  admin = await startAdmin();
+  document = (await admin.send("GET", "/api/openapi.json", { as: await admin.login() })).json;
+});
+afterAll(() => admin.stop());
+
+const operations = (): Array<[string, Record<string, unknown>]> =>
+  Object.entries(document.paths).flatMap(([path, verbs]) =>
+    Object.entries(verbs).map(([verb, operation]): [string, Record<string, unknown>] => [
+      `${verb.toUpperCase()} ${path}`,
+      { ...operation },
+    ]),
+  );
+
+test("the document contains every route, and nothing else", () => {
+  expect(
+    operations()
+      .map(([name]) => name)
+      .toSorted(),
+  ).toEqual(
+    [
+      "GET /healthz",
+      "GET /readyz",
+      "GET /push-gpu.sh",
+      "GET /metrics",
+      "GET /alerts.yaml",
+      "GET /grafana.json",
+      "POST /api/login",
+      "POST /api/logout",
+      "GET /api/me",
+      "GET /api/own-key",
+      "GET /api/keys",
+      "POST /api/keys",
+      "POST /api/keys/{id}/rotate",
+      "PATCH /api/keys/{id}",
+      "DELETE /api/keys/{id}",
+      "GET /api/usage/summary",
+      "GET /api/usage/total",
+      "GET /api/usage/daily",
+      "GET /api/usage/history",
+      "GET /api/usage/points",
+      "GET /api/usage/chart",
+      "GET /api/usage/by-day",
+      "GET /api/usage/by-day-and-key",
+      "GET /api/gpu-stats",
+      "POST /api/gpu-stats",
+      "GET /api/gpu-stats/power-history",
+      "GET /api/gpu-stats/history",
+      "GET /api/overview",
+      "GET /api/requests",
+      "GET /api/requests/stream",
+      "GET /api/in-flight",
+      "DELETE /api/in-flight/{id}",
+      "GET /api/usage/models",
+      "GET /api/usage/without-tokens",
+      "GET /api/latency",
+      "GET /api/failures",
+      "GET /api/reconciliation",
+      "GET /api/prices",
+      "PUT /api/prices",
+      "POST /api/explain",
+      "GET /api/settings",
+      "POST /api/password",
+      "GET /api/sessions",
+      "DELETE /api/sessions",
+      "DELETE /api/sessions/{id}",
+      "GET /api/openapi.json",
+    ].toSorted(),
+  );
+});
+
+test.each([
+  ["on one port", {}],
+  ["on a port of its own", { ADMIN_PORT: "0" }],
+])("the document of a whole server with the admin side %s contains no other path", async (_, environment) => {
+  await using gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1", ...environment });
+  const served = await gate.admin.expectOk<Document>("GET", "/api/openapi.json");
+  expect(Object.keys(served.paths).toSorted()).toEqual(Object.keys(document.paths).toSorted());
+});
+
+test("each operation has a summary and responses", () => {
+  for (const [name, operation] of operations()) {
+    expect([name, operation["summary"]]).toEqual([name, expect.stringMatching(/\S/)]);
+    expect(Object.keys(operation["responses"] ?? {}).length).toBeGreaterThan(0);
+  }
+});
+
+test("routes require a session, and routes that change something the CSRF token too", () => {
+  expect(document.security).toEqual([{ session: [] }]);
+  const secured = operations().flatMap(([name, { security }]) => (security === undefined ? [] : [[name, security]]));
+  expect(Object.fromEntries(secured)).toEqual({
+    "GET /healthz": [],
+    "GET /readyz": [],
+    "GET /push-gpu.sh": [],
+    "GET /metrics": [{ session: [] }, { metricsToken: [] }],
+    "GET /alerts.yaml": [{ session: [] }, { metricsToken: [] }],
+    "GET /grafana.json": [{ session: [] }, { metricsToken: [] }],
+    "POST /api/login": [],
+    "GET /api/me": [],
+    "POST /api/gpu-stats": [{ bearer: [] }, { xApiKey: [] }],
+    "GET /api/own-key": [{ bearer: [] }, { xApiKey: [] }],
+    "POST /api/logout": [{ session: [], csrf: [] }],
+    "POST /api/keys": [{ session: [], csrf: [] }],
+    "POST /api/keys/{id}/rotate": [{ session: [], csrf: [] }],
+    "PATCH /api/keys/{id}": [{ session: [], csrf: [] }],
+    "DELETE /api/keys/{id}": [{ session: [], csrf: [] }],
+    "DELETE /api/in-flight/{id}": [{ session: [], csrf: [] }],
+    "PUT /api/prices": [{ session: [], csrf: [] }],
+    "POST /api/explain": [{ session: [], csrf: [] }],
+    "POST /api/password": [{ session: [], csrf: [] }],
+    "DELETE /api/sessions": [{ session: [], csrf: [] }],
+    "DELETE /api/sessions/{id}": [{ session: [], csrf: [] }],
+  });
+});
+
+test("query parameters are optional, with a range and a default", () => {
+  const parameters = Object.fromEntries(operations())["GET /api/usage/daily"]?.["parameters"];
+  expect(parameters).toEqual([
+    {
+      name: "days",
+      in: "query",
+      required: false,
+      schema: expect.objectContaining({ minimum: 7, maximum: 365, default: 90 }),
+    },
+  ]);
+});
+
+test("request bodies are JSON", () => {
+  for (const name of ["POST /api/login", "POST /api/keys", "PATCH /api/keys/{id}", "POST /api/gpu-stats"]) {
+    const body = Object.fromEntries(operations())[name]?.["requestBody"] as { content: object };
+    expect(Object.keys(body.content)).toEqual(["application/json"]);
+  }
+});
+
+// The test server checks every response against the document; these tests check that check.
+const problemsOf = (status: number, value: unknown) =>
+  problemsOfResponse(document, {
+    method: "GET",
+    path: "/api/usage/summary",
+    status,
+    contentType: "application/json;charset=utf-8",
+    text: JSON.stringify(value),
+  });
+const good = { date: "2026-05-01", request_count: 1, input_tokens: 2, output_tokens: 3, total_tokens: 5 };
+
+test("a documented response has no problems", () => {
+  expect(problemsOf(200, good)).toEqual([]);
+});
+
+test.each([
+  [200, { ...good, date: "1.5.2026" }, "date is not a valid date"],
+  [200, { ...good, total_tokens: "5" }, "total_tokens is string"],
+  [200, { ...good, total_tokens: 5.5 }, "total_tokens is number"],
+  [200, { ...good, total_tokens: -5 }, "out of range"],
+  [200, { ...good, total_tokens: null }, "total_tokens is null"],
+  [200, { ...good, total_tokens: undefined }, "total_tokens is missing"],
+  [200, { ...good, secret: "x" }, "secret is not documented"],
+  [200, [good], "is array"],
+  [418, good, "may not have status 418"],
+  [401, { message: "no" }, "error is missing"],
+])("the check finds the undocumented response %d %j", (status, value, problem) => {
+  expect(problemsOf(status, value).join()).toContain(problem);
+});
