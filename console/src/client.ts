@@ -1,7 +1,7 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 import type { App } from "../../src/app.ts";
-import { updateServerClock } from "./data/server-clock.ts";
-import { csrfToken, endSession } from "./data/session.ts";
+import { updateServerClock } from "./lib/server-clock.ts";
+import { csrfToken, endSession } from "./lib/session.ts";
 
 /** A failed request, with the server's own message. Status 0: no response arrived. */
 export class ApiError extends Error {

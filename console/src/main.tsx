@@ -2,40 +2,40 @@ import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import { type JSX, Show } from "solid-js";
 import { render } from "solid-js/web";
-import { forgetEndedSession } from "./data/forget-session.ts";
-import { queryClient } from "./data/queries.ts";
-import { tryResumeSession } from "./data/resume-session.ts";
-import { closeRunningQuestion, runningQuestion } from "./data/running-responses.ts";
-import { tickWhileVisible } from "./data/server-clock.ts";
-import { syncSessionAcrossTabs } from "./data/session.ts";
-import { syncThemeAcrossTabs } from "./data/theme.ts";
-import { syncTimeZoneAcrossTabs } from "./data/time-zone.ts";
-import { GpusPage } from "./pages/gpus.tsx";
-import { KeysPage } from "./pages/keys.tsx";
-import { LoginPage } from "./pages/login.tsx";
-import { NotFoundPage } from "./pages/not-found.tsx";
-import { OverviewPage } from "./pages/overview.tsx";
-import { UsagePage } from "./pages/usage.tsx";
-import { FailedDialog, lazyPage, lazyPart } from "./parts/lazy.tsx";
-import { NewKeyDialogs } from "./parts/new-key-dialog.tsx";
-import { RequireSession } from "./parts/require-session.tsx";
-import { Toasts } from "./parts/toasts.tsx";
+import { forgetEndedSession } from "./lib/forget-session.ts";
+import { queryClient } from "./queries.ts";
+import { tryResumeSession } from "./operator/resume-session.ts";
+import { closeRunningQuestion, runningQuestion } from "./requests/running-responses.ts";
+import { tickWhileVisible } from "./lib/server-clock.ts";
+import { syncSessionAcrossTabs } from "./lib/session.ts";
+import { syncThemeAcrossTabs } from "./lib/theme.ts";
+import { syncTimeZoneAcrossTabs } from "./lib/time-zone.ts";
+import { GpusPage } from "./gpus/gpus-page.tsx";
+import { KeysPage } from "./keys/keys-page.tsx";
+import { LoginPage } from "./operator/login-page.tsx";
+import { NotFoundPage } from "./ui/not-found-page.tsx";
+import { OverviewPage } from "./start/overview-page.tsx";
+import { UsagePage } from "./usage/usage-page.tsx";
+import { FailedDialog, lazyPage, lazyPart } from "./ui/lazy.tsx";
+import { NewKeyDialogs } from "./keys/new-key-dialog.tsx";
+import { RequireSession } from "./operator/require-session.tsx";
+import { Toasts } from "./ui/toasts.tsx";
 import "./styles/index.css";
 
 // Less often opened, so not part of the first view's script.
-const RequestsPage = lazyPage("Requests", async () => (await import("./pages/requests.tsx")).RequestsPage);
-const RunningPage = lazyPage("Running now", async () => (await import("./pages/running.tsx")).RunningPage);
-const KeyPage = lazyPage("API key", async () => (await import("./pages/key.tsx")).KeyPage);
-const OwnKeyPage = lazyPage("Your API key", async () => (await import("./pages/me.tsx")).OwnKeyPage);
-const GpuPage = lazyPage("GPU", async () => (await import("./pages/gpu.tsx")).GpuPage);
-const SettingsPage = lazyPage("Settings", async () => (await import("./pages/settings.tsx")).SettingsPage);
-const PricesPage = lazyPage("Prices", async () => (await import("./pages/prices.tsx")).PricesPage);
-const AccountPage = lazyPage("Account", async () => (await import("./pages/account.tsx")).AccountPage);
-const HelpPage = lazyPage("Quick start", async () => (await import("./pages/help.tsx")).HelpPage);
-const PlaygroundPage = lazyPage("Playground", async () => (await import("./pages/playground.tsx")).PlaygroundPage);
-const ExplainPage = lazyPage("Explain a request", async () => (await import("./pages/explain.tsx")).ExplainPage);
+const RequestsPage = lazyPage("Requests", async () => (await import("./requests/requests-page.tsx")).RequestsPage);
+const RunningPage = lazyPage("Running now", async () => (await import("./requests/running-page.tsx")).RunningPage);
+const KeyPage = lazyPage("API key", async () => (await import("./keys/key-page.tsx")).KeyPage);
+const OwnKeyPage = lazyPage("Your API key", async () => (await import("./keys/own-key-page.tsx")).OwnKeyPage);
+const GpuPage = lazyPage("GPU", async () => (await import("./gpus/gpu-page.tsx")).GpuPage);
+const SettingsPage = lazyPage("Settings", async () => (await import("./operator/settings-page.tsx")).SettingsPage);
+const PricesPage = lazyPage("Prices", async () => (await import("./operator/prices-page.tsx")).PricesPage);
+const AccountPage = lazyPage("Account", async () => (await import("./operator/account-page.tsx")).AccountPage);
+const HelpPage = lazyPage("Quick start", async () => (await import("./start/help-page.tsx")).HelpPage);
+const PlaygroundPage = lazyPage("Playground", async () => (await import("./start/playground-page.tsx")).PlaygroundPage);
+const ExplainPage = lazyPage("Explain a request", async () => (await import("./start/explain-page.tsx")).ExplainPage);
 const RunningQuestion = lazyPart(
-  async () => (await import("./parts/running-question.tsx")).RunningQuestion,
+  async () => (await import("./keys/running-question.tsx")).RunningQuestion,
   (state) => <FailedDialog {...state} title="API keys" onClose={closeRunningQuestion} />,
 );
 

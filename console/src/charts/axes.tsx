@@ -1,5 +1,5 @@
 import { For, type JSX } from "solid-js";
-import type { TimeSpan } from "../data/time-range.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 import { timeTicks, xOf } from "./scale.ts";
 import { type Plot, yOf } from "./shapes.ts";
 

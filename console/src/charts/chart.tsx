@@ -1,5 +1,5 @@
 import { createComputed, createUniqueId, type JSX, Show } from "solid-js";
-import type { TimeSpan } from "../data/time-range.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 import { Axes } from "./axes.tsx";
 import { createCursor, type Cursor } from "./cursor.ts";
 import { createGeometry, type Geometry, gutter } from "./geometry.ts";

@@ -1,6 +1,6 @@
 import { type Accessor, createSignal } from "solid-js";
-import { serverNow } from "../data/server-clock.ts";
-import type { TimeSpan } from "../data/time-range.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 import { createSelection } from "./selection.ts";
 import { scaledSpan, shiftedSpan } from "./span.ts";
 

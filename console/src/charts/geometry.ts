@@ -1,5 +1,5 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
-import { barStep, type TimeSpan } from "../data/time-range.ts";
+import { barStep, type TimeSpan } from "../lib/time-range.ts";
 import { valueTicks } from "./scale.ts";
 import type { ChartKind } from "./marks.tsx";
 import { type Plot, type Series, sharesOf, stepSums } from "./shapes.ts";

@@ -1,7 +1,7 @@
-import { dayMs, hourMs, minuteMs } from "../data/seoul-time.ts";
-import { clockLabel, dayLabel } from "../data/time-labels.ts";
-import type { TimeSpan } from "../data/time-range.ts";
-import { offsetMs } from "../data/time-zone.ts";
+import { dayMs, hourMs, minuteMs } from "../lib/seoul-time.ts";
+import { clockLabel, dayLabel } from "../lib/time-labels.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
+import { offsetMs } from "../lib/time-zone.ts";
 
 /** At most six round values from 0 to at least `max`. */
 export function valueTicks(max: number, whole: boolean): number[] {

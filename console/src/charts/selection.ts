@@ -1,5 +1,5 @@
 import { type Accessor, createSignal } from "solid-js";
-import type { TimeSpan } from "../data/time-range.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 
 interface SelectionOptions {
   span: () => TimeSpan;

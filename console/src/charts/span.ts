@@ -1,4 +1,4 @@
-import type { TimeSpan } from "../data/time-range.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 
 interface SpanLimits {
   stepMs: number;

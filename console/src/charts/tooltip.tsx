@@ -1,6 +1,6 @@
 import { For, type JSX, Show } from "solid-js";
-import { spanLabel } from "../data/time-labels.ts";
-import type { TimeSpan } from "../data/time-range.ts";
+import { spanLabel } from "../lib/time-labels.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
 
 export interface TooltipRow {
   label: string;

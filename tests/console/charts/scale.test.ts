@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { timeTicks, valueTicks, xOf } from "../../../console/src/charts/scale.ts";
-import { dayMs, hourMs, minuteMs } from "../../../console/src/data/seoul-time.ts";
-import { chooseTimeZone } from "../../../console/src/data/time-zone.ts";
-import { barStep } from "../../../console/src/data/time-range.ts";
+import { dayMs, hourMs, minuteMs } from "../../../console/src/lib/seoul-time.ts";
+import { chooseTimeZone } from "../../../console/src/lib/time-zone.ts";
+import { barStep } from "../../../console/src/lib/time-range.ts";
 
 const from = Date.parse("2026-11-20T13:00:00+09:00");
 const day = { from, to: from + dayMs };

@@ -1,0 +1,38 @@
+import type { Gpu } from "../queries.ts";
+
+const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+/** By the names of the hosts; those without one, null, come last. The order within a group stays. */
+export const groupByHost = (gpus: readonly Gpu[]): Map<string | null, Gpu[]> =>
+  new Map(
+    [...Map.groupBy(gpus, ({ host }) => host)].toSorted(([a], [b]) =>
+      a === null || b === null ? Number(a === null) - Number(b === null) : byName.compare(a, b),
+    ),
+  );
+
+/** Two hosts that send the same GPU ids. */
+export interface SharedIds {
+  hosts: string;
+  gpuIds: number[];
+}
+
+export function listSharedIds(gpus: readonly Gpu[]): SharedIds[] {
+  const shared = gpus.flatMap(({ gpu_id, host, other_host }) =>
+    host === null || other_host === null ? [] : [{ gpu_id, hosts: [host, other_host].toSorted().join(" and ") }],
+  );
+  return [...Map.groupBy(shared, ({ hosts }) => hosts)].map(([hosts, members]) => ({
+    hosts,
+    gpuIds: members.map(({ gpu_id }) => gpu_id),
+  }));
+}
+
+const maxGpuId = 255;
+/** As many GPUs as most hosts have. */
+const offsetStep = 8;
+
+/** The first multiple of eight above all ids; undefined if there is none up to 255. */
+export function findFreeOffset(gpus: readonly Pick<Gpu, "gpu_id">[]): number | undefined {
+  const highest = gpus.reduce((most, { gpu_id }) => Math.max(most, gpu_id), -1);
+  const offset = Math.ceil((highest + 1) / offsetStep) * offsetStep;
+  return offset <= maxGpuId ? offset : undefined;
+}

@@ -1,0 +1,155 @@
+import { A } from "@solidjs/router";
+import { createMemo, For, type JSX, Show } from "solid-js";
+import { gibibytes, plural, watts } from "../lib/format.ts";
+import { groupByHost } from "./gpu-hosts.ts";
+import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
+import { isFull, isHot, isStale, memoryShare, sumGpus } from "./gpu-state.ts";
+import type { Gpu } from "../queries.ts";
+import { now } from "../lib/server-clock.ts";
+import { GpuName } from "./gpu-name.tsx";
+import { GpuNotes } from "./gpu-notes.tsx";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+
+interface GpuTableProps {
+  /** Undefined while they load. */
+  gpus: readonly Gpu[] | undefined;
+  sort: GpuSort;
+  onSort: (next: GpuSort) => void;
+}
+
+/** As many as fit on a screen. */
+const maxSkeletonRows = 16;
+
+/** A row for each GPU. In the order of their ids they are grouped by host. */
+export function GpuTable(props: GpuTableProps): JSX.Element {
+  const sorted = createMemo(() => sortGpus(props.gpus ?? [], props.sort));
+  const groups = createMemo(() => groupByHost(sorted()));
+  // By their names, so that a refresh does not replace the rows.
+  const hosts = createMemo(() => [...groups().keys()]);
+  const hasHosts = (): boolean => props.gpus?.some(({ host }) => host !== null) ?? false;
+  const isGrouped = (): boolean => hasHosts() && props.sort.column === "gpu";
+  const showsHost = (): boolean => hasHosts() && !isGrouped();
+  return (
+    <div class="table-scroll">
+      <table class="gpu-table">
+        <caption class="visually-hidden">GPUs</caption>
+        <GpuTableHead {...props} showsHost={showsHost()} />
+        <Show
+          when={isGrouped()}
+          fallback={
+            <tbody>
+              <For each={sorted()} fallback={<SkeletonRows columns={6} rows={maxSkeletonRows} />}>
+                {(gpu) => <GpuRow gpu={gpu} showsHost={showsHost()} />}
+              </For>
+            </tbody>
+          }
+        >
+          <For each={hosts()}>{(host) => <HostGroup host={host} gpus={groups().get(host) ?? []} />}</For>
+        </Show>
+      </table>
+    </div>
+  );
+}
+
+function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean }): JSX.Element {
+  const SortableHead = (head: { column: GpuSortColumn; label: string; number?: boolean }): JSX.Element => (
+    <th
+      scope="col"
+      classList={{ number: head.number ?? false }}
+      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
+    >
+      <button class="sort" type="button" onClick={() => props.onSort(nextGpuSort(props.sort, head.column))}>
+        {head.label}
+      </button>
+    </th>
+  );
+  return (
+    <thead>
+      <tr>
+        <SortableHead column="gpu" label="GPU" />
+        <th scope="col" class="wide">
+          Model
+        </th>
+        <Show when={props.showsHost}>
+          <th scope="col" class="wide">
+            Host
+          </th>
+        </Show>
+        <SortableHead column="utilisation" label="Utilisation" number />
+        <SortableHead column="memory" label="Memory" number />
+        <SortableHead column="power" label="Power" number />
+        <SortableHead column="temperature" label="Temperature" number />
+      </tr>
+    </thead>
+  );
+}
+
+/** @param props.host null: the agents sent no name */
+function HostGroup(props: { host: string | null; gpus: readonly Gpu[] }): JSX.Element {
+  const power = (): number | undefined => sumGpus(props.gpus, now()).powerW;
+  return (
+    <tbody>
+      <tr class="gpu-host">
+        <th scope="rowgroup" colspan="6">
+          <span class="gpu-host-name">{props.host ?? "Hosts without a name"}</span>
+          <span class="faint">
+            {plural(props.gpus.length, "GPU")}
+            {power() === undefined ? "" : `, ${watts(power() ?? 0)}`}
+          </span>
+        </th>
+      </tr>
+      <For each={props.gpus}>{(gpu) => <GpuRow gpu={gpu} showsHost={false} />}</For>
+    </tbody>
+  );
+}
+
+function GpuRow(props: { gpu: Gpu; showsHost: boolean }): JSX.Element {
+  const share = (): number | undefined => memoryShare(props.gpu);
+  const stale = (): boolean => isStale(props.gpu, now());
+  return (
+    <tr classList={{ stale: stale() }}>
+      <th scope="row">
+        <A href={`/gpus/${props.gpu.gpu_id}`}>{props.gpu.gpu_id}</A>
+        <GpuNotes gpu={props.gpu} />
+      </th>
+      <td class="wide model">
+        <GpuName name={props.gpu.name} />
+      </td>
+      <Show when={props.showsHost}>
+        <td class="wide model" title={props.gpu.host ?? undefined}>
+          {props.gpu.host ?? "–"}
+        </td>
+      </Show>
+      <BarCell
+        share={props.gpu.utilization_pct === null ? undefined : props.gpu.utilization_pct / 100}
+        title={undefined}
+        tone={undefined}
+      />
+      <BarCell
+        share={share()}
+        title={`${gibibytes(props.gpu.memory_used_mb ?? 0)} of ${gibibytes(props.gpu.memory_total_mb ?? 0)} GiB`}
+        tone={!stale() && isFull(props.gpu) ? "warn" : undefined}
+      />
+      <td class="number">{props.gpu.power_draw_w === null ? "–" : watts(props.gpu.power_draw_w)}</td>
+      <td class="number" data-tone={!stale() && isHot(props.gpu) ? "bad" : undefined}>
+        {props.gpu.temp_c === null ? "–" : `${props.gpu.temp_c} °C`}
+      </td>
+    </tr>
+  );
+}
+
+/** A share with a bar below it, so that a column reads as a strip. */
+function BarCell(props: {
+  share: number | undefined;
+  title: string | undefined;
+  tone: "warn" | undefined;
+}): JSX.Element {
+  return (
+    <td class="number share-cell" data-tone={props.tone} title={props.share === undefined ? undefined : props.title}>
+      <Show when={props.share !== undefined} fallback="–">
+        {Math.round((props.share ?? 0) * 100)}%
+        <span class="share-bar" style={{ "--share": props.share ?? 0 }} />
+      </Show>
+    </td>
+  );
+}

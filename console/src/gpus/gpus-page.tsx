@@ -1,0 +1,173 @@
+import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { saveCount, savedCount } from "../lib/browser-settings.ts";
+import { count, memory, plural, watts } from "../lib/format.ts";
+import { type GpuSums, isInState, sumGpus } from "./gpu-state.ts";
+import { type Gpu, useGpusQuery } from "../queries.ts";
+import { now } from "../lib/server-clock.ts";
+import { useEnergy } from "./use-energy.ts";
+import { useGpuFilters } from "./use-gpu-filters.ts";
+import { SegmentedControl } from "../ui/controls.tsx";
+import { EnergyPanel } from "./energy-panel.tsx";
+import { Figure } from "../ui/figure.tsx";
+import { GpuCard, SkeletonGpuCard } from "./gpu-card.tsx";
+import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
+import { GpuTable } from "./gpu-table.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
+
+/** More GPUs are rows of a table: their cards would fill screens. */
+const maxCards = 8;
+
+/** Each GPU that ever reported, sums over those that report now, and their energy. */
+export function GpusPage(): JSX.Element {
+  const gpus = useGpusQuery();
+  const energy = useEnergy();
+  createEffect(() => gpus.data && saveCount("gpus", gpus.data.length));
+  const [adding, setAdding] = createSignal(false);
+  const isLong = (): boolean => (gpus.data?.length ?? savedCount("gpus", 0)) > maxCards;
+
+  return (
+    <Page
+      title="GPUs"
+      sources={[
+        { name: "GPUs", query: gpus },
+        { name: "Power", query: energy.power.query, fetchedAt: energy.power.fetchedAt(), slow: true },
+        { name: "Output tokens", query: energy.usage.query, fetchedAt: energy.usage.fetchedAt(), slow: true },
+      ]}
+      actions={
+        <button class="button" type="button" onClick={() => setAdding(true)}>
+          <Icon name="plus" />
+          Add a GPU host
+        </button>
+      }
+    >
+      <SharedGpusNotice gpus={gpus.data ?? []} />
+      <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
+        <GpuFigures gpus={gpus.data} failed={gpus.isError} />
+        <h2 class="visually-hidden">All GPUs</h2>
+        <Show
+          when={gpus.data !== undefined || !gpus.isError}
+          fallback={
+            <section class="panel" aria-label="GPUs">
+              <NotLoaded error={gpus.error} />
+            </section>
+          }
+        >
+          <Show when={isLong()} fallback={<GpuCards gpus={gpus.data} />}>
+            <FilteredGpus gpus={gpus.data} />
+          </Show>
+        </Show>
+        <EnergyPanel state={energy} />
+      </Show>
+      <Show when={adding()}>
+        <GpuHostDialog gpus={gpus.data ?? []} onClose={() => setAdding(false)} />
+      </Show>
+    </Page>
+  );
+}
+
+const NoGpus = (): JSX.Element => (
+  <section class="panel" aria-label="GPUs">
+    <EmptyState title="No GPU has reported yet">
+      <GpuAgentCommands gpus={[]} />
+    </EmptyState>
+  </section>
+);
+
+const GpuCards = (props: { gpus: Gpu[] | undefined }): JSX.Element => (
+  <div class="gpus">
+    <For each={props.gpus} fallback={<SkeletonCards />}>
+      {(gpu) => <GpuCard gpu={gpu} />}
+    </For>
+  </div>
+);
+
+const stateOptions = [
+  { value: "all", label: "All" },
+  { value: "hot", label: "Hot" },
+  { value: "full", label: "Full" },
+  { value: "stale", label: "Stale" },
+] as const;
+
+function FilteredGpus(props: { gpus: Gpu[] | undefined }): JSX.Element {
+  const filters = useGpuFilters();
+  const matching = createMemo(() => props.gpus?.filter((gpu) => isInState(gpu, filters.state(), now())));
+  return (
+    <>
+      <div class="toolbar">
+        <SegmentedControl
+          label="State"
+          options={stateOptions}
+          value={filters.state()}
+          onChange={(state) => filters.setState(state)}
+        />
+        <p class="toolbar-note" role="status">
+          <Show when={matching()}>
+            {filters.state() === "all" ? "" : `${matching()?.length} of `}
+            {plural(props.gpus?.length ?? 0, "GPU")}
+          </Show>
+        </p>
+      </div>
+      <section class="panel" aria-label="GPUs">
+        <Show
+          when={matching()?.length !== 0}
+          fallback={
+            <EmptyState title={`No GPU is ${filters.state()}`}>
+              <button class="button" type="button" onClick={() => filters.setState("all")}>
+                Show all GPUs
+              </button>
+            </EmptyState>
+          }
+        >
+          <GpuTable gpus={matching()} sort={filters.gpuSort()} onSort={filters.setGpuSort} />
+        </Show>
+      </section>
+    </>
+  );
+}
+
+const SkeletonCards = (): JSX.Element => (
+  <For each={Array.from({ length: savedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
+);
+
+/** @param props.gpus undefined while they load */
+function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.Element {
+  const sums = createMemo(() => props.gpus && sumGpus(props.gpus, now()));
+  const value = (field: keyof GpuSums, format: (value: number) => string): string | undefined => {
+    const known = sums();
+    return known && formatOrDash(known[field], format);
+  };
+  return (
+    <dl class="figures">
+      <Figure
+        label="Power now"
+        failed={props.failed}
+        value={value("powerW", watts)}
+        note={sums() && `${sums()?.reporting} of ${plural(props.gpus?.length ?? 0, "GPU")} reporting`}
+      />
+      <Figure
+        label="Utilisation"
+        failed={props.failed}
+        value={value("utilizationPct", (mean) => `${Math.round(mean)}%`)}
+        note="Mean of reporting GPUs"
+      />
+      <Figure
+        label="Memory"
+        failed={props.failed}
+        value={value("memoryUsedMb", memory)}
+        note={sums()?.memoryTotalMb !== undefined && `of ${memory(sums()?.memoryTotalMb ?? 0)}`}
+      />
+      <Figure
+        label="Highest temperature"
+        failed={props.failed}
+        value={value("hottestC", (hottest) => `${count(hottest)} °C`)}
+      />
+    </dl>
+  );
+}
+
+/** A value that no GPU reports is a dash, not a zero. */
+const formatOrDash = (value: number | undefined, format: (value: number) => string): string =>
+  value === undefined ? "–" : format(value);

@@ -1,0 +1,71 @@
+import { createSignal, type JSX, onMount, Show } from "solid-js";
+import { plural } from "../lib/format.ts";
+import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
+import type { Key } from "../queries.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { EndRunningChoice } from "./end-running-choice.tsx";
+
+/** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
+export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClose: () => void }): JSX.Element {
+  const switchKey = useSwitchKey();
+  const deleteKey = useDeleteKey();
+  const row = document.activeElement?.closest("tr");
+  const [deletes, setDeletes] = createSignal(false);
+  const [endRunning, setEndRunning] = createSignal(false);
+  let cancel: HTMLButtonElement | undefined;
+  onMount(() => cancel?.focus());
+
+  const tokens = (): number => props.key.total_input_tokens + props.key.total_output_tokens;
+  return (
+    <Dialog
+      title={`Delete “${props.key.name}”?`}
+      focusAfter={() => (deletes() ? nextDeleteButton(row) : null)}
+      onClose={() => props.onClose()}
+    >
+      <p>
+        From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
+        {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
+        over all keys; its rows in the usage history stay.
+      </p>
+      <Show when={props.key.is_active}>
+        <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
+      </Show>
+      <EndRunningChoice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
+      <div class="dialog-actions">
+        <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
+          Cancel
+        </button>
+        <Show when={props.key.is_active}>
+          <button
+            class="button"
+            type="button"
+            onClick={() => {
+              switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
+              props.onClose();
+            }}
+          >
+            Deactivate instead
+          </button>
+        </Show>
+        <button
+          class="button danger"
+          type="button"
+          onClick={() => {
+            setDeletes(true);
+            deleteKey.mutate({ key: props.key, endRunning: endRunning() });
+            props.onClose();
+            props.onDelete?.();
+          }}
+        >
+          Delete key
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** In the row after the deleted one, which leaves the table; in the last row's place, the one before. */
+function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
+  const next = row?.nextElementSibling ?? row?.previousElementSibling;
+  return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
+}

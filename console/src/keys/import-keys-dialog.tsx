@@ -1,0 +1,146 @@
+import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { downloadCsv } from "../lib/csv.ts";
+import { count, plural } from "../lib/format.ts";
+import { parseNames, secretCsv } from "./key-import.ts";
+import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
+import { useKeysQuery } from "../queries.ts";
+import { type KeyImport, useKeyImport } from "./use-key-import.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { KeyNames } from "./key-names.tsx";
+import { SecretActions } from "./key-secret.tsx";
+import { KeyFailures } from "./key-failures.tsx";
+
+/** Creates a key for each name of a list, then shows their secrets once. */
+export function ImportKeysDialog(): JSX.Element {
+  const { imported, create } = useKeyImport();
+  return (
+    <Dialog title="Import API keys" persistent={newKeyDialog() !== "form"} onClose={closeNewKeyDialog}>
+      <Show when={imported()} fallback={<ImportForm onCreate={create} />}>
+        {(result) => <ImportResult result={result()} />}
+      </Show>
+    </Dialog>
+  );
+}
+
+function ImportForm(props: { onCreate: (names: readonly string[]) => void }): JSX.Element {
+  const keys = useKeysQuery();
+  const [text, setText] = createSignal("");
+  const parsed = createMemo(() => parseNames(text()));
+  const existing = (): string[] => {
+    const known = new Set(keys.data?.map(({ name }) => name));
+    return parsed().names.filter((name) => known.has(name));
+  };
+  let field: HTMLTextAreaElement | undefined;
+  onMount(() => field?.focus());
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    props.onCreate(parsed().names);
+  };
+  const readFile = async (file: File | undefined): Promise<void> => void setText((await file?.text()) ?? "");
+  return (
+    <form onSubmit={submit}>
+      <TextField label="Names" hint="One a line, or a CSV whose first column has them. Each gets a random key.">
+        {(ids) => (
+          <textarea
+            {...ids}
+            ref={field}
+            rows="5"
+            spellcheck={false}
+            value={text()}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        )}
+      </TextField>
+      <label class="field">
+        <span>Or a file</span>
+        <input
+          type="file"
+          accept=".csv,.txt,text/csv,text/plain"
+          onChange={(event) => void readFile(event.currentTarget.files?.[0])}
+        />
+      </label>
+      <div role="status">
+        <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
+        <Show when={parsed().problem === undefined && parsed().names.length > 0}>
+          <p>
+            {plural(parsed().names.length, "key")} will be created: <KeyNames names={parsed().names} />.
+          </p>
+        </Show>
+        <Show when={existing().length > 0}>
+          <p>
+            {existing().length === 1 ? "A key of this name exists" : "Keys of these names exist"} already, and another
+            one will be created: <KeyNames names={existing()} />.
+          </p>
+        </Show>
+      </div>
+      <div class="dialog-actions">
+        <button class="button" type="button" onClick={closeNewKeyDialog}>
+          Cancel
+        </button>
+        <button
+          class="button primary"
+          type="submit"
+          disabled={parsed().names.length === 0 || parsed().problem !== undefined}
+        >
+          {parsed().names.length === 0 ? "Create keys" : `Create ${plural(parsed().names.length, "key")}`}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function ImportResult(props: { result: KeyImport }): JSX.Element {
+  const isDone = (): boolean => props.result.keys.length + props.result.failures.length === props.result.total;
+  const save = (): void => {
+    downloadCsv("tollgate-new-keys.csv", secretCsv(props.result.keys));
+    setNewKeyDialog("saved");
+  };
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
+  return (
+    <>
+      <p ref={lead} tabindex="-1" class="lead" role="status">
+        {count(props.result.keys.length)} of {plural(props.result.total, "key")} created.
+        <Show when={isDone() && props.result.keys.length > 0}>
+          {" "}
+          Save them now. Tollgate shows them only once; later it shows only the first and last characters.
+        </Show>
+      </p>
+      <KeyFailures failures={props.result.failures} />
+      <Show when={isDone()} fallback={<progress value={props.result.keys.length} max={props.result.total} />}>
+        <Show when={props.result.keys.length > 0}>
+          <div class="new-keys">
+            <table>
+              <caption class="visually-hidden">New keys</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col">Key</th>
+                </tr>
+              </thead>
+              <tbody>
+                <For each={props.result.keys}>
+                  {({ name, key }) => (
+                    <tr>
+                      <th scope="row">{name}</th>
+                      <td>
+                        <code>{key}</code>
+                      </td>
+                    </tr>
+                  )}
+                </For>
+              </tbody>
+            </table>
+          </div>
+          <button class="button primary" type="button" onClick={save}>
+            <Icon name="download" />
+            Download CSV
+          </button>
+        </Show>
+        <SecretActions several onDone={closeNewKeyDialog} />
+      </Show>
+    </>
+  );
+}

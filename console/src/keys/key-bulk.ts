@@ -1,0 +1,88 @@
+import { useQueryClient } from "@tanstack/solid-query";
+import { createSignal } from "solid-js";
+import { api, ApiError, causeOf, responseBody } from "../client.ts";
+import type { Key } from "../queries.ts";
+
+export type BulkAction =
+  | { kind: "switch"; isActive: boolean; endRunning: boolean }
+  | { kind: "delete"; endRunning: boolean }
+  | { kind: "tag"; tags: readonly string[]; adds: boolean };
+
+export interface BulkReport {
+  done: number;
+  failures: readonly { key: Key; name: string; cause: string }[];
+}
+
+function change(key: Key, action: BulkAction): Promise<unknown> {
+  const route = api.keys({ id: key.id });
+  if (action.kind === "delete") {
+    return responseBody(route.delete(undefined, { query: action.endRunning ? { end_running: "true" } : {} }));
+  }
+  if (action.kind === "tag") return responseBody(route.patch({ tags: tagsAfter(key.tags, action) }));
+  const ends = !action.isActive && action.endRunning;
+  return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }));
+}
+
+export function tagsAfter(
+  before: readonly string[],
+  { tags, adds }: { tags: readonly string[]; adds: boolean },
+): string[] {
+  return adds ? [...new Set([...before, ...tags])] : before.filter((tag) => !tags.includes(tag));
+}
+
+/** Without a session or a server, the rest fails too. */
+const isFinal = (error: unknown): boolean => error instanceof ApiError && (error.status === 401 || error.status === 0);
+
+/**
+ * Does something for each item, one after the other. An error does not end it, unless it concerns the rest too.
+ * @param onDone called after each item
+ */
+export async function forEachInTurn<T>(
+  items: readonly T[],
+  act: (item: T) => Promise<unknown>,
+  onDone: (item: T, error?: unknown) => void,
+): Promise<void> {
+  let final: unknown;
+  for (const item of items) {
+    try {
+      if (final !== undefined) throw final;
+      // oxlint-disable-next-line no-await-in-loop -- in turn, so that many keys do not delay the requests of clients
+      await act(item);
+      onDone(item);
+    } catch (error) {
+      if (isFinal(error)) final = error;
+      onDone(item, error);
+    }
+  }
+}
+
+export interface BulkRun {
+  /** How many keys are done, also those that failed. */
+  progress: () => number | undefined;
+  run: (keys: readonly Key[], action: BulkAction) => Promise<BulkReport>;
+}
+
+/** Changes many keys, and the table once at the end. */
+export function useBulkRun(): BulkRun {
+  const queries = useQueryClient();
+  const [progress, setProgress] = createSignal<number>();
+  return {
+    progress,
+    async run(keys, action) {
+      const failures: BulkReport["failures"][number][] = [];
+      setProgress(0);
+      await queries.cancelQueries({ queryKey: ["keys"] });
+      await forEachInTurn(
+        keys,
+        (key) => change(key, action),
+        (key, error) => {
+          if (error !== undefined) failures.push({ key, name: key.name, cause: causeOf(error) });
+          setProgress((done = 0) => done + 1);
+        },
+      );
+      await queries.invalidateQueries(action.kind === "delete" ? {} : { queryKey: ["keys"] });
+      setProgress(undefined);
+      return { done: keys.length - failures.length, failures };
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import { createSignal, For, type JSX, Show } from "solid-js";
+import { plural } from "../lib/format.ts";
+import { usedLimits } from "./key-limits.ts";
+import type { Key } from "../queries.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { scopes } from "./key-fields.tsx";
+import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
+import { EmptyState, Panel } from "../ui/panel.tsx";
+import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { UsedLimits } from "./used-limits.tsx";
+
+/** What a key may take, how much of it is used, and what the key is for. */
+export function KeyDetails(props: { key: Key }): JSX.Element {
+  const [editing, setEditing] = createSignal(false);
+  const Edit = (edit: { label: string }): JSX.Element => (
+    <button class="button" type="button" aria-label={edit.label} onClick={() => setEditing(true)}>
+      Edit
+    </button>
+  );
+  return (
+    <div class="key-details">
+      <Panel title="Limits" hint="What is used now" actions={<Edit label="Edit limits" />}>
+        <Show when={usedLimits(props.key).length > 0} fallback={<EmptyState title="This key has no limits" />}>
+          <div class="panel-body">
+            <UsedLimits key={props.key} />
+            <Show when={props.key.refused_today > 0}>
+              <p class="hint">{plural(props.key.refused_today, "request")} refused by these limits today.</p>
+            </Show>
+          </div>
+        </Show>
+      </Panel>
+      <Panel title="Details" actions={<Edit label="Edit details" />}>
+        <Facts key={props.key} />
+      </Panel>
+      <Show when={editing()}>
+        <KeyLimitsDialog key={props.key} onClose={() => setEditing(false)} />
+      </Show>
+    </div>
+  );
+}
+
+function Facts(props: { key: Key }): JSX.Element {
+  const Fact = (fact: { name: string; children: JSX.Element }): JSX.Element => (
+    <div>
+      <dt>{fact.name}</dt>
+      <dd>{fact.children}</dd>
+    </div>
+  );
+  return (
+    <dl class="facts">
+      <Fact name="Created">{dateTimeLabel(Date.parse(props.key.created_at))}</Fact>
+      <Fact name="Last used">
+        <RelativeTimeOrNever at={props.key.last_used_at} />
+      </Fact>
+      <Fact name="Expires">
+        <Show when={props.key.expires_at} fallback="Never">
+          {(at) => dateTimeLabel(Date.parse(at()))}
+        </Show>
+      </Fact>
+      <Fact name="May be used for">{scopes.find(({ value }) => value === props.key.scope)?.label}</Fact>
+      <Fact name="Allowed models">{props.key.allowed_models?.join(", ") ?? "All"}</Fact>
+      <Fact name="Owner">{props.key.owner ?? "–"}</Fact>
+      <Fact name="Tags">
+        <Show when={props.key.tags.length > 0} fallback="–">
+          <span class="tags">
+            <For each={props.key.tags}>{(tag) => <span class="tag">{tag}</span>}</For>
+          </span>
+        </Show>
+      </Fact>
+      <Fact name="Note">{props.key.note ?? "–"}</Fact>
+    </dl>
+  );
+}

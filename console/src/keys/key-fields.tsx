@@ -1,0 +1,139 @@
+import { For, type JSX } from "solid-js";
+import { limitLabels, type LimitName, limitNames, limitOf, listOf } from "./key-limits.ts";
+import type { KeyFields } from "./key-mutations.ts";
+import type { Key } from "../queries.ts";
+import { now } from "../lib/server-clock.ts";
+import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
+import { TextField } from "../ui/controls.tsx";
+
+interface KeyFieldsProps {
+  /** Undefined for a new key. */
+  key?: Key | undefined;
+  /** Called with what the user changed; null clears a field. */
+  onChange: (changed: KeyFields) => void;
+}
+
+/** The fields of a form for what a key may take, and what it is for. */
+export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
+  <>
+    <div class="limit-fields">
+      <For each={limitNames}>{(name) => <LimitField {...props} name={name} />}</For>
+      <ScopeField {...props} />
+    </div>
+    <ModelsField {...props} />
+    <ExpiryField {...props} />
+    <TextFields {...props} />
+  </>
+);
+
+const LimitField = (props: KeyFieldsProps & { name: LimitName }): JSX.Element => (
+  <label class="field">
+    <span>{limitLabels[props.name]}</span>
+    <input
+      type="number"
+      min="1"
+      step="1"
+      inputmode="numeric"
+      placeholder="No limit"
+      value={props.key?.[props.name] ?? ""}
+      onInput={(event) => props.onChange({ [props.name]: limitOf(event.currentTarget.value) })}
+    />
+  </label>
+);
+
+/** What a key may be used for. */
+export const scopes = [
+  { value: "all", label: "Everything" },
+  { value: "inference", label: "Inference only" },
+  { value: "gpu", label: "GPU samples only" },
+] as const;
+
+const ScopeField = (props: KeyFieldsProps): JSX.Element => (
+  <label class="field">
+    <span>May be used for</span>
+    <select
+      onChange={(event) =>
+        props.onChange({ scope: scopes.find(({ value }) => value === event.currentTarget.value)?.value ?? "all" })
+      }
+    >
+      <For each={scopes}>
+        {({ value, label }) => (
+          <option value={value} selected={value === (props.key?.scope ?? "all")}>
+            {label}
+          </option>
+        )}
+      </For>
+    </select>
+  </label>
+);
+
+const ModelsField = (props: KeyFieldsProps): JSX.Element => (
+  <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
+    {(ids) => (
+      <input
+        {...ids}
+        autocomplete="off"
+        spellcheck={false}
+        value={props.key?.allowed_models?.join(", ") ?? ""}
+        onInput={(event) => props.onChange({ allowed_models: listOf(event.currentTarget.value) })}
+      />
+    )}
+  </TextField>
+);
+
+function ExpiryField(props: KeyFieldsProps): JSX.Element {
+  const before = (): string | null => props.key?.expires_at ?? null;
+  const change = (text: string): void => {
+    const at = parseFieldTime(text);
+    props.onChange({ expires_at: at === undefined ? null : new Date(at).toISOString() });
+  };
+  return (
+    <TextField label="Expires" hint={`In ${zoneName(now())}. Empty: never.`}>
+      {(ids) => (
+        <input
+          {...ids}
+          type="datetime-local"
+          value={fieldTime(before())}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      )}
+    </TextField>
+  );
+}
+
+const TextFields = (props: KeyFieldsProps): JSX.Element => (
+  <>
+    <TextField label="Owner" hint="The person or team that is responsible for the key.">
+      {(ids) => (
+        <input
+          {...ids}
+          autocomplete="off"
+          maxlength="240"
+          value={props.key?.owner ?? ""}
+          onInput={(event) => props.onChange({ owner: event.currentTarget.value.trim() || null })}
+        />
+      )}
+    </TextField>
+    <TextField label="Note" hint="Up to 1,000 characters. The filter finds it.">
+      {(ids) => (
+        <textarea
+          {...ids}
+          rows="2"
+          maxlength="2000"
+          value={props.key?.note ?? ""}
+          onInput={(event) => props.onChange({ note: event.currentTarget.value.trim() || null })}
+        />
+      )}
+    </TextField>
+    <TextField label="Tags" hint="Up to 10, separated by commas.">
+      {(ids) => (
+        <input
+          {...ids}
+          autocomplete="off"
+          value={props.key?.tags.join(", ") ?? ""}
+          onInput={(event) => props.onChange({ tags: listOf(event.currentTarget.value) })}
+        />
+      )}
+    </TextField>
+  </>
+);

@@ -1,0 +1,141 @@
+import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
+import { api, responseBody } from "../client.ts";
+import type { LimitName } from "./key-limits.ts";
+import type { Key } from "../queries.ts";
+import { askAboutRunning } from "../requests/running-responses.ts";
+import { showToast } from "../lib/toasts.ts";
+
+interface KeySwitch {
+  key: Key;
+  isActive: boolean;
+  /** Whether the responses that run are to end; undefined: the console asks. */
+  endRunning?: boolean;
+}
+
+const switchName = "switch-key";
+
+/**
+ * Switches a key on or off. The table shows the change at once and reverts it with a message if the server refuses.
+ * After switching off, a message offers to undo it.
+ */
+export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
+  const queries = useQueryClient();
+  const show = ({ key, isActive }: KeySwitch): void => {
+    queries.setQueryData<Key[]>(["keys"], (keys) =>
+      keys?.map((listed) => (listed.id === key.id ? { ...listed, is_active: isActive } : listed)),
+    );
+  };
+  /** Whether the key was not switched again meanwhile. */
+  const isLatest = (change: KeySwitch): boolean =>
+    queries
+      .getMutationCache()
+      .findAll({ mutationKey: [switchName] })
+      .map(({ state }) => state.variables as KeySwitch | undefined)
+      .findLast((other) => other?.key.id === change.key.id) === change;
+  const mutation = useMutation(() => ({
+    mutationKey: [switchName],
+    // One after the other, so that the server is left with the last one.
+    scope: { id: switchName },
+    mutationFn: ({ key, isActive, endRunning = false }: KeySwitch) =>
+      responseBody(
+        api.keys({ id: key.id }).patch({ is_active: isActive, ...(endRunning ? { end_running: true } : {}) }),
+      ),
+    onMutate: async (change) => {
+      // A list already requested was read before the change and would undo it on the screen.
+      await queries.cancelQueries({ queryKey: ["keys"] });
+      show(change);
+    },
+    onError: (error, { key, isActive }) => {
+      show({ key, isActive: !isActive });
+      showToast(`“${key.name}” was not changed: ${error.message}`, "error");
+    },
+    onSuccess: (_, change) => {
+      const { key, isActive, endRunning } = change;
+      if (isActive || !isLatest(change)) return;
+      if (endRunning === undefined) void askAboutRunning(key, () => isLatest(change));
+      const undo = (): void => mutation.mutate({ key, isActive: true });
+      showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
+    },
+    // The list does not have the switches that wait yet, and would undo them on the screen.
+    onSettled: () =>
+      queries.isMutating({ mutationKey: [switchName] }) > 1
+        ? undefined
+        : queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+  return mutation;
+}
+
+/** Renames a key. The table shows the new name once the server has accepted it. */
+export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: string }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, name }: { key: Key; name: string }) => responseBody(api.keys({ id: key.id }).patch({ name })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+/** What POST and PATCH take besides the name and the state; null clears a field. */
+export type KeyFields = Partial<Pick<Key, LimitName | "allowed_models" | "expires_at" | "scope" | "owner" | "note">> & {
+  tags?: string[] | null;
+};
+
+/** Changes a key's limits and notes. The table shows them once the server has accepted them. */
+export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
+      responseBody(api.keys({ id: key.id }).patch(fields)),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+type NewKey = KeyFields & { name: string; key?: string };
+
+/** @returns the key with its secret */
+export const createKey = (key: NewKey): Promise<Key> => responseBody(api.keys.post(key));
+
+export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: createKey,
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+/** Replaces a key's secret; the old one is accepted for some minutes more. */
+export function useRotateKey(): UseMutationResult<Key, Error, { key: Key; graceMinutes: number }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, graceMinutes }: { key: Key; graceMinutes: number }) =>
+      responseBody(api.keys({ id: key.id }).rotate.post({ grace_minutes: graceMinutes })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+  }));
+}
+
+interface KeyDeletion {
+  key: Key;
+  /** Also ends the responses that run. */
+  endRunning: boolean;
+}
+
+/** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
+export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, Key[] | undefined> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ key, endRunning }: KeyDeletion) =>
+      responseBody(api.keys({ id: key.id }).delete(undefined, { query: endRunning ? { end_running: "true" } : {} })),
+    onMutate: async ({ key }) => {
+      await queries.cancelQueries({ queryKey: ["keys"] });
+      const before = queries.getQueryData<Key[]>(["keys"]);
+      queries.setQueryData<Key[]>(["keys"], (keys) => keys?.filter(({ id }) => id !== key.id));
+      return before;
+    },
+    onError: (error, { key }, before) => {
+      // A session that ended meanwhile has taken its list along, and the next one must not find it.
+      queries.setQueryData<Key[]>(["keys"], (keys) => keys && before);
+      showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
+    },
+    onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
+    onSettled: () => queries.invalidateQueries(),
+  }));
+}

@@ -1,0 +1,183 @@
+import { A, useNavigate, useParams } from "@solidjs/router";
+import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { compact, count, plural } from "../lib/format.ts";
+import { useKeyRequestsQuery } from "../insight-queries.ts";
+import { useSwitchKey } from "./key-mutations.ts";
+import { quantileOf } from "../requests/latency-bands.ts";
+import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
+import { type Key, useKeysQuery } from "../queries.ts";
+import { milliseconds } from "../requests/request-format.ts";
+import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
+import { ToggleSwitch } from "../ui/controls.tsx";
+import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
+import { FailuresPanel } from "../requests/failures-panel.tsx";
+import { Figure } from "../ui/figure.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { KeyChart } from "./key-chart.tsx";
+import { KeyDetails } from "./key-details.tsx";
+import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { RenameField } from "./rename-field.tsx";
+import "../styles/lazy-pages.css";
+
+/** Everything about one key. */
+export function KeyPage(): JSX.Element {
+  const parameters = useParams<{ id: string }>();
+  const keys = useKeysQuery();
+  const key = (): Key | undefined => keys.data?.find(({ id }) => String(id) === parameters.id);
+  onCleanup(closeNewKeyDialogUnlessSecret);
+  return (
+    <Page
+      title={key()?.name ?? (keys.data === undefined ? "API key" : `Key ${parameters.id}`)}
+      sources={[{ name: "API keys", query: keys }]}
+      actions={<Show when={key()}>{(known) => <KeyActions key={known()} />}</Show>}
+    >
+      <Switch>
+        <Match when={keys.data === undefined && keys.isError}>
+          <section class="panel" aria-label="API key">
+            <NotLoaded error={keys.error} />
+          </section>
+        </Match>
+        <Match when={keys.data !== undefined && key() === undefined}>
+          <section class="panel" aria-label="API key">
+            <EmptyState title="This key does not exist">
+              <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
+              <A class="button" href="/keys">
+                All API keys
+              </A>
+            </EmptyState>
+          </section>
+        </Match>
+        <Match when={true}>
+          <KeyFigures key={key()} />
+          {/* For another key, these start anew. */}
+          <Show when={key()?.id} keyed>
+            {(id) => (
+              <>
+                <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
+                <KeyPanels id={id} />
+              </>
+            )}
+          </Show>
+        </Match>
+      </Switch>
+    </Page>
+  );
+}
+
+const KeyPanels = (props: { id: number }): JSX.Element => (
+  <>
+    <KeyChart keyId={props.id} />
+    <KeyLatency id={props.id} />
+    <FailuresPanel keyId={props.id} />
+    <ModelUsagePanel keyId={props.id} />
+  </>
+);
+
+function KeyActions(props: { key: Key }): JSX.Element {
+  const switchKey = useSwitchKey();
+  const navigate = useNavigate();
+  const [renaming, setRenaming] = createSignal(false);
+  const [deleting, setDeleting] = createSignal(false);
+  return (
+    <>
+      <Show when={renaming()}>
+        <div class="keys">
+          <RenameField key={props.key} onDone={() => setRenaming(false)} />
+        </div>
+      </Show>
+      <code class="faint">{props.key.key}</code>
+      <ToggleSwitch
+        label={`${props.key.name} is active`}
+        on={props.key.is_active}
+        onChange={(isActive) => switchKey.mutate({ key: props.key, isActive })}
+      />
+      <button class="button" type="button" disabled={renaming()} onClick={() => setRenaming(true)}>
+        Rename
+      </button>
+      <button class="button" type="button" onClick={() => openRotationForm(props.key)}>
+        New secret
+      </button>
+      <A class="button" href={`/requests?key=${props.key.id}`}>
+        Requests
+      </A>
+      <button class="button" type="button" onClick={() => setDeleting(true)}>
+        <Icon name="trash" />
+        Delete
+      </button>
+      <Show when={deleting()}>
+        <DeleteKeyDialog key={props.key} onDelete={() => navigate("/keys")} onClose={() => setDeleting(false)} />
+      </Show>
+    </>
+  );
+}
+
+/** @param props.key undefined while it loads */
+function KeyFigures(props: { key: Key | undefined }): JSX.Element {
+  const created = (): number => Date.parse(props.key?.created_at ?? "");
+  const total = (label: string, field: "total_request_count" | "total_input_tokens" | "total_output_tokens") => (
+    <Figure
+      label={label}
+      value={props.key && compact(props.key[field])}
+      exact={props.key && count(props.key[field])}
+      note={
+        <Show when={props.key}>
+          <span title={`Created ${dateTimeLabel(created())}`}>Since {dayLabel(created())}</span>
+        </Show>
+      }
+    />
+  );
+  return (
+    <dl class="figures">
+      {total("Requests", "total_request_count")}
+      {total("Input tokens", "total_input_tokens")}
+      {total("Output tokens", "total_output_tokens")}
+      <Figure
+        label="State"
+        value={props.key && (props.key.is_active ? "Active" : "Off")}
+        note={
+          <Show when={props.key}>
+            {(key) => (
+              <>
+                Last used: <RelativeTimeOrNever at={key().last_used_at} />
+              </>
+            )}
+          </Show>
+        }
+      />
+    </dl>
+  );
+}
+
+/** Of the last requests in the log: latency is not kept by key. */
+function KeyLatency(props: { id: number }): JSX.Element {
+  const requests = useKeyRequestsQuery(() => props.id);
+  const values = (field: "first_byte_ms" | "duration_ms"): number[] =>
+    (requests.data?.requests ?? [])
+      .filter(({ streamed, status }) => status < 400 && (streamed || field === "duration_ms"))
+      .flatMap((request) => request[field] ?? []);
+  const figure = (label: string, field: "first_byte_ms" | "duration_ms", share: number, note: string) => {
+    const value = (): string => {
+      const ms = quantileOf(values(field), share);
+      return ms === undefined ? "–" : milliseconds(ms);
+    };
+    return (
+      <Figure
+        label={label}
+        value={requests.data && value()}
+        failed={requests.isError}
+        note={requests.data && `Of the last ${plural(values(field).length, note)}`}
+      />
+    );
+  };
+  return (
+    <dl class="figures">
+      {figure("First byte, median", "first_byte_ms", 0.5, "streamed response")}
+      {figure("First byte, 95%", "first_byte_ms", 0.95, "streamed response")}
+      {figure("Duration, median", "duration_ms", 0.5, "request")}
+      {figure("Duration, 95%", "duration_ms", 0.95, "request")}
+    </dl>
+  );
+}

@@ -1,0 +1,148 @@
+import { A } from "@solidjs/router";
+import { createSignal, type JSX, Show } from "solid-js";
+import { compact, count } from "../lib/format.ts";
+import { isNearLimit } from "./key-limits.ts";
+import { useSwitchKey } from "./key-mutations.ts";
+import type { Key } from "../queries.ts";
+import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
+import { ToggleSwitch } from "../ui/controls.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { RenameField } from "./rename-field.tsx";
+import { Sparkline } from "../charts/sparkline.tsx";
+
+interface KeyRowProps {
+  key: Key;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  /** Its tokens by hour. */
+  spark: Float64Array | undefined;
+  onLimits: () => void;
+  onDelete: () => void;
+}
+
+/** A key that can be renamed, limited, deactivated and deleted in place. Its name links to its page. */
+export function KeyRow(props: KeyRowProps): JSX.Element {
+  const switchKey = useSwitchKey();
+  const [renaming, setRenaming] = createSignal(false);
+  const createdAt = (): number => Date.parse(props.key.created_at);
+  let renameButton: HTMLButtonElement | undefined;
+
+  const endRenaming = (): void => {
+    setRenaming(false);
+    renameButton?.focus();
+  };
+
+  return (
+    <tr classList={{ inactive: !props.key.is_active, selected: props.isSelected }}>
+      <td class="key-select">
+        <input
+          type="checkbox"
+          aria-label={`Select ${props.key.name}`}
+          checked={props.isSelected}
+          onChange={(event) => props.onSelect(event.currentTarget.checked)}
+        />
+      </td>
+      <th scope="row" class="key-name">
+        <Show when={renaming()} fallback={<KeyName key={props.key} />}>
+          <RenameField key={props.key} onDone={endRenaming} />
+        </Show>
+      </th>
+      <td class="key-text" data-label="Key">
+        <code>{props.key.key}</code>
+      </td>
+      <td class="key-state" data-label="Active">
+        <ToggleSwitch
+          label={`${props.key.name} is active`}
+          on={props.key.is_active}
+          onChange={(isActive) => switchKey.mutate({ key: props.key, isActive })}
+        />
+      </td>
+      <td class="key-created" data-label="Created">
+        <time datetime={props.key.created_at} title={dateTimeLabel(createdAt())}>
+          {dayLabel(createdAt())}
+        </time>
+      </td>
+      <td class="key-used" data-label="Last used">
+        <RelativeTimeOrNever at={props.key.last_used_at} />
+      </td>
+      <td class="key-spark" data-label="Last 24 hours">
+        <Sparkline values={props.spark} label={props.key.name} />
+      </td>
+      <TotalCells key={props.key} />
+      <RowActions
+        key={props.key}
+        setRenameButton={(button) => (renameButton = button)}
+        onRename={() => setRenaming(true)}
+        onLimits={props.onLimits}
+        onDelete={props.onDelete}
+      />
+    </tr>
+  );
+}
+
+const KeyName = (props: { key: Key }): JSX.Element => (
+  <A href={`/keys/${props.key.id}`} title={props.key.name}>
+    {props.key.name}
+  </A>
+);
+
+function RowActions(props: {
+  key: Key;
+  setRenameButton: (button: HTMLButtonElement) => void;
+  onRename: () => void;
+  onLimits: () => void;
+  onDelete: () => void;
+}): JSX.Element {
+  return (
+    <td class="row-actions">
+      <button
+        class="icon-button"
+        type="button"
+        ref={(button) => props.setRenameButton(button)}
+        aria-label={`Rename ${props.key.name}`}
+        title="Rename"
+        onClick={() => props.onRename()}
+      >
+        <Icon name="pencil" />
+      </button>
+      <button
+        class="icon-button"
+        classList={{ near: isNearLimit(props.key) }}
+        type="button"
+        aria-label={`Limits of ${props.key.name}`}
+        title={isNearLimit(props.key) ? "Limits: nearly used up" : "Limits"}
+        onClick={() => props.onLimits()}
+      >
+        <Icon name="limits" />
+      </button>
+      <button
+        class="icon-button danger"
+        type="button"
+        aria-label={`Delete ${props.key.name}`}
+        title="Delete"
+        data-action="delete"
+        onClick={() => props.onDelete()}
+      >
+        <Icon name="trash" />
+      </button>
+    </td>
+  );
+}
+
+/** Rounded, so that all columns fit; the exact values on hover and in the CSV. */
+function TotalCells(props: { key: Key }): JSX.Element {
+  return (
+    <>
+      <td class="number" data-label="Requests" title={count(props.key.total_request_count)}>
+        {compact(props.key.total_request_count)}
+      </td>
+      <td class="number" data-label="Input tokens" title={count(props.key.total_input_tokens)}>
+        {compact(props.key.total_input_tokens)}
+      </td>
+      <td class="number" data-label="Output tokens" title={count(props.key.total_output_tokens)}>
+        {compact(props.key.total_output_tokens)}
+      </td>
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+import type { Key } from "../queries.ts";
+
+/** The sortable columns of the key table, and the direction of the first click. */
+export const firstDirections = {
+  name: "ascending",
+  created: "descending",
+  used: "descending",
+  requests: "descending",
+  input: "descending",
+  output: "descending",
+} as const;
+
+export type KeySortColumn = keyof typeof firstDirections;
+export type Direction = "ascending" | "descending";
+
+export interface KeySort {
+  column: KeySortColumn;
+  direction: Direction;
+}
+
+const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
+  name: (a, b) => byName.compare(a.name, b.name),
+  created: (a, b) => a.id - b.id,
+  // The timestamps share one format and zone, so they sort as text; a key never used sorts before all of them.
+  used: (a, b) => ((a.last_used_at ?? "") < (b.last_used_at ?? "") ? -1 : a.last_used_at === b.last_used_at ? 0 : 1),
+  requests: (a, b) => a.total_request_count - b.total_request_count,
+  input: (a, b) => a.total_input_tokens - b.total_input_tokens,
+  output: (a, b) => a.total_output_tokens - b.total_output_tokens,
+};
+
+export function sortKeys(keys: readonly Key[], { column, direction }: KeySort): Key[] {
+  const sign = direction === "ascending" ? 1 : -1;
+  return keys.toSorted((a, b) => sign * compare[column](a, b) || a.id - b.id);
+}
+
+/** @param text `used` for ascending, `-used` for descending; anything unknown sorts by creation */
+export function parseKeySort(text: string | undefined): KeySort {
+  const column = text?.replace(/^-/, "") ?? "";
+  if (text === undefined || !Object.hasOwn(firstDirections, column))
+    return { column: "created", direction: "ascending" };
+  return { column: column as KeySortColumn, direction: text.startsWith("-") ? "descending" : "ascending" };
+}
+
+export const formatKeySort = ({ column, direction }: KeySort): string =>
+  direction === "descending" ? `-${column}` : column;
+
+/** The sort after a click on a column header. */
+export function nextKeySort(current: KeySort, column: KeySortColumn): KeySort {
+  if (current.column !== column) return { column, direction: firstDirections[column] };
+  return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };
+}

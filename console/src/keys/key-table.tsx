@@ -1,0 +1,119 @@
+import { createEffect, For, type JSX, Show } from "solid-js";
+import { type KeySort, type KeySortColumn, nextKeySort } from "./key-sort.ts";
+import { sparkOf } from "./key-sparks.ts";
+import type { Key } from "../queries.ts";
+import type { SelectedKeys } from "../usage/selected-keys.ts";
+import type { UsageChartData } from "../usage/usage-buckets.ts";
+import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
+import { KeyRow } from "./key-row.tsx";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+
+interface KeyTableProps {
+  /** Undefined while they load. */
+  keys: Key[] | undefined;
+  /** The filter and the sort, as text. */
+  choice: string;
+  sort: KeySort;
+  onSort: (next: KeySort) => void;
+  selected: SelectedKeys;
+  /** Undefined while they load. */
+  sparks: UsageChartData | undefined;
+  onLimits: (key: Key) => void;
+  onDelete: (key: Key) => void;
+}
+
+export function KeyTable(props: KeyTableProps): JSX.Element {
+  const scroll = createInfiniteScroll(() => props.keys ?? [], { choice: () => props.choice });
+  return (
+    <>
+      <div class="table-scroll">
+        <table class="cards-on-phone keys">
+          <caption class="visually-hidden">API keys</caption>
+          <KeyTableHead {...props} />
+          <tbody>
+            <Show when={props.keys} fallback={<SkeletonRows columns={11} />}>
+              <For each={scroll.shown()}>
+                {(key) => (
+                  <KeyRow
+                    key={key}
+                    isSelected={props.selected.has(key)}
+                    onSelect={(isSelected) => props.selected.set(key, isSelected)}
+                    spark={sparkOf(props.sparks, key)}
+                    onLimits={() => props.onLimits(key)}
+                    onDelete={() => props.onDelete(key)}
+                  />
+                )}
+              </For>
+            </Show>
+          </tbody>
+        </table>
+      </div>
+      <MoreRows scroll={scroll} />
+    </>
+  );
+}
+
+function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "selected">): JSX.Element {
+  const SortableHead = (head: {
+    column: KeySortColumn;
+    label: string;
+    unit?: string;
+    number?: boolean;
+  }): JSX.Element => (
+    <th
+      scope="col"
+      classList={{ [`key-${head.column}`]: true, number: head.number ?? false }}
+      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
+    >
+      <button class="sort" type="button" onClick={() => props.onSort(nextKeySort(props.sort, head.column))}>
+        {head.label}
+        <Show when={head.unit}>
+          <span class="visually-hidden">{head.unit}</span>
+        </Show>
+      </button>
+    </th>
+  );
+  return (
+    <thead>
+      <tr>
+        <td class="key-select">
+          <SelectAll {...props} />
+        </td>
+        <SortableHead column="name" label="Name" />
+        <th scope="col" class="key-text">
+          Key
+        </th>
+        <th scope="col">Active</th>
+        <SortableHead column="created" label="Created" />
+        <SortableHead column="used" label="Last used" />
+        <th scope="col">24 h</th>
+        <SortableHead column="requests" label="Requests" number />
+        <SortableHead column="input" label="Input" unit="tokens" number />
+        <SortableHead column="output" label="Output" unit="tokens" number />
+        <th scope="col">
+          <span class="visually-hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+  );
+}
+
+/** All keys that the filter shows, also those that the table adds on scrolling. */
+function SelectAll(props: Pick<KeyTableProps, "keys" | "selected">): JSX.Element {
+  const keys = (): readonly Key[] => props.keys ?? [];
+  const count = (): number => props.selected.list().length;
+  let input: HTMLInputElement | undefined;
+  createEffect(() => {
+    if (input !== undefined) input.indeterminate = count() > 0 && count() < keys().length;
+  });
+  return (
+    <input
+      ref={input}
+      type="checkbox"
+      aria-label="Select all keys"
+      disabled={keys().length === 0}
+      checked={count() > 0 && count() === keys().length}
+      onChange={(event) => props.selected.replace(event.currentTarget.checked ? keys() : [])}
+    />
+  );
+}

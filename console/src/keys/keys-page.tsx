@@ -1,0 +1,221 @@
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { downloadCsv } from "../lib/csv.ts";
+import { plural } from "../lib/format.ts";
+import { keyCsv } from "./key-csv.ts";
+import { sortKeys } from "./key-sort.ts";
+import { usedLimits } from "./key-limits.ts";
+import { useKeySparksQuery } from "./key-sparks.ts";
+import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
+import { type Key, useKeysQuery } from "../queries.ts";
+import { useSelectedKeys } from "../usage/selected-keys.ts";
+import type { UsageChartData } from "../usage/usage-buckets.ts";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+import { type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
+import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
+import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
+import { KeyTable } from "./key-table.tsx";
+import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+
+// Less often opened, so not part of the first view's script.
+const BulkDialog = lazyPart(
+  async () => (await import("./bulk-dialog.tsx")).BulkDialog,
+  (state, props) => <FailedDialog {...state} title="API keys" onClose={() => props.onClose()} />,
+);
+
+const stateOptions = [
+  { value: "all", label: "All" },
+  { value: "active", label: "Active" },
+  { value: "inactive", label: "Inactive" },
+] as const;
+/** Offered once a key has limits. */
+const limitOptions = [
+  { value: "near-limit", label: "Near its limit" },
+  { value: "refused", label: "Refused today" },
+] as const;
+
+/**
+ * `?new=1` opens the dialog for a new key, so that other pages and the shortcut `n` can link to it. It leaves the URL at
+ * once, so that a reload does not open an empty form instead of a secret.
+ */
+export function KeysPage(): JSX.Element {
+  const [parameters, setParameters] = useUrlParameters<"new">();
+  const keys = useKeysQuery();
+  const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
+  const [deleting, setDeleting] = createSignal<Key>();
+  const [limiting, setLimiting] = createSignal<Key>();
+  createEffect(() => {
+    if (parameters.new === undefined) return;
+    openNewKeyForm();
+    setParameters({ new: undefined }, { replace: true });
+  });
+  onCleanup(closeNewKeyDialogUnlessSecret);
+
+  return (
+    <Page
+      title="API keys"
+      sources={[
+        { name: "API keys", query: keys },
+        { name: "Tokens of the last 24 hours", query: sparks, slow: true },
+      ]}
+      actions={
+        <>
+          <button class="button" type="button" onClick={openImportForm}>
+            Import
+          </button>
+          <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
+            <Icon name="plus" />
+            New key
+          </button>
+        </>
+      }
+    >
+      <Switch
+        fallback={<FilteredKeys keys={keys.data} sparks={sparks.data} onLimits={setLimiting} onDelete={setDeleting} />}
+      >
+        <Match when={keys.data?.length === 0}>
+          <NoKeys onCreate={openNewKeyForm} />
+        </Match>
+        <Match when={keys.data === undefined && keys.isError}>
+          <section class="panel" aria-label="API keys">
+            <NotLoaded error={keys.error} />
+          </section>
+        </Match>
+      </Switch>
+
+      <Show when={limiting()} keyed>
+        {(key) => <KeyLimitsDialog key={key} onClose={() => setLimiting(undefined)} />}
+      </Show>
+      <Show when={deleting()} keyed>
+        {(key) => <DeleteKeyDialog key={key} onClose={() => setDeleting(undefined)} />}
+      </Show>
+    </Page>
+  );
+}
+
+/** @param props the keys and their tokens are undefined while they load */
+function FilteredKeys(props: {
+  keys: Key[] | undefined;
+  sparks: UsageChartData | undefined;
+  onLimits: (key: Key) => void;
+  onDelete: (key: Key) => void;
+}): JSX.Element {
+  const filters = useKeyFilters();
+  const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
+  const selected = useSelectedKeys(() => matching() ?? []);
+  const [asked, setAsked] = createSignal<{ question: BulkQuestion; keys: readonly Key[] }>();
+  return (
+    <div class="keys-with-selection">
+      <Toolbar
+        filters={filters}
+        keyCount={props.keys?.length}
+        hasLimits={props.keys?.some((key) => usedLimits(key).length > 0) ?? false}
+        matching={matching()}
+      />
+      <section class="panel" aria-label="API keys">
+        <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
+          <KeyTable
+            keys={matching()}
+            choice={JSON.stringify([filters.search(), filters.state(), filters.keySort()])}
+            sort={filters.keySort()}
+            onSort={filters.setKeySort}
+            selected={selected}
+            sparks={props.sparks}
+            onLimits={props.onLimits}
+            onDelete={props.onDelete}
+          />
+        </Show>
+      </section>
+      <Show when={selected.list().length > 0}>
+        <BulkBar
+          selected={selected.list()}
+          matchingCount={matching()?.length ?? 0}
+          onAsk={(question) => setAsked({ question, keys: selected.list() })}
+          onSelectAll={() => selected.replace(matching() ?? [])}
+          onClear={() => selected.replace([])}
+        />
+      </Show>
+      <Show when={asked()} keyed>
+        {({ question, keys }) => (
+          <BulkDialog question={question} keys={keys} onDone={selected.replace} onClose={() => setAsked(undefined)} />
+        )}
+      </Show>
+    </div>
+  );
+}
+
+/** @param props the count and the matches are undefined while the keys load */
+function Toolbar(props: {
+  filters: KeyFilters;
+  keyCount: number | undefined;
+  hasLimits: boolean;
+  matching: Key[] | undefined;
+}): JSX.Element {
+  return (
+    <div class="toolbar">
+      <FilterField
+        label="Filter by name, tag or key"
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
+      />
+      <SegmentedControl
+        label="State"
+        options={
+          props.hasLimits || props.filters.state() === "near-limit" || props.filters.state() === "refused"
+            ? [...stateOptions, ...limitOptions]
+            : stateOptions
+        }
+        value={props.filters.state()}
+        onChange={(state) => props.filters.setState(state)}
+      />
+      <p class="toolbar-note" role="status">
+        <Show when={props.keyCount}>
+          {(keyCount) => (
+            <>
+              {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
+              {plural(keyCount(), "key")}
+            </>
+          )}
+        </Show>
+      </p>
+      <button
+        class="button"
+        type="button"
+        disabled={(props.matching?.length ?? 0) === 0}
+        onClick={() => downloadCsv("api-keys.csv", keyCsv(props.matching ?? []))}
+      >
+        <Icon name="download" />
+        CSV
+      </button>
+    </div>
+  );
+}
+
+const NoMatch = (props: { onClear: () => void }): JSX.Element => (
+  <EmptyState title="No matching keys">
+    <button class="button" type="button" onClick={() => props.onClear()}>
+      Clear filter
+    </button>
+  </EmptyState>
+);
+
+function NoKeys(props: { onCreate: () => void }): JSX.Element {
+  return (
+    <section class="panel" aria-label="API keys">
+      <EmptyState title="No API keys yet">
+        <p>
+          Clients need a key to reach the backend through Tollgate. Create one for each application or person to see
+          their usage separately.
+        </p>
+        <button class="button primary" type="button" onClick={() => props.onCreate()}>
+          <Icon name="plus" />
+          Create the first key
+        </button>
+      </EmptyState>
+    </section>
+  );
+}

@@ -1,0 +1,118 @@
+import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { type KeyFields, useCreateKey } from "./key-mutations.ts";
+import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
+import type { Key } from "../queries.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { KeyFieldInputs } from "./key-fields.tsx";
+import { KeySecret } from "./key-secret.tsx";
+import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
+
+// Less often opened, so not part of the first view's script.
+const ImportKeysDialog = lazyPart(
+  async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
+  (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
+);
+const RotateKeyDialog = lazyPart(
+  async () => (await import("./rotate-key-dialog.tsx")).RotateKeyDialog,
+  (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
+);
+
+/** Stands above the pages: neither Back nor a logout in another tab may take a secret away. */
+export const NewKeyDialogs = (): JSX.Element => (
+  <Show when={newKeyDialog() !== "closed"}>
+    <SecretDialog />
+  </Show>
+);
+
+function SecretDialog(): JSX.Element {
+  const rotated = (): Key | undefined => {
+    const source = secretSource();
+    return source.kind === "rotation" ? source.key : undefined;
+  };
+  guardSecretFromUnload();
+  return (
+    <Switch fallback={<NewKeyDialog />}>
+      <Match when={secretSource().kind === "import"}>
+        <ImportKeysDialog />
+      </Match>
+      <Match when={rotated()}>{(key) => <RotateKeyDialog key={key()} />}</Match>
+    </Switch>
+  );
+}
+
+/** A form for the new key, then its secret. */
+function NewKeyDialog(): JSX.Element {
+  const [created, setCreated] = createSignal<Key>();
+  return (
+    <Dialog
+      title={created() === undefined ? "New API key" : `Key for “${created()?.name}”`}
+      persistent={newKeyDialog() !== "form"}
+      onClose={closeNewKeyDialog}
+    >
+      <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={closeNewKeyDialog} />}>
+        {(key) => <KeySecret secret={key().key} onDone={closeNewKeyDialog} />}
+      </Show>
+    </Dialog>
+  );
+}
+
+function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
+  const createKey = useCreateKey();
+  const [fields, setFields] = createSignal<KeyFields>({});
+  let name: HTMLInputElement | undefined;
+  let key: HTMLInputElement | undefined;
+  onMount(() => name?.focus());
+
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const ownKey = key?.value.trim() ?? "";
+    setNewKeyDialog("secret");
+    createKey.mutate(
+      { ...fields(), name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
+      {
+        onSuccess: (created) => props.onCreated(created),
+        onError: () => {
+          setNewKeyDialog("form");
+          name?.focus();
+        },
+      },
+    );
+  };
+
+  return (
+    <form onSubmit={submit}>
+      <TextField label="Name" hint="The application or person that uses the key. You can rename it later.">
+        {(ids) => (
+          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
+        )}
+      </TextField>
+      <details>
+        <summary>Use an existing key</summary>
+        <TextField label="Key" hint="Up to 512 visible ASCII characters. If empty, a random key is generated.">
+          {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
+        </TextField>
+      </details>
+      <details class="more-fields">
+        <summary>Limits and details</summary>
+        <KeyFieldInputs onChange={(changed) => setFields((before) => ({ ...before, ...changed }))} />
+      </details>
+      {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
+      <Show when={newKeyDialog() === "form" && createKey.error}>
+        {(error) => (
+          <p class="form-error" role="alert">
+            {error().message}
+          </p>
+        )}
+      </Show>
+      <div class="dialog-actions">
+        <button class="button" type="button" disabled={createKey.isPending} onClick={() => props.onCancel()}>
+          Cancel
+        </button>
+        <button class="button primary" type="submit" disabled={createKey.isPending}>
+          Create key
+        </button>
+      </div>
+    </form>
+  );
+}

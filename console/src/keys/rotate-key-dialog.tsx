@@ -1,0 +1,79 @@
+import { createSignal, type JSX, onMount, Show } from "solid-js";
+import { plural } from "../lib/format.ts";
+import { useRotateKey } from "./key-mutations.ts";
+import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
+import type { Key } from "../queries.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { KeySecret } from "./key-secret.tsx";
+
+/** Asks for how long the old secret is accepted, then shows the new one. */
+export function RotateKeyDialog(props: { key: Key }): JSX.Element {
+  const rotateKey = useRotateKey();
+  const [rotated, setRotated] = createSignal<Key>();
+  const [graceMinutes, setGraceMinutes] = createSignal(0);
+  let grace: HTMLInputElement | undefined;
+  onMount(() => grace?.focus());
+
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    setNewKeyDialog("secret");
+    rotateKey.mutate(
+      { key: props.key, graceMinutes: graceMinutes() },
+      { onSuccess: setRotated, onError: () => setNewKeyDialog("form") },
+    );
+  };
+  const note = (): string =>
+    graceMinutes() === 0
+      ? "The old one is no longer accepted."
+      : `The old one is accepted for ${plural(graceMinutes(), "more minute")}.`;
+
+  return (
+    <Dialog
+      title={rotated() === undefined ? `New secret for “${props.key.name}”` : `Key for “${props.key.name}”`}
+      persistent={newKeyDialog() !== "form"}
+      onClose={closeNewKeyDialog}
+    >
+      <Show
+        when={rotated()}
+        fallback={
+          <form onSubmit={submit}>
+            <p>The key keeps its name, its totals and its limits. Its clients need the new secret.</p>
+            <TextField label="Accept the old secret for" hint="Minutes, up to 10,080 (7 days). 0: not at all.">
+              {(ids) => (
+                <input
+                  {...ids}
+                  ref={grace}
+                  type="number"
+                  required
+                  min="0"
+                  max="10080"
+                  step="1"
+                  value="0"
+                  onInput={(event) => setGraceMinutes(Number(event.currentTarget.value))}
+                />
+              )}
+            </TextField>
+            <Show when={newKeyDialog() === "form" && rotateKey.error}>
+              {(error) => (
+                <p class="form-error" role="alert">
+                  {error().message}
+                </p>
+              )}
+            </Show>
+            <div class="dialog-actions">
+              <button class="button" type="button" disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
+                Cancel
+              </button>
+              <button class="button primary" type="submit" disabled={rotateKey.isPending}>
+                Replace the secret
+              </button>
+            </div>
+          </form>
+        }
+      >
+        {(key) => <KeySecret secret={key().key} note={note()} onDone={closeNewKeyDialog} />}
+      </Show>
+    </Dialog>
+  );
+}

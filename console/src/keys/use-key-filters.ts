@@ -1,0 +1,49 @@
+import { createMemo } from "solid-js";
+import { isNearLimit } from "./key-limits.ts";
+import { matchesSearch } from "./key-search.ts";
+import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
+import type { Key } from "../queries.ts";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+
+const states = ["all", "active", "inactive", "near-limit", "refused"] as const;
+export type KeyState = (typeof states)[number];
+
+const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
+  all: () => true,
+  active: (key) => key.is_active,
+  inactive: (key) => !key.is_active,
+  "near-limit": isNearLimit,
+  refused: (key) => key.refused_today > 0,
+};
+
+/** The filters and the sort of the keys page. All of them are part of the URL. */
+export interface KeyFilters {
+  search: () => string;
+  state: () => KeyState;
+  keySort: () => KeySort;
+  matches: (key: Key) => boolean;
+  isFiltered: () => boolean;
+  setSearch: (search: string) => void;
+  setState: (state: KeyState) => void;
+  setKeySort: (sort: KeySort) => void;
+  clear: () => void;
+}
+
+export function useKeyFilters(): KeyFilters {
+  const [parameters, setParameters] = useUrlParameters<"q" | "state" | "sort">();
+  const search = (): string => parameters.q ?? "";
+  const state = (): KeyState => states.find((known) => known === parameters.state) ?? "all";
+  const keySort = createMemo(() => parseKeySort(parameters.sort));
+  const replace = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
+  return {
+    search,
+    state,
+    keySort,
+    matches: (key) => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
+    isFiltered: () => search().trim() !== "" || state() !== "all",
+    setSearch: (text) => replace({ q: text }),
+    setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),
+    setKeySort: (next) => replace({ sort: formatKeySort(next) }),
+    clear: () => replace({ q: undefined, state: undefined }),
+  };
+}

@@ -1,0 +1,189 @@
+import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { causeOf } from "../client.ts";
+import {
+  type ConsoleSession,
+  useChangePassword,
+  useEndSession,
+  useSessionsQuery,
+  useSettingsQuery,
+} from "../insight-queries.ts";
+import { session } from "../lib/session.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Page } from "../ui/page.tsx";
+import { NotLoaded, Panel } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import "../styles/lazy-pages.css";
+
+/** The password, and the sessions that it has opened. */
+export function AccountPage(): JSX.Element {
+  const sessions = useSessionsQuery();
+  const settings = useSettingsQuery();
+  return (
+    <Page title="Account" sources={[{ name: "Sessions", query: sessions }]}>
+      <SectionTabs section="settings" label="Settings" />
+      <SessionsPanel sessions={sessions.data} error={sessions.isError ? sessions.error : undefined} />
+      <Panel title="Password">
+        <Switch fallback={<SkeletonList />}>
+          <Match when={settings.data?.password_from_environment === true}>
+            <FromEnvironment />
+          </Match>
+          <Match when={settings.data}>
+            <PasswordForm />
+          </Match>
+          <Match when={settings.isError}>
+            <NotLoaded error={settings.error} />
+          </Match>
+        </Switch>
+      </Panel>
+    </Page>
+  );
+}
+
+const FromEnvironment = (): JSX.Element => (
+  <p class="panel-body">The password is set by ADMIN_PASSWORD in the server’s environment. Change it there.</p>
+);
+
+const minLength = 8;
+
+function PasswordForm(): JSX.Element {
+  const change = useChangePassword();
+  const [problem, setProblem] = createSignal<string>();
+  let form: HTMLFormElement | undefined;
+  let current: HTMLInputElement | undefined;
+  let next: HTMLInputElement | undefined;
+  let repeated: HTMLInputElement | undefined;
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    setProblem(undefined);
+    if (next?.value !== repeated?.value) {
+      setProblem("The two new passwords differ");
+      repeated?.focus();
+      return;
+    }
+    change.mutate(
+      { current: current?.value ?? "", next: next?.value ?? "" },
+      { onSuccess: () => form?.reset(), onError: (error) => setProblem(causeOf(error)) },
+    );
+  };
+  return (
+    <form class="panel-body narrow" ref={form} onSubmit={submit}>
+      {/* For password managers. */}
+      <input type="text" autocomplete="username" value={session()?.username ?? ""} readonly hidden />
+      <TextField label="Current password" hint="A stolen session cannot change the password.">
+        {(ids) => <input {...ids} ref={current} type="password" required autocomplete="current-password" />}
+      </TextField>
+      <TextField label="New password" hint={`At least ${minLength} characters.`}>
+        {(ids) => (
+          <input
+            {...ids}
+            ref={next}
+            type="password"
+            required
+            minlength={minLength}
+            maxlength="512"
+            autocomplete="new-password"
+          />
+        )}
+      </TextField>
+      <TextField label="New password, again" hint="All other sessions end when the password changes.">
+        {(ids) => <input {...ids} ref={repeated} type="password" required autocomplete="new-password" />}
+      </TextField>
+      <div role="alert">
+        <Show when={problem()}>{(text) => <p class="form-error">{text()}.</p>}</Show>
+      </div>
+      <div class="actions">
+        <button class="button primary" type="submit" disabled={change.isPending}>
+          Change password
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** @param props.sessions undefined while they load */
+function SessionsPanel(props: {
+  sessions: ConsoleSession[] | undefined;
+  error: Error | null | undefined;
+}): JSX.Element {
+  const endSession = useEndSession();
+  const others = (): number => props.sessions?.filter(({ is_current: isCurrent }) => !isCurrent).length ?? 0;
+  return (
+    <Panel
+      title="Sessions"
+      hint="Where this console is logged in"
+      actions={
+        <button
+          class="button"
+          type="button"
+          disabled={others() === 0 || endSession.isPending}
+          onClick={() => endSession.mutate(undefined)}
+        >
+          End all others
+        </button>
+      }
+    >
+      <Switch fallback={<SessionsTable sessions={props.sessions} onEnd={(id) => endSession.mutate(id)} />}>
+        <Match when={props.sessions === undefined && props.error}>
+          <NotLoaded error={props.error} />
+        </Match>
+      </Switch>
+    </Panel>
+  );
+}
+
+const SessionsTable = (props: { sessions: ConsoleSession[] | undefined; onEnd: (id: string) => void }): JSX.Element => (
+  <div class="table-scroll">
+    <table class="cards-on-phone sessions">
+      <caption class="visually-hidden">Sessions</caption>
+      <thead>
+        <tr>
+          <For each={["Client", "Address", "Created", "Last seen"]}>{(label) => <th scope="col">{label}</th>}</For>
+          <th scope="col">
+            <span class="visually-hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        <Show when={props.sessions} fallback={<SkeletonRows columns={5} rows={2} />}>
+          {(sessions) => (
+            <For each={sessions()}>{(one) => <SessionRow session={one} onEnd={() => props.onEnd(one.id)} />}</For>
+          )}
+        </Show>
+      </tbody>
+    </table>
+  </div>
+);
+
+function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.Element {
+  return (
+    <tr>
+      <th scope="row" class="cut" title={props.session.client ?? undefined}>
+        {props.session.client ?? <span class="faint">Unknown client</span>}
+      </th>
+      <td data-label="Address">{props.session.address ?? "–"}</td>
+      <td data-label="Created">
+        <Show when={props.session.created_at} fallback="–">
+          {(at) => <time datetime={at()}>{dateTimeLabel(Date.parse(at()))}</time>}
+        </Show>
+      </td>
+      <td data-label="Last seen">
+        <RelativeTime at={Date.parse(props.session.last_seen_at)} />
+      </td>
+      <td class="row-actions">
+        <Show when={!props.session.is_current} fallback={<span class="faint">This session</span>}>
+          <button
+            class="button"
+            type="button"
+            aria-label={`End the session of ${props.session.client ?? "an unknown client"}`}
+            onClick={() => props.onEnd()}
+          >
+            End
+          </button>
+        </Show>
+      </td>
+    </tr>
+  );
+}

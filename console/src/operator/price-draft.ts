@@ -1,0 +1,46 @@
+import type { Prices } from "../insight-queries.ts";
+
+/** As typed. */
+export interface ModelPriceDraft {
+  pattern: string;
+  validFrom: string;
+  input: string;
+  cachedInput: string;
+  output: string;
+}
+
+export interface EnergyPriceDraft {
+  validFrom: string;
+  perKwh: string;
+}
+
+export interface PriceDraft {
+  currency: string;
+  models: ModelPriceDraft[];
+  energy: EnergyPriceDraft[];
+}
+
+export const draftOf = ({ currency, models, energy }: Prices): PriceDraft => ({
+  currency: currency ?? "",
+  models: models.map((price) => ({
+    pattern: price.pattern,
+    validFrom: price.valid_from,
+    input: String(price.input),
+    cachedInput: price.cached_input === null ? "" : String(price.cached_input),
+    output: String(price.output),
+  })),
+  energy: energy.map((price) => ({ validFrom: price.valid_from, perKwh: String(price.per_kwh) })),
+});
+
+/** The form's own checks have made sure that required fields hold numbers and days. */
+export const pricesOf = ({ currency, models, energy }: PriceDraft): Prices => ({
+  currency: currency.trim() === "" ? null : currency.trim().toUpperCase(),
+  models: models.map(({ pattern, validFrom, input, cachedInput, output }) => ({
+    pattern: pattern.trim(),
+    valid_from: validFrom,
+    input: Number(input),
+    cached_input: cachedInput.trim() === "" ? null : Number(cachedInput),
+    output: Number(output),
+  })),
+  energy: energy.map(({ validFrom, perKwh }) => ({ valid_from: validFrom, per_kwh: Number(perKwh) })),
+});

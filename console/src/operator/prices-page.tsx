@@ -1,0 +1,230 @@
+import { createMemo, Index, type JSX, Show } from "solid-js";
+import { createStore, type SetStoreFunction } from "solid-js/store";
+import { causeOf } from "../client.ts";
+import { type Prices, usePricesToEditQuery, useSavePrices } from "../insight-queries.ts";
+import { draftOf, type ModelPriceDraft, type PriceDraft, pricesOf } from "./price-draft.ts";
+import { seoulDay } from "../lib/seoul-time.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Page } from "../ui/page.tsx";
+import { NotLoaded, Panel } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { SkeletonList } from "../ui/skeleton.tsx";
+import "../styles/lazy-pages.css";
+
+/** Prices turn tokens into costs. Tokens without a price stay without a cost. */
+export function PricesPage(): JSX.Element {
+  const prices = usePricesToEditQuery();
+  // Not those of the cache, which a save would bring back. Once the form is open, a failed refresh does not close it.
+  const current = createMemo<Prices | undefined>(
+    (before) => before ?? (prices.isFetchedAfterMount && prices.isSuccess ? prices.data : undefined),
+  );
+  // Otherwise a notice would say that the cache's are shown.
+  const fetchedAt = (): number | undefined => (current() === undefined ? 0 : undefined);
+  return (
+    <Page title="Prices" sources={[{ name: "Prices", query: prices, slow: true, fetchedAt: fetchedAt() }]}>
+      <SectionTabs section="settings" label="Settings" />
+      <Show
+        when={current()}
+        fallback={
+          <section class="panel" aria-label="Prices">
+            <Show when={prices.isError} fallback={<SkeletonList />}>
+              <NotLoaded error={prices.error} />
+            </Show>
+          </section>
+        }
+      >
+        {(loaded) => <PriceForm prices={loaded()} />}
+      </Show>
+    </Page>
+  );
+}
+
+function PriceForm(props: { prices: Prices }): JSX.Element {
+  const save = useSavePrices();
+  // The form keeps what is typed, although the query may refetch.
+  // oxlint-disable-next-line solid/reactivity
+  const [draft, setDraft] = createStore<PriceDraft>(draftOf(props.prices));
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    save.mutate(pricesOf(draft), { onSuccess: (saved) => setDraft(draftOf(saved)) });
+  };
+  return (
+    <form class="price-form" onSubmit={submit}>
+      <ModelPrices draft={draft} setDraft={setDraft} />
+      <EnergyPrices draft={draft} setDraft={setDraft} />
+      <div role="alert">
+        <Show when={save.error}>{(error) => <p class="form-error">{causeOf(error())}.</p>}</Show>
+      </div>
+      <div class="actions">
+        <button class="button primary" type="submit" disabled={save.isPending}>
+          Save prices
+        </button>
+        <p class="hint">An exact name comes before a pattern, and a later day before an earlier one.</p>
+      </div>
+    </form>
+  );
+}
+
+interface DraftProps {
+  draft: PriceDraft;
+  setDraft: SetStoreFunction<PriceDraft>;
+}
+
+const today = (): string => seoulDay(serverNow());
+
+function ModelPrices(props: DraftProps): JSX.Element {
+  const addPrice = (): void =>
+    props.setDraft("models", (all) => [
+      ...all,
+      { pattern: all.length === 0 ? "*" : "", validFrom: today(), input: "", cachedInput: "", output: "" },
+    ]);
+  return (
+    <Panel
+      title="Models"
+      hint="For a million tokens; * in a name stands for any characters"
+      actions={<AddButton label="Add a model price" onClick={addPrice} />}
+    >
+      <div class="panel-body">
+        <CurrencyField {...props} />
+        <Index each={props.draft.models} fallback={<p class="hint">Without prices, the console shows tokens only.</p>}>
+          {(price, index) => {
+            const set = (field: keyof ModelPriceDraft) => (text: string) =>
+              props.setDraft("models", index, field, text);
+            return (
+              <fieldset class="price-row">
+                <legend class="visually-hidden">Price {index + 1}</legend>
+                <PriceText label="Model" value={price().pattern} onInput={set("pattern")} />
+                <PriceDay value={price().validFrom} onInput={set("validFrom")} />
+                <PriceNumber label="Input" value={price().input} onInput={set("input")} />
+                <PriceNumber label="Cached input" isOptional value={price().cachedInput} onInput={set("cachedInput")} />
+                <PriceNumber label="Output" value={price().output} onInput={set("output")} />
+                <RemoveButton
+                  label={`Remove price ${index + 1}`}
+                  onClick={() => props.setDraft("models", (all) => all.toSpliced(index, 1))}
+                />
+              </fieldset>
+            );
+          }}
+        </Index>
+      </div>
+    </Panel>
+  );
+}
+
+const CurrencyField = (props: DraftProps): JSX.Element => (
+  <label class="filter-field currency">
+    <span>Currency</span>
+    <input
+      type="text"
+      required={props.draft.models.length + props.draft.energy.length > 0}
+      pattern="[A-Za-z]{3}"
+      maxlength="3"
+      placeholder="EUR"
+      title="Three letters, such as EUR"
+      value={props.draft.currency}
+      onInput={({ currentTarget }) => props.setDraft("currency", currentTarget.value)}
+    />
+  </label>
+);
+
+function EnergyPrices(props: DraftProps): JSX.Element {
+  const addPrice = (): void => props.setDraft("energy", (all) => [...all, { validFrom: today(), perKwh: "" }]);
+  return (
+    <Panel
+      title="Energy"
+      hint="For a kilowatt-hour of the GPUs"
+      actions={<AddButton label="Add an energy price" onClick={addPrice} />}
+    >
+      <div class="panel-body">
+        <Index each={props.draft.energy} fallback={<p class="hint">No energy price.</p>}>
+          {(price, index) => (
+            <fieldset class="price-row">
+              <legend class="visually-hidden">Energy price {index + 1}</legend>
+              <PriceDay
+                value={price().validFrom}
+                onInput={(text) => props.setDraft("energy", index, "validFrom", text)}
+              />
+              <PriceNumber
+                label="Per kWh"
+                value={price().perKwh}
+                onInput={(text) => props.setDraft("energy", index, "perKwh", text)}
+              />
+              <RemoveButton
+                label={`Remove energy price ${index + 1}`}
+                onClick={() => props.setDraft("energy", (all) => all.toSpliced(index, 1))}
+              />
+            </fieldset>
+          )}
+        </Index>
+      </div>
+    </Panel>
+  );
+}
+
+const AddButton = (props: { label: string; onClick: () => void }): JSX.Element => (
+  <button class="button" type="button" onClick={() => props.onClick()}>
+    <Icon name="plus" />
+    {props.label}
+  </button>
+);
+
+const RemoveButton = (props: { label: string; onClick: () => void }): JSX.Element => (
+  <button
+    class="icon-button danger"
+    type="button"
+    aria-label={props.label}
+    title={props.label}
+    onClick={() => props.onClick()}
+  >
+    <Icon name="trash" />
+  </button>
+);
+
+interface PriceFieldProps {
+  value: string;
+  onInput: (text: string) => void;
+}
+
+const PriceText = (props: PriceFieldProps & { label: string }): JSX.Element => (
+  <label class="filter-field">
+    <span>{props.label}</span>
+    <input
+      type="text"
+      required
+      maxlength="200"
+      autocomplete="off"
+      spellcheck={false}
+      value={props.value}
+      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
+    />
+  </label>
+);
+
+const PriceDay = (props: PriceFieldProps): JSX.Element => (
+  <label class="filter-field">
+    <span>Valid from</span>
+    <input
+      type="date"
+      required
+      value={props.value}
+      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
+    />
+  </label>
+);
+
+const PriceNumber = (props: PriceFieldProps & { label: string; isOptional?: boolean }): JSX.Element => (
+  <label class="filter-field">
+    <span>{props.label}</span>
+    <input
+      type="number"
+      min="0"
+      max="1000000000"
+      step="any"
+      required={props.isOptional !== true}
+      placeholder={props.isOptional === true ? "As input" : ""}
+      value={props.value}
+      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
+    />
+  </label>
+);

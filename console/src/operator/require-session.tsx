@@ -1,0 +1,76 @@
+import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
+import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
+import { ApiError } from "../client.ts";
+import { resumeSession } from "./resume-session.ts";
+import { mayHaveSession, session } from "../lib/session.ts";
+import { Logo } from "../ui/icon.tsx";
+import { Shell } from "./shell.tsx";
+
+/** The interval of the pages' own queries. */
+const retryMs = 5000;
+
+/**
+ * Shows the page with a session, and opens the login page without one; the current address becomes `?next=`. If the
+ * browser may have a session, the page renders and loads its data while the session is resumed.
+ */
+export function RequireSession(props: RouteSectionProps): JSX.Element {
+  const location = useLocation();
+  const navigate = useNavigate();
+  const [resuming, setResuming] = createSignal(session() === undefined && mayHaveSession());
+  const [problem, setProblem] = createSignal<string>();
+
+  let retryTimer: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(retryTimer));
+  const resume = async (): Promise<void> => {
+    clearTimeout(retryTimer);
+    try {
+      await resumeSession();
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 401)) {
+        setProblem(error instanceof Error ? error.message : String(error));
+        retryTimer = setTimeout(() => void resume(), retryMs);
+        return;
+      }
+    }
+    setProblem(undefined);
+    setResuming(false);
+  };
+  onMount(() => {
+    if (resuming()) void resume();
+  });
+  createEffect(() => {
+    if (resuming() || session() !== undefined) return;
+    const here = location.pathname + location.search;
+    navigate(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`, { replace: true });
+  });
+
+  return (
+    <Show
+      when={problem()}
+      fallback={
+        <Show when={resuming() || session() !== undefined}>
+          <Shell {...props} />
+        </Show>
+      }
+    >
+      {(message) => <ResumeProblem message={message()} onRetry={() => void resume()} />}
+    </Show>
+  );
+}
+
+function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Element {
+  return (
+    <main class="login">
+      <div class="problem">
+        <Logo />
+        <h1>Tollgate</h1>
+        <div class="notice" role="alert" data-tone="error">
+          <p>{props.message}.</p>
+          <button class="button" type="button" onClick={() => props.onRetry()}>
+            Try again
+          </button>
+        </div>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,13 @@
+import { api, responseBody } from "../client.ts";
+import { beginSessionFrom, type Session } from "../lib/session.ts";
+
+/** Resumes the session in the browser's cookie. @throws ApiError with status 401 without a valid session */
+export const resumeSession = (): Promise<void> => beginSessionFrom(loadSession);
+
+async function loadSession(): Promise<Session> {
+  const me = await responseBody(api.me.get());
+  return { username: me.username, csrfToken: me.csrf_token };
+}
+
+/** For pages that also work without a session. */
+export const tryResumeSession = (): void => void resumeSession().catch(() => undefined);

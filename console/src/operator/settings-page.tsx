@@ -1,0 +1,165 @@
+import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { saveCount, savedCount } from "../lib/browser-settings.ts";
+import { count, plural } from "../lib/format.ts";
+import { type Settings, useSettingsQuery } from "../insight-queries.ts";
+import { byteSize } from "../requests/request-format.ts";
+import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import "../styles/lazy-pages.css";
+
+/** How this server is set up. Settings change in its environment, not here. */
+export function SettingsPage(): JSX.Element {
+  const settings = useSettingsQuery();
+  createEffect(() => settings.data && saveCount("settings", settings.data.settings.length));
+  return (
+    <Page title="Settings" sources={[{ name: "Settings", query: settings }]}>
+      <SectionTabs section="settings" label="Settings" />
+      <Show
+        when={settings.data !== undefined || !settings.isError}
+        fallback={
+          <section class="panel" aria-label="Settings">
+            <NotLoaded error={settings.error} />
+          </section>
+        }
+      >
+        <SettingsPanel settings={settings.data?.settings} />
+        <div class="columns">
+          <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
+          <FactsPanel title="Retention" facts={settings.data?.retention.map(({ data, keeps }) => [data, keeps])} />
+        </div>
+        <FactsPanel
+          title="Database"
+          hint={settings.data && `${byteSize(settings.data.database.size_bytes)} in total, rows by table`}
+          facts={settings.data?.database.tables.map(({ name, rows, is_exact: isExact }) => [
+            name,
+            isExact ? count(rows) : `At least ${count(rows)}`,
+          ])}
+        />
+      </Show>
+    </Page>
+  );
+}
+
+type Setting = Settings["settings"][number];
+
+const versionFacts = ({ versions }: Settings): [string, string][] => [
+  ["Tollgate", versions.tollgate],
+  ["Commit", versions.commit],
+  ["Bun", versions.bun],
+  ["Database", versions.database],
+];
+
+const shownOptions = [
+  { value: "all", label: "All" },
+  { value: "set", label: "Set" },
+] as const;
+
+/** @param props.settings undefined while they load */
+function SettingsPanel(props: { settings: Setting[] | undefined }): JSX.Element {
+  const [search, setSearch] = createSignal("");
+  const [shown, setShown] = createSignal<"all" | "set">("all");
+  const matching = createMemo(() => {
+    const wanted = search().trim().toLowerCase();
+    return props.settings?.filter(
+      ({ name, origin }) => name.toLowerCase().includes(wanted) && (shown() === "all" || origin !== "default"),
+    );
+  });
+  return (
+    <>
+      <div class="toolbar">
+        <FilterField label="Filter by name" value={search()} onInput={setSearch} />
+        <SegmentedControl label="Settings shown" options={shownOptions} value={shown()} onChange={setShown} />
+        <p class="toolbar-note" role="status">
+          <Show when={matching()}>{(found) => plural(found().length, "setting")}</Show>
+        </p>
+      </div>
+      <section class="panel" aria-label="Settings">
+        <Switch fallback={<SettingsTable settings={matching()} />}>
+          <Match when={matching()?.length === 0}>
+            <EmptyState title="No matching setting" />
+          </Match>
+        </Switch>
+        <p class="table-foot">Settings change in the server’s environment, and apply when it starts.</p>
+      </section>
+    </>
+  );
+}
+
+const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element => (
+  <div class="table-scroll">
+    <table class="cards-on-phone settings">
+      <caption class="visually-hidden">Settings</caption>
+      <thead>
+        <tr>
+          <For each={["Name", "Value", "From", "Allowed"]}>{(label) => <th scope="col">{label}</th>}</For>
+        </tr>
+      </thead>
+      <tbody>
+        <Show when={props.settings} fallback={<SkeletonRows columns={4} rows={savedCount("settings", 34)} />}>
+          {(settings) => (
+            <For each={settings()}>
+              {(setting) => (
+                <tr>
+                  <th scope="row">
+                    <code>{setting.name}</code>
+                  </th>
+                  <td class="text" data-label="Value">
+                    <SettingValue setting={setting} />
+                  </td>
+                  <td data-label="From">{originLabels[setting.origin]}</td>
+                  <td class="text faint" data-label="Allowed">
+                    {setting.allowed}
+                  </td>
+                </tr>
+              )}
+            </For>
+          )}
+        </Show>
+      </tbody>
+    </table>
+  </div>
+);
+
+const originLabels = { environment: "Environment", ".env": ".env file", default: "Default" } as const;
+
+/** Secrets never reach the browser. */
+function SettingValue(props: { setting: Setting }): JSX.Element {
+  const text = (): string => {
+    if (props.setting.is_secret) return props.setting.is_set ? "Set (secret)" : "Not set";
+    return props.setting.value === null || props.setting.value === "" ? "Not set" : props.setting.value;
+  };
+  return (
+    <span classList={{ faint: props.setting.is_secret || !props.setting.value, mono: Boolean(props.setting.value) }}>
+      {text()}
+    </span>
+  );
+}
+
+/** @param props.facts undefined while they load */
+function FactsPanel(props: {
+  title: string;
+  hint?: string | undefined;
+  facts: readonly (readonly string[])[] | undefined;
+}): JSX.Element {
+  return (
+    <Panel title={props.title} hint={props.hint}>
+      <Show when={props.facts} fallback={<SkeletonList />}>
+        {(facts) => (
+          <dl class="facts panel-body">
+            <For each={facts()}>
+              {([name, value]) => (
+                <div>
+                  <dt>{name}</dt>
+                  <dd>{value}</dd>
+                </div>
+              )}
+            </For>
+          </dl>
+        )}
+      </Show>
+    </Panel>
+  );
+}

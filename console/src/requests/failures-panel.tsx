@@ -1,0 +1,174 @@
+import { A, useNavigate } from "@solidjs/router";
+import { createMemo, For, type JSX, Show } from "solid-js";
+import { Chart } from "../charts/chart.tsx";
+import { count, plural } from "../lib/format.ts";
+import { type Failures, useFailuresQuery, useLastFailuresQuery } from "../insight-queries.ts";
+import { outcomeLabel } from "./request-format.ts";
+import type { LoggedRequest } from "./queries.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { now } from "../lib/server-clock.ts";
+import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { add, lastHours, valuesInSteps } from "../lib/time-steps.ts";
+import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
+import { ResultBadge } from "./request-table.tsx";
+import { SkeletonList } from "../ui/skeleton.tsx";
+
+const hours = 24;
+const bucketMinutes = 15;
+
+/** The failures of the last day, of all keys or of one. Dragging opens the log of that time. */
+export function FailuresPanel(props: { keyId?: number }): JSX.Element {
+  const failures = useFailuresQuery(
+    () => hours,
+    () => bucketMinutes,
+    () => props.keyId,
+  );
+  const logLink = (more: Record<string, string> = {}): string => {
+    const key: Record<string, string> = props.keyId === undefined ? {} : { key: String(props.keyId) };
+    return `/requests?${new URLSearchParams({ result: "failed", ...key, ...more }).toString()}`;
+  };
+  return (
+    <Panel
+      title="Failures"
+      hint={failures.data === undefined ? "Last 24 hours" : shareOf(failures.data)}
+      actions={
+        <A class="button" href={logLink()}>
+          Open the log
+        </A>
+      }
+    >
+      <FailuresChart query={failures} logLink={logLink} />
+      <LastFailures keyId={props.keyId} logLink={logLink} />
+    </Panel>
+  );
+}
+
+function shareOf({ points }: Failures): string {
+  const failed = points.reduce((sum, point) => sum + point.failed_count, 0);
+  const all = points.reduce((sum, point) => sum + point.request_count, 0);
+  const share = all === 0 ? "" : ` (${((failed / all) * 100).toFixed(1)}%)`;
+  return `Last 24 hours · ${count(failed)} of ${plural(all, "request")}${share}`;
+}
+
+function FailuresChart(props: {
+  query: ReturnType<typeof useFailuresQuery>;
+  logLink: (more: Record<string, string>) => string;
+}): JSX.Element {
+  const navigate = useNavigate();
+  const points = (): Failures["points"] => props.query.data?.points ?? [];
+  const span = (): TimeSpan => lastHours(hours, bucketMinutes, props.query.data?.fetchedAt ?? now());
+  /** Those that failed, the most frequent at the bottom; a completed one fails by its status. */
+  const outcomes = createMemo(() => {
+    const sums = new Map<string, number>();
+    for (const point of points()) {
+      for (const [outcome, value] of Object.entries(failedOutcomes(point))) {
+        sums.set(outcome, (sums.get(outcome) ?? 0) + value);
+      }
+    }
+    return [...sums].filter(([, sum]) => sum > 0).toSorted((a, b) => b[1] - a[1]);
+  });
+  const openLog = (zoom: TimeSpan | undefined): void => {
+    const { from = "", to = "" } = zoomParameters(zoom);
+    if (zoom !== undefined) navigate(props.logLink({ since: from, until: to }));
+  };
+  const legend = (): LegendItem[] =>
+    outcomes().map(([outcome, sum], index) => ({ label: label(outcome), colour: colourAt(index), value: count(sum) }));
+  return (
+    <>
+      <Show when={outcomes().length > 0}>
+        <ChartLegend items={legend()} />
+      </Show>
+      <Chart
+        label="Failures over time"
+        summary={`${outcomes()
+          .map(([outcome, sum]) => `${label(outcome)}: ${count(sum)}`)
+          .join(", ")}. Zooming opens the request log.`}
+        span={span()}
+        bucketMs={bucketMinutes * minuteMs}
+        kind="bars"
+        series={(stepMs) =>
+          outcomes().map(([outcome], index) => ({
+            id: index,
+            label: label(outcome),
+            colour: colourAt(index),
+            values: valuesInSteps(
+              points(),
+              { span: span(), stepMs },
+              (point) => failedOutcomes(point)[outcome] ?? 0,
+              add,
+            ),
+          }))
+        }
+        format={count}
+        whole
+        rows={(_, series, step) =>
+          series
+            .filter(({ values }) => (values[step] || 0) > 0)
+            .map(({ label: name, colour, values }) => ({ label: name, colour, value: count(values[step] || 0) }))
+        }
+        onZoom={openLog}
+        zoomed={false}
+        pans={false}
+        loaded={props.query.data !== undefined}
+        loading={props.query.isPending}
+        failure={<NotLoaded error={props.query.error} />}
+        empty={<EmptyState title="Nothing failed in the last 24 hours" />}
+      />
+    </>
+  );
+}
+
+const colours = [6, 3, 4, 8, 2, 0] as const;
+const colourAt = (index: number): number => colours[index % colours.length] ?? 0;
+
+const label = (outcome: string): string =>
+  outcome === "completed" ? "Error response of the backend" : outcomeLabel(outcome);
+
+/** A request that completed without an error is not a failure; the rest of `failed_count` completed with one. */
+function failedOutcomes({ outcomes, failed_count: failed }: Failures["points"][number]): Record<string, number> {
+  const { completed: _, ...others } = outcomes;
+  const known = Object.values(others).reduce((sum, value) => sum + value, 0);
+  return { ...others, completed: Math.max(0, failed - known) };
+}
+
+function LastFailures(props: {
+  keyId: number | undefined;
+  logLink: (more: Record<string, string>) => string;
+}): JSX.Element {
+  const last = useLastFailuresQuery(() => props.keyId);
+  return (
+    <>
+      <h3 class="chart-title">Last failures</h3>
+      <Show when={last.data !== undefined || !last.isError} fallback={<NotLoaded error={last.error} />}>
+        <Show when={last.data} fallback={<SkeletonList />}>
+          {(page) => (
+            <ul class="list">
+              <For each={page().requests} fallback={<li class="faint">None in the request log</li>}>
+                {(request) => <LastFailure request={request} logLink={props.logLink} />}
+              </For>
+            </ul>
+          )}
+        </Show>
+      </Show>
+    </>
+  );
+}
+
+const LastFailure = (props: {
+  request: LoggedRequest;
+  logLink: (more: Record<string, string>) => string;
+}): JSX.Element => (
+  <li>
+    <A class="name" href={props.logLink({ open: props.request.request_id })}>
+      <ResultBadge request={props.request} />
+      <span>
+        {props.request.key_name ?? "No key"}, {props.request.path}
+      </span>
+    </A>
+    <span class="faint">
+      <RelativeTime at={Date.parse(props.request.ended_at)} />
+    </span>
+  </li>
+);

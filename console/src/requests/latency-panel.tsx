@@ -1,0 +1,116 @@
+import { useNavigate } from "@solidjs/router";
+import { createSignal, type JSX } from "solid-js";
+import { Chart } from "../charts/chart.tsx";
+import { threeDigits } from "../lib/format.ts";
+import { type Latency, useLatencyQuery } from "../insight-queries.ts";
+import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
+import { milliseconds } from "./request-format.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { now } from "../lib/server-clock.ts";
+import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { lastHours } from "../lib/time-steps.ts";
+import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
+import { SegmentedControl } from "../ui/controls.tsx";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+
+const metrics = [
+  { value: "first_byte_ms", label: "First byte" },
+  { value: "duration_ms", label: "Duration" },
+  { value: "tokens_per_second", label: "Speed" },
+] as const;
+
+const hours = 24;
+const bucketMinutes = 15;
+
+const quantileNames = {
+  p1: "Slowest 1% below",
+  p5: "Slowest 5% below",
+  p50: "Median",
+  p95: "95% within",
+  p99: "99% within",
+} as const;
+const colours = [1, 7, 0] as const;
+
+/** How long the requests of the last day took. Dragging opens the log of that time. */
+export function LatencyPanel(): JSX.Element {
+  const latency = useLatencyQuery(
+    () => hours,
+    () => bucketMinutes,
+  );
+  const [metric, setMetric] = createSignal<LatencyMetric>("first_byte_ms");
+  return (
+    <Panel
+      title="Latency"
+      hint={hintOf(metric())}
+      actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
+    >
+      <ChartLegend items={legendOf(latency.data, metric())} />
+      <LatencyChart query={latency} metric={metric()} />
+    </Panel>
+  );
+}
+
+function hintOf(metric: LatencyMetric): string {
+  if (metric === "duration_ms") return "Last 24 hours, whole requests";
+  return metric === "first_byte_ms" ? "Last 24 hours, streamed responses" : "Last 24 hours, output tokens per second";
+}
+
+const formatOf = (metric: LatencyMetric): ((value: number) => string) =>
+  metric === "tokens_per_second" ? (value) => `${threeDigits(value)}/s` : milliseconds;
+
+/** The quantiles of the whole day. */
+function legendOf(latency: Latency | undefined, metric: LatencyMetric): LegendItem[] {
+  const total = latency?.totals[0]?.[metric];
+  if (total === undefined || total === null) return [];
+  return quantilesOf(metric).map((quantile, index) => ({
+    label: quantileNames[quantile],
+    colour: colours[index] ?? 0,
+    value: formatOf(metric)(total[quantile]),
+  }));
+}
+
+function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric: LatencyMetric }): JSX.Element {
+  const navigate = useNavigate();
+  const span = (): TimeSpan => lastHours(hours, bucketMinutes, props.query.data?.fetchedAt ?? now());
+  const bands = (stepMs: number) =>
+    latencyBands(props.query.data?.points ?? [], { span: span(), stepMs }, props.metric);
+  const openLog = (zoom: TimeSpan | undefined): void => {
+    const { from = "", to = "" } = zoomParameters(zoom);
+    if (zoom !== undefined) navigate(`/requests?${new URLSearchParams({ since: from, until: to }).toString()}`);
+  };
+  return (
+    <Chart
+      label={`${metrics.find(({ value }) => value === props.metric)?.label} over time`}
+      summary={`${quantilesOf(props.metric)
+        .map((quantile) => quantileNames[quantile])
+        .join(", ")} of each 15 minutes. Zooming opens the request log.`}
+      span={span()}
+      bucketMs={bucketMinutes * minuteMs}
+      kind="bars"
+      series={(stepMs) =>
+        bands(stepMs).map(({ quantile, heights }, index) => ({
+          id: index,
+          label: quantileNames[quantile],
+          colour: colours[index] ?? 0,
+          values: heights,
+        }))
+      }
+      format={formatOf(props.metric)}
+      whole={false}
+      rows={(_, series, step) => {
+        let value = 0;
+        return series.flatMap(({ label, colour, values }) => {
+          value += values[step] ?? Number.NaN;
+          return Number.isNaN(value) ? [] : [{ label, colour, value: formatOf(props.metric)(value) }];
+        });
+      }}
+      onZoom={openLog}
+      zoomed={false}
+      pans={false}
+      loaded={props.query.data !== undefined}
+      loading={props.query.isPending}
+      failure={<NotLoaded error={props.query.error} />}
+      empty={<EmptyState title="Nothing was measured in the last 24 hours" />}
+    />
+  );
+}

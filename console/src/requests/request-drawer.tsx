@@ -1,0 +1,152 @@
+import { A } from "@solidjs/router";
+import { For, type JSX, Show } from "solid-js";
+import { count, threeDigits } from "../lib/format.ts";
+import { byteSize, changeLabel, milliseconds, outcomeLabel } from "./request-format.ts";
+import type { LoggedRequest } from "./queries.ts";
+import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { ResultBadge } from "./request-table.tsx";
+
+/** One request: when it waited for what, and what Tollgate changed. Prompts and responses are not stored. */
+export function RequestDrawer(props: { request: LoggedRequest; onClose: () => void }): JSX.Element {
+  const rowButton = (): HTMLElement | null =>
+    document.querySelector<HTMLElement>(`[data-request="${props.request.id}"]`);
+  return (
+    <Dialog
+      title={`${props.request.method} ${props.request.path}`}
+      drawer
+      focusAfter={rowButton}
+      onClose={() => props.onClose()}
+    >
+      <p class="drawer-result">
+        <ResultBadge request={props.request} /> {outcomeLabel(props.request.outcome)},{" "}
+        <time datetime={props.request.ended_at}>{dateTimeLabel(Date.parse(props.request.ended_at))}</time>
+      </p>
+      <Timeline request={props.request} />
+      <Changes request={props.request} />
+      <h3>Tokens</h3>
+      <Tokens request={props.request} />
+      <h3>Request</h3>
+      <Facts request={props.request} />
+      <div class="dialog-actions">
+        <button class="button" type="button" onClick={() => props.onClose()}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Timeline(props: { request: LoggedRequest }): JSX.Element {
+  const total = (): number => Math.max(props.request.duration_ms, 0.001);
+  return (
+    <>
+      <h3>
+        Timeline <span class="faint">{milliseconds(props.request.duration_ms)}</span>
+      </h3>
+      <ol class="timeline">
+        <For each={phasesOf(props.request)}>
+          {(phase, index) => <TimelinePhase phase={phase} index={index()} total={total()} />}
+        </For>
+      </ol>
+    </>
+  );
+}
+
+const TimelinePhase = (props: { phase: Phase; index: number; total: number }): JSX.Element => (
+  <li>
+    <span>{props.phase.name}</span>
+    <span class="value">{milliseconds(props.phase.toMs - props.phase.fromMs)}</span>
+    <span
+      class={`phase series-${props.index + 1}`}
+      style={{ "--from": props.phase.fromMs / props.total, "--to": props.phase.toMs / props.total }}
+      aria-hidden="true"
+    />
+  </li>
+);
+
+function Changes(props: { request: LoggedRequest }): JSX.Element {
+  const detail = (change: string): string | undefined => {
+    const { model_asked: asked, model_sent: sent, max_tokens_from: from, max_tokens_to: to } = props.request;
+    if (change === "model") return `${asked ?? "none"} → ${sent ?? "none"}`;
+    if (change === "max_tokens") return `${from === null ? "none" : count(from)} → ${to === null ? "none" : count(to)}`;
+    return undefined;
+  };
+  return (
+    <>
+      <h3>What was changed</h3>
+      <Show when={props.request.changes.length > 0} fallback={<p>Nothing: the backend got what the client sent.</p>}>
+        <dl class="facts">
+          <For each={props.request.changes}>
+            {(change) => <Fact label={changeLabel(change)} value={detail(change) ?? "Changed"} />}
+          </For>
+        </dl>
+      </Show>
+    </>
+  );
+}
+
+function Tokens(props: { request: LoggedRequest }): JSX.Element {
+  const tokens = (value: number | null): string => (value === null ? "Not reported" : count(value));
+  const speed = (): string | undefined => {
+    const perSecond = outputSpeed(props.request);
+    return perSecond === undefined ? undefined : `${threeDigits(perSecond)} tokens/s`;
+  };
+  return (
+    <dl class="facts">
+      <Fact label="Input" value={tokens(props.request.input_tokens)} />
+      <Fact label="Cached input" value={tokens(props.request.cached_input_tokens)} />
+      <Fact label="Output" value={tokens(props.request.output_tokens)} />
+      <Fact label="Reasoning" value={tokens(props.request.reasoning_tokens)} />
+      <Fact label="Speed after the first byte" value={speed()} />
+    </dl>
+  );
+}
+
+function Facts(props: { request: LoggedRequest }): JSX.Element {
+  const search = (name: string, value: string | number | null): string | undefined =>
+    value === null ? undefined : `/requests?${new URLSearchParams({ [name]: String(value) }).toString()}`;
+  return (
+    <dl class="facts">
+      <Fact
+        label="API key"
+        value={props.request.key_name ?? "None"}
+        href={props.request.key_id === null ? undefined : `/keys/${props.request.key_id}`}
+      />
+      <Fact label="Model requested" value={props.request.model_asked ?? undefined} />
+      <Fact
+        label="Model at the backend"
+        value={props.request.model_sent ?? undefined}
+        href={search("model", props.request.model_sent)}
+      />
+      <Fact label="Backend" value={props.request.backend ?? "Not sent to a backend"} />
+      <Fact label="Client address" value={props.request.address} href={search("address", props.request.address)} />
+      <Fact label="Client" value={props.request.client ?? undefined} />
+      <Fact label="Error code" value={props.request.code ?? undefined} />
+      <Fact label="Cause" value={props.request.cause ?? undefined} />
+      <Fact label="Streamed" value={props.request.streamed ? "Yes" : "No"} />
+      <Fact
+        label="Response"
+        value={props.request.response_bytes === null ? undefined : byteSize(props.request.response_bytes)}
+      />
+      <Fact label="Request id" value={props.request.request_id} href={search("id", props.request.request_id)} />
+    </dl>
+  );
+}
+
+/** A value that is not known is left out. @param props.href the requests, or the page, of this value */
+function Fact(props: { label: string; value: string | undefined; href?: string | undefined }): JSX.Element {
+  return (
+    <Show when={props.value !== undefined}>
+      <div>
+        <dt>{props.label}</dt>
+        <dd>
+          <Show when={props.href} fallback={props.value}>
+            {(href) => <A href={href()}>{props.value}</A>}
+          </Show>
+        </dd>
+      </div>
+    </Show>
+  );
+}

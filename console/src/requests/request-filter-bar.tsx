@@ -1,0 +1,150 @@
+import { For, type JSX, Show } from "solid-js";
+import { useKeysQuery } from "../queries.ts";
+import { outcomeLabel, outcomes } from "./request-format.ts";
+import { fromInputTime, toInputTime } from "./request-time.ts";
+import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
+import type { RequestFilterName, RequestFilters } from "./use-request-filters.ts";
+
+const results = [
+  { value: "", label: "All results" },
+  { value: "failed", label: "All that failed" },
+  { value: "2xx", label: "2xx" },
+  { value: "4xx", label: "4xx" },
+  { value: "5xx", label: "5xx" },
+  ...outcomes.map((outcome) => ({ value: outcome, label: outcomeLabel(outcome) })),
+];
+
+/** The filters match whole values, so a field applies on Enter or when it is left. */
+export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Element {
+  const hasMore = (): boolean =>
+    (["path", "address", "id", "slower", "since", "until"] as const).some((name) => props.filters.value(name) !== "");
+  return (
+    <div class="filters">
+      <div class="filter-fields">
+        <KeySelect filters={props.filters} />
+        <ResultSelect filters={props.filters} />
+        <FilterText filters={props.filters} name="model" label="Model" isFirst />
+      </div>
+      <details open={hasMore()}>
+        <summary>More filters</summary>
+        <div class="filter-fields">
+          <FilterText filters={props.filters} name="path" label="Path" placeholder="/v1/chat/completions" />
+          <FilterText filters={props.filters} name="address" label="Client address" />
+          <FilterText filters={props.filters} name="id" label="Request id" />
+          <SlowerField filters={props.filters} />
+          <TimeField filters={props.filters} name="since" label="Ended from" />
+          <TimeField filters={props.filters} name="until" label="Ended before" />
+        </div>
+      </details>
+    </div>
+  );
+}
+
+function KeySelect(props: { filters: RequestFilters }): JSX.Element {
+  const keys = useKeysQuery();
+  const chosen = (): string => props.filters.value("key");
+  const isKnown = (): boolean => chosen() === "" || (keys.data?.some(({ id }) => String(id) === chosen()) ?? false);
+  return (
+    <label class="filter-field">
+      <span>API key</span>
+      <select onChange={({ currentTarget }) => props.filters.set("key", currentTarget.value)}>
+        <option value="" selected={chosen() === ""}>
+          All keys
+        </option>
+        <Show when={!isKnown()}>
+          <option value={chosen()} selected>
+            Key {chosen()}
+          </option>
+        </Show>
+        <For each={keys.data}>
+          {(key) => (
+            <option value={key.id} selected={String(key.id) === chosen()}>
+              {key.name}
+            </option>
+          )}
+        </For>
+      </select>
+    </label>
+  );
+}
+
+function ResultSelect(props: { filters: RequestFilters }): JSX.Element {
+  const chosen = (): string => props.filters.value("result");
+  return (
+    <label class="filter-field">
+      <span>Result</span>
+      <select onChange={({ currentTarget }) => props.filters.set("result", currentTarget.value)}>
+        <Show when={!results.some(({ value }) => value === chosen())}>
+          <option value={chosen()} selected>
+            {chosen()}
+          </option>
+        </Show>
+        <For each={results}>
+          {({ value, label }) => (
+            <option value={value} selected={value === chosen()}>
+              {label}
+            </option>
+          )}
+        </For>
+      </select>
+    </label>
+  );
+}
+
+function FilterText(props: {
+  filters: RequestFilters;
+  name: RequestFilterName;
+  label: string;
+  placeholder?: string;
+  isFirst?: boolean;
+}): JSX.Element {
+  return (
+    <label class="filter-field">
+      <span>{props.label}</span>
+      <input
+        type="text"
+        value={props.filters.value(props.name)}
+        placeholder={props.placeholder ?? "Any"}
+        maxlength="512"
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        data-shortcut={props.isFirst === true ? "filter" : undefined}
+        onChange={({ currentTarget }) => props.filters.set(props.name, currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+const SlowerField = (props: { filters: RequestFilters }): JSX.Element => (
+  <label class="filter-field">
+    <span>Longer than (seconds)</span>
+    <input
+      type="number"
+      min="0"
+      step="any"
+      placeholder="Any"
+      value={props.filters.value("slower") === "" ? "" : Number(props.filters.value("slower")) / 1000}
+      onChange={({ currentTarget: { value } }) =>
+        props.filters.set("slower", Number(value) > 0 ? String(Math.ceil(Number(value) * 1000)) : "")
+      }
+    />
+  </label>
+);
+
+function TimeField(props: { filters: RequestFilters; name: "since" | "until"; label: string }): JSX.Element {
+  const shown = (): string => {
+    const at = parseSeoulMinute(props.filters.value(props.name));
+    return at === undefined ? "" : toInputTime(at);
+  };
+  const choose = (text: string): void => {
+    const at = fromInputTime(text);
+    props.filters.set(props.name, at === undefined ? "" : seoulMinute(at));
+  };
+  return (
+    <label class="filter-field">
+      <span>{props.label}</span>
+      <input type="datetime-local" value={shown()} onChange={({ currentTarget }) => choose(currentTarget.value)} />
+    </label>
+  );
+}

@@ -1,0 +1,91 @@
+import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
+
+/** As in the URL. */
+export interface RequestParameters {
+  key?: string | undefined;
+  /** `failed`, a class such as `5xx`, a status, or an outcome. */
+  result?: string | undefined;
+  model?: string | undefined;
+  path?: string | undefined;
+  address?: string | undefined;
+  id?: string | undefined;
+  /** Milliseconds. */
+  slower?: string | undefined;
+  /** Minutes in Seoul time, as in the URL of a zoom. */
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+/** The parameters of the API. */
+export interface RequestFilterQuery {
+  key_id?: number;
+  failed?: "true";
+  status?: string;
+  outcome?: Outcome;
+  model?: string;
+  path?: string;
+  address?: string;
+  request_id?: string;
+  min_duration_ms?: number;
+}
+
+const outcomes = [
+  "completed",
+  "client_left",
+  "shutdown",
+  "upstream_failed",
+  "timed_out",
+  "refused",
+  "revoked",
+  "ended_by_admin",
+] as const;
+type Outcome = (typeof outcomes)[number];
+
+/** Parameters that the API would refuse are left out: a link from elsewhere must not break the page. */
+export function requestFilterQuery(parameters: RequestParameters): RequestFilterQuery {
+  return withoutUndefined<RequestFilterQuery>({
+    key_id: positiveInteger(parameters.key),
+    ...resultQuery(parameters.result),
+    model: text(parameters.model),
+    path: text(parameters.path),
+    address: text(parameters.address),
+    request_id: text(parameters.id),
+    min_duration_ms: positiveInteger(parameters.slower),
+  });
+}
+
+function resultQuery(result: string | undefined): Pick<RequestFilterQuery, "failed" | "status" | "outcome"> {
+  if (result === "failed") return { failed: "true" };
+  const outcome = outcomes.find((known) => known === result);
+  if (outcome !== undefined) return { outcome };
+  return result !== undefined && /^[1-5](xx|\d\d)$/.test(result) ? { status: result } : {};
+}
+
+/** The time range, which the live tail has no use for. */
+export function requestTimeQuery({ since, until }: RequestParameters): { since?: string; until?: string } {
+  return withoutUndefined<{ since?: string; until?: string }>({ since: timestamp(since), until: timestamp(until) });
+}
+
+function timestamp(minute: string | undefined): string | undefined {
+  const ms = minute === undefined ? undefined : parseSeoulMinute(minute);
+  return ms === undefined ? undefined : seoulTimestamp(ms);
+}
+
+const maxLength = 512;
+
+const text = (value: string | undefined): string | undefined => value?.trim().slice(0, maxLength) || undefined;
+
+function positiveInteger(value: string | undefined): number | undefined {
+  const number = Number(value);
+  return Number.isInteger(number) && number > 0 && number <= 2_000_000_000 ? number : undefined;
+}
+
+function withoutUndefined<T extends object>(fields: { [Name in keyof T]: T[Name] | undefined }): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** The address of the live tail. */
+export function streamAddress(query: RequestFilterQuery): string {
+  const parameters = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
+  return `/api/requests/stream?${parameters.toString()}`;
+}

@@ -1,0 +1,92 @@
+import { For, type JSX, Show } from "solid-js";
+import { compact, count } from "../lib/format.ts";
+import { milliseconds, resultLabel, resultTone } from "./request-format.ts";
+import type { LoggedRequest } from "./queries.ts";
+import { clockSecondsLabel } from "./request-time.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+
+interface RequestTableProps {
+  /** Undefined while they load. */
+  rows: readonly LoggedRequest[] | undefined;
+  onOpen: (request: LoggedRequest) => void;
+}
+
+export function RequestTable(props: RequestTableProps): JSX.Element {
+  return (
+    <div class="table-scroll">
+      <table class="cards-on-phone requests">
+        <caption class="visually-hidden">Requests, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Ended</th>
+            <th scope="col">Result</th>
+            <th scope="col">Key</th>
+            <th scope="col">Model</th>
+            <th scope="col">Path</th>
+            <For each={["Input", "Output", "First byte", "Duration"]}>
+              {(label) => (
+                <th scope="col" class="number">
+                  {label}
+                </th>
+              )}
+            </For>
+          </tr>
+        </thead>
+        <tbody>
+          <Show when={props.rows} fallback={<SkeletonRows columns={9} rows={10} />}>
+            {(rows) => <For each={rows()}>{(request) => <RequestRow request={request} onOpen={props.onOpen} />}</For>}
+          </Show>
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A click anywhere opens the request; the button is for the keyboard and screen readers. */
+function RequestRow(props: { request: LoggedRequest; onOpen: (request: LoggedRequest) => void }): JSX.Element {
+  const at = (): number => Date.parse(props.request.ended_at);
+  return (
+    <tr data-row onClick={() => props.onOpen(props.request)}>
+      <th scope="row">
+        <button class="row-link" type="button" data-request={props.request.id} title={dateTimeLabel(at())}>
+          <time datetime={props.request.ended_at}>{clockSecondsLabel(at())}</time>
+          <span class="visually-hidden">: show the request</span>
+        </button>
+      </th>
+      <td data-label="Result">
+        <ResultBadge request={props.request} />
+      </td>
+      <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
+        {props.request.key_name ?? <span class="faint">None</span>}
+      </td>
+      <td class="cut" data-label="Model" title={props.request.model_sent ?? undefined}>
+        {props.request.model_sent || <span class="faint">–</span>}
+      </td>
+      <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
+        {props.request.path}
+      </td>
+      <TokenCell label="Input" value={props.request.input_tokens} />
+      <TokenCell label="Output" value={props.request.output_tokens} />
+      <td class="number" data-label="First byte">
+        {props.request.first_byte_ms === null ? "–" : milliseconds(props.request.first_byte_ms)}
+      </td>
+      <td class="number" data-label="Duration">
+        {milliseconds(props.request.duration_ms)}
+      </td>
+    </tr>
+  );
+}
+
+const TokenCell = (props: { label: string; value: number | null }): JSX.Element => (
+  <td class="number" data-label={props.label} title={props.value === null ? undefined : count(props.value)}>
+    {props.value === null ? "–" : compact(props.value)}
+  </td>
+);
+
+/** The status, and what went wrong. */
+export const ResultBadge = (props: { request: LoggedRequest }): JSX.Element => (
+  <span class="badge" data-tone={resultTone(props.request)} title={resultLabel(props.request)}>
+    {resultLabel(props.request)}
+  </span>
+);

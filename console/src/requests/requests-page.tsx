@@ -1,0 +1,176 @@
+import { createEffect, createMemo, type JSX, Match, Show, Switch } from "solid-js";
+import { downloadCsv } from "../lib/csv.ts";
+import { count, plural } from "../lib/format.ts";
+import { requestCsv } from "./request-csv.ts";
+import { isOpened, type LoggedRequest, useRequestQuery } from "./queries.ts";
+import { showToast } from "../lib/toasts.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { type RequestFilters, useRequestFilters } from "./use-request-filters.ts";
+import { type RequestLog, useRequestLog } from "./use-request-log.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { RequestDrawer } from "./request-drawer.tsx";
+import { RequestFilterBar } from "./request-filter-bar.tsx";
+import { RequestTable } from "./request-table.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import "../styles/lazy-pages.css";
+
+/** Every request that ended in the last days, with a live tail. */
+export function RequestsPage(): JSX.Element {
+  const filters = useRequestFilters();
+  const log = useRequestLog(filters);
+  const exportCsv = (): void => downloadCsv("requests.csv", requestCsv(log.rows() ?? []));
+  return (
+    <Page
+      title="Requests"
+      sources={[{ name: "Requests", query: log.query, slow: true }]}
+      actions={
+        <>
+          <TailControl log={log} hasEnd={filters.value("until") !== ""} />
+          <button class="button" type="button" disabled={(log.rows()?.length ?? 0) === 0} onClick={exportCsv}>
+            <Icon name="download" />
+            CSV
+          </button>
+        </>
+      }
+    >
+      <SectionTabs section="requests" label="Requests" />
+      <Show when={log.limits()?.days !== 0} fallback={<LogIsOff />}>
+        <RequestFilterBar filters={filters} />
+        <section class="panel" aria-label="Requests">
+          <Switch
+            fallback={
+              <>
+                <RequestTable rows={log.rows()} onOpen={filters.open} />
+                <TableFoot log={log} />
+              </>
+            }
+          >
+            <Match when={log.rows() === undefined && log.query.isError}>
+              <NotLoaded error={log.query.error} />
+            </Match>
+            <Match when={log.rows()?.length === 0}>
+              <NoRequests log={log} filters={filters} />
+            </Match>
+          </Switch>
+        </section>
+      </Show>
+      <OpenRequest filters={filters} rows={log.rows() ?? []} />
+    </Page>
+  );
+}
+
+/** Whether the table follows new requests, and the switch for it. */
+function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
+  const state = (): string => {
+    if (props.log.isPaused()) return "Paused";
+    return { off: "", connecting: "Connecting…", open: "Live", failed: "Not live; trying again" }[props.log.tail()];
+  };
+  return (
+    <Show when={!props.hasEnd && props.log.limits() !== undefined && props.log.limits()?.days !== 0}>
+      <p class="status tail" data-state={props.log.tail() === "open" && !props.log.isPaused() ? "good" : "idle"}>
+        <span role="status">{state()}</span>
+        <Show when={props.log.skippedCount() > 0}>
+          <span class="faint" title="There were more new requests than one connection is sent. Reload to see them.">
+            {count(props.log.skippedCount())} not shown
+          </span>
+        </Show>
+      </p>
+      <button class="button" type="button" onClick={() => props.log.setPaused(!props.log.isPaused())}>
+        <Show when={props.log.isPaused()} fallback="Pause">
+          Resume
+          <Show when={props.log.waitingCount() > 0}> ({plural(props.log.waitingCount(), "new request")})</Show>
+        </Show>
+      </button>
+    </Show>
+  );
+}
+
+function TableFoot(props: { log: RequestLog }): JSX.Element {
+  const limits = (): string => {
+    const kept = props.log.limits();
+    return kept === undefined ? "" : `Kept for ${plural(kept.days, "day")}, at most ${count(kept.rows)}.`;
+  };
+  return (
+    <p class="table-foot">
+      <Show when={props.log.hasMore()} fallback={props.log.rows() && "These are all. "}>
+        <SearchedBack at={props.log.searchedBackTo()} />
+        <button class="link" type="button" onClick={() => props.log.loadMore()}>
+          {props.log.query.isFetchingNextPage ? "Loading…" : "Load older requests"}
+        </button>{" "}
+      </Show>
+      {limits()}
+    </p>
+  );
+}
+
+/** A filter without an index looks at a bounded number of rows for each page. */
+const SearchedBack = (props: { at: string | undefined }): JSX.Element => (
+  <Show when={props.at}>{(at) => <>Searched back to {dateTimeLabel(Date.parse(at()))}. </>}</Show>
+);
+
+function NoRequests(props: { log: RequestLog; filters: RequestFilters }): JSX.Element {
+  return (
+    <Show
+      when={props.filters.isFiltered()}
+      fallback={
+        <EmptyState title="Nothing in the log yet">
+          <p>Each request to /v1 appears here as it ends, with its timing and tokens, but without its content.</p>
+        </EmptyState>
+      }
+    >
+      <EmptyState title="No matching requests">
+        <p>
+          <SearchedBack at={props.log.searchedBackTo()} />
+        </p>
+        <div class="actions">
+          <Show when={props.log.hasMore()}>
+            <button class="button primary" type="button" onClick={() => props.log.loadMore()}>
+              {props.log.query.isFetchingNextPage ? "Searching…" : "Search further back"}
+            </button>
+          </Show>
+          <button class="button" type="button" onClick={() => props.filters.clear()}>
+            Clear filters
+          </button>
+        </div>
+      </EmptyState>
+    </Show>
+  );
+}
+
+const LogIsOff = (): JSX.Element => (
+  <section class="panel" aria-label="Requests">
+    <EmptyState title="The request log is switched off">
+      <p>
+        REQUEST_LOG_DAYS is 0. With another value, Tollgate keeps one row for each request for that many days: its
+        timing, tokens and result, but not its content.
+      </p>
+    </EmptyState>
+  </section>
+);
+
+/** The request that the URL names, from the table or, after a reload, from the server. */
+function OpenRequest(props: { filters: RequestFilters; rows: readonly LoggedRequest[] }): JSX.Element {
+  const inTable = (): LoggedRequest | undefined => {
+    const opened = props.filters.opened();
+    return opened && props.rows.find((request) => isOpened(opened, request));
+  };
+  const found = useRequestQuery(() => (inTable() === undefined ? props.filters.opened() : undefined));
+  // The table may load after the request itself: the drawer stays.
+  const shown = createMemo(
+    () => (props.filters.opened() === undefined ? undefined : (inTable() ?? found.data ?? undefined)),
+    undefined,
+    { equals: (a, b) => a?.id === b?.id },
+  );
+  createEffect(() => {
+    if (props.filters.opened() === undefined || inTable() !== undefined || found.data !== null) return;
+    showToast("This request is no longer in the log", "error");
+    props.filters.open(undefined);
+  });
+  return (
+    <Show when={shown()} keyed>
+      {(request) => <RequestDrawer request={request} onClose={() => props.filters.open(undefined)} />}
+    </Show>
+  );
+}

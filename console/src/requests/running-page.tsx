@@ -1,0 +1,175 @@
+import { A } from "@solidjs/router";
+import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { count, duration } from "../lib/format.ts";
+import { byteSize } from "./request-format.ts";
+import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
+import { now } from "../lib/server-clock.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+import "../styles/lazy-pages.css";
+
+const stateLabels = {
+  receiving: "Reading the request",
+  waiting: "Waiting for the backend",
+  running: "Responding",
+} as const;
+
+/** The requests that the backend works on now, oldest first. */
+export function RunningPage(): JSX.Element {
+  const running = useRunningQuery();
+  const [ending, setEnding] = createSignal<RunningRequest>();
+  return (
+    <Page title="Running now" sources={[{ name: "Running requests", query: running }]}>
+      <SectionTabs section="requests" label="Requests" />
+      <section class="panel" aria-label="Running requests">
+        <Switch fallback={<RunningTable requests={running.data?.requests} onEnd={setEnding} />}>
+          <Match when={running.data === undefined && running.isError}>
+            <NotLoaded error={running.error} />
+          </Match>
+          <Match when={running.data?.requests.length === 0}>
+            <EmptyState title="The backend is idle">
+              <p>Requests appear here while they run, and in the log once they have ended.</p>
+              <A class="button" href="/requests">
+                Open the log
+              </A>
+            </EmptyState>
+          </Match>
+        </Switch>
+        <Show when={running.data?.more}>
+          <p class="table-foot">Only the oldest {count(running.data?.requests.length ?? 0)} are shown.</p>
+        </Show>
+      </section>
+      <Show when={ending()} keyed>
+        {(request) => <EndDialog request={request} onClose={() => setEnding(undefined)} />}
+      </Show>
+    </Page>
+  );
+}
+
+/** @param props.requests undefined while they load */
+function RunningTable(props: {
+  requests: RunningRequest[] | undefined;
+  onEnd: (request: RunningRequest) => void;
+}): JSX.Element {
+  return (
+    <div class="table-scroll">
+      <table class="cards-on-phone requests">
+        <caption class="visually-hidden">Running requests, oldest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Running for</th>
+            <th scope="col">Key</th>
+            <th scope="col">State</th>
+            <th scope="col">Model</th>
+            <th scope="col">Path</th>
+            <th scope="col">Client address</th>
+            <th scope="col" class="number">
+              Received
+            </th>
+            <th scope="col" class="number">
+              Output
+            </th>
+            <th scope="col">
+              <span class="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <Show when={props.requests} fallback={<SkeletonRows columns={9} rows={4} />}>
+            {(requests) => (
+              <For each={requests()}>
+                {(request) => <RunningRow request={request} onEnd={() => props.onEnd(request)} />}
+              </For>
+            )}
+          </Show>
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const nameOf = (request: RunningRequest): string => request.key_name ?? "a client without a key";
+
+function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.Element {
+  const startedAt = (): number => Date.parse(props.request.started_at);
+  return (
+    <tr>
+      <th scope="row">
+        <time datetime={props.request.started_at} title={`Since ${dateTimeLabel(startedAt())}`}>
+          {duration(Math.max(0, now() - startedAt()))}
+        </time>
+      </th>
+      <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
+        <Show when={props.request.key_id !== null} fallback={<span class="faint">None</span>}>
+          <A href={`/keys/${props.request.key_id}`}>{props.request.key_name}</A>
+        </Show>
+      </td>
+      <td data-label="State" title={props.request.backend ?? undefined}>
+        {stateLabels[props.request.state]}
+      </td>
+      <td class="cut" data-label="Model" title={props.request.model ?? undefined}>
+        {props.request.model ?? "–"}
+      </td>
+      <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
+        {props.request.path}
+      </td>
+      <td class="cut" data-label="Client address">
+        {props.request.address}
+      </td>
+      <td class="number" data-label="Received">
+        {byteSize(props.request.received_bytes)}
+      </td>
+      <td class="number" data-label="Output">
+        {props.request.output_tokens === null ? "–" : count(props.request.output_tokens)}
+      </td>
+      <td class="row-actions">
+        <button
+          class="button"
+          type="button"
+          aria-label={`End the request of ${nameOf(props.request)}`}
+          onClick={() => props.onEnd()}
+        >
+          End
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+/** Names the request. Cancel has the focus, so that Enter ends nothing. */
+function EndDialog(props: { request: RunningRequest; onClose: () => void }): JSX.Element {
+  const endRequest = useEndRequest();
+  let cancel: HTMLButtonElement | undefined;
+  onMount(() => cancel?.focus());
+  const end = (): void => {
+    endRequest.mutate(props.request);
+    props.onClose();
+  };
+  return (
+    <Dialog
+      title={`End the request of ${nameOf(props.request)}?`}
+      focusAfter={() => document.querySelector<HTMLElement>("#main")}
+      onClose={() => props.onClose()}
+    >
+      <p>
+        {props.request.method} {props.request.path}
+        {props.request.model === null ? "" : `, model ${props.request.model}`}, from {props.request.address}.
+      </p>
+      <p>
+        The client gets an error or a broken response, and may try again. What the backend has produced so far counts.
+      </p>
+      <div class="dialog-actions">
+        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+          Cancel
+        </button>
+        <button class="button danger" type="button" onClick={end}>
+          End request
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,53 @@
+import { createMemo } from "solid-js";
+import {
+  type RequestFilterQuery,
+  requestFilterQuery,
+  type RequestParameters,
+  requestTimeQuery,
+} from "./request-filters.ts";
+import type { LoggedRequest, OpenedRequest } from "./queries.ts";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+
+const names = ["key", "result", "model", "path", "address", "id", "slower", "since", "until"] as const;
+export type RequestFilterName = (typeof names)[number];
+
+/** The filters of the request log, and the request that is open. All of them are part of the URL. */
+export interface RequestFilters {
+  value: (name: RequestFilterName) => string;
+  set: (name: RequestFilterName, value: string) => void;
+  query: () => RequestFilterQuery;
+  timeQuery: () => { since?: string; until?: string };
+  isFiltered: () => boolean;
+  clear: () => void;
+  opened: () => OpenedRequest | undefined;
+  open: (request: LoggedRequest | undefined) => void;
+}
+
+export function useRequestFilters(): RequestFilters {
+  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "open" | "row">();
+  const chosen = createMemo(
+    (): RequestParameters => Object.fromEntries(names.map((name) => [name, parameters[name]])),
+    undefined,
+    { equals: (a, b) => names.every((name) => a[name] === b[name]) },
+  );
+  const query = createMemo(() => requestFilterQuery(chosen()));
+  const timeQuery = createMemo(() => requestTimeQuery(chosen()));
+  const opened = (): OpenedRequest | undefined =>
+    parameters.open === undefined
+      ? undefined
+      : { requestId: parameters.open, rowId: parameters.row === undefined ? undefined : Number(parameters.row) };
+  return {
+    value: (name) => chosen()[name] ?? "",
+    set: (name, value) => setParameters({ [name]: value.trim() || undefined }, { replace: true }),
+    query,
+    timeQuery,
+    isFiltered: () => names.some((name) => (chosen()[name] ?? "") !== ""),
+    clear: () => setParameters(Object.fromEntries(names.map((name) => [name, undefined])), { replace: true }),
+    opened,
+    open: (request) =>
+      setParameters(
+        { open: request?.request_id, row: request && String(request.id) },
+        { replace: request === undefined },
+      ),
+  };
+}

@@ -1,0 +1,76 @@
+import { For, type JSX, Show } from "solid-js";
+import { causeOf } from "../client.ts";
+import { useExplain } from "../insight-queries.ts";
+import { CodeBlock } from "../ui/code-block.tsx";
+import { Edits } from "./edits.tsx";
+import { Page } from "../ui/page.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import "../styles/lazy-pages.css";
+
+const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings"];
+
+const example = JSON.stringify(
+  { model: "claude-sonnet", max_tokens: 1024, stream: true, messages: [{ role: "user", content: "Hello!" }] },
+  null,
+  2,
+);
+
+/** Shows the body that Tollgate would send for a request. Nothing is sent to the backend. */
+export function ExplainPage(): JSX.Element {
+  const explain = useExplain();
+  let path: HTMLSelectElement | undefined;
+  let body: HTMLTextAreaElement | undefined;
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    explain.mutate({ path: path?.value ?? "", body: body?.value ?? "" });
+  };
+  return (
+    <Page title="Explain a request" sources={[]}>
+      <SectionTabs section="help" label="Help" />
+      <Panel title="Request" hint="The real rewriter runs; nothing is sent to the backend or stored">
+        <form class="panel-body" onSubmit={submit}>
+          <label class="filter-field">
+            <span>Path</span>
+            <select ref={path}>
+              <For each={paths}>{(known) => <option value={known}>{known}</option>}</For>
+            </select>
+          </label>
+          <label class="filter-field">
+            <span>Body</span>
+            <textarea ref={body} class="message mono" rows="12" spellcheck={false} required>
+              {example}
+            </textarea>
+          </label>
+          <Show when={explain.error}>
+            {(error) => (
+              <p class="form-error" role="alert">
+                {causeOf(error())}.
+              </p>
+            )}
+          </Show>
+          <div class="actions">
+            <button class="button primary" type="submit" disabled={explain.isPending}>
+              Explain
+            </button>
+          </div>
+        </form>
+      </Panel>
+      <Show when={explain.data}>
+        {(explanation) => (
+          <Panel title="What would be changed" hint={explanation().stream ? "A streamed request" : undefined}>
+            <div class="panel-body" role="status">
+              <Edits explanation={explanation()} />
+            </div>
+            <Show when={explanation().refused === null}>
+              <h3 class="chart-title">The body that would be sent</h3>
+              <div class="panel-body">
+                <CodeBlock text={explanation().body} what="the body" />
+              </div>
+            </Show>
+          </Panel>
+        )}
+      </Show>
+    </Page>
+  );
+}

@@ -1,0 +1,75 @@
+import { A } from "@solidjs/router";
+import { type JSX, Show } from "solid-js";
+import { backendCauseText } from "./backend-cause.ts";
+import { curlCommand } from "./curl-command.ts";
+import type { Overview } from "../queries.ts";
+import { CopyLine } from "../ui/copy-button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Panel } from "../ui/panel.tsx";
+
+/** Shown by a new installation instead of an empty chart. */
+export function FirstSteps(props: { overview: Overview }): JSX.Element {
+  const hasKeys = (): boolean => props.overview.active_keys > 0;
+  return (
+    <Panel title="First steps">
+      <ol class="first-steps">
+        <BackendStep upstream={props.overview.upstream} />
+        <li classList={{ done: hasKeys() }}>
+          <h3>Create an API key</h3>
+          <p>Clients need a key to reach the backend through Tollgate.</p>
+          <A class="button" classList={{ primary: !hasKeys() }} href="/keys?new=1">
+            <Icon name="plus" />
+            New key
+          </A>
+        </li>
+        <RequestStep separatePorts={props.overview.separate_ports} />
+        <li classList={{ done: props.overview.gpus.length > 0 }}>
+          <h3>Add a GPU host</h3>
+          <p>Shows power, utilisation and the energy per 1,000 output tokens.</p>
+          <A class="button" href="/gpus">
+            Show how
+          </A>
+        </li>
+      </ol>
+    </Panel>
+  );
+}
+
+function BackendStep(props: { upstream: Overview["upstream"] }): JSX.Element {
+  return (
+    <li classList={{ done: props.upstream.ok }}>
+      <h3>Connect the backend</h3>
+      <Show
+        when={props.upstream.ok}
+        fallback={
+          <>
+            <p>
+              No usable response from <code>{props.upstream.url}</code>: {backendCauseText(props.upstream.cause)}.
+            </p>
+            <p>
+              Start the language-model server, or set <code>PROXY_UPSTREAM_URL</code> to its address and restart
+              Tollgate.
+            </p>
+          </>
+        }
+      >
+        <p>
+          <code>{props.upstream.url}</code> responds.
+        </p>
+      </Show>
+    </li>
+  );
+}
+
+const RequestStep = (props: { separatePorts: boolean }): JSX.Element => (
+  <li>
+    <h3>Send a request</h3>
+    <p>
+      {props.separatePorts
+        ? "Replace ADDRESS with the address of /v1, which has its own port. "
+        : "Point a client at this address instead of the backend’s. "}
+      After the first response, this page shows its usage.
+    </p>
+    <CopyLine text={curlCommand("KEY", props.separatePorts)} what="the command" />
+  </li>
+);

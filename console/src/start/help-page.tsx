@@ -1,0 +1,35 @@
+import { A } from "@solidjs/router";
+import type { JSX } from "solid-js";
+import { Page } from "../ui/page.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { QuickStart } from "./quick-start.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import "../styles/lazy-pages.css";
+
+/** How clients reach the backend through this server. */
+export const HelpPage = (): JSX.Element => (
+  <Page title="Quick start" sources={[]}>
+    <SectionTabs section="help" label="Help" />
+    <Panel title="Connect a client" hint="Replace KEY with an API key">
+      <div class="panel-body">
+        <QuickStart />
+      </div>
+    </Panel>
+    <Panel title="More">
+      <div class="panel-body">
+        <p>
+          Keys are shown once, at their <A href="/keys?new=1">creation</A>. The{" "}
+          <A href="/help/playground">playground</A> sends one request from this page;{" "}
+          <A href="/help/explain">Explain</A> shows what Tollgate changes in a request.
+        </p>
+        <p>
+          For scripts, there is a{" "}
+          <a href="/api/openapi.json" target="_blank">
+            description of the API
+          </a>{" "}
+          (OpenAPI).
+        </p>
+      </div>
+    </Panel>
+  </Page>
+);

@@ -1,0 +1,192 @@
+import { A, useNavigate } from "@solidjs/router";
+import { createMemo, type JSX, Show } from "solid-js";
+import { UsageChart } from "../usage/usage-chart.tsx";
+import { compact, count, percentChange, plural, watts } from "../lib/format.ts";
+import { type RankedKey, rankKeys } from "../usage/key-ranking.ts";
+import { type Overview, useOverviewQuery } from "../queries.ts";
+import { type TimeRange, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { everyKey } from "../usage/usage-buckets.ts";
+import { usageViews } from "../usage/usage-view.ts";
+import { type ChartSelection, type UsageBuckets, useUsageBuckets } from "../usage/use-usage-buckets.ts";
+import { BackendNotice, BackendStatus } from "./backend-status.tsx";
+import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
+import { Figure } from "../ui/figure.tsx";
+import { FirstSteps } from "./first-steps.tsx";
+import { GpuList } from "./gpu-list.tsx";
+import { lazyPanels } from "../ui/lazy.tsx";
+import { Page, type PageSource } from "../ui/page.tsx";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+
+const TrafficPanels = lazyPanels(
+  "Latency and failures",
+  async () => (await import("../requests/traffic-panels.tsx")).TrafficPanels,
+);
+
+const lastDay: TimeRange = { preset: "24h", zoom: undefined };
+const outputOfAllKeys: ChartSelection = {
+  ...everyKey,
+  metric: "output",
+  top: usageViews.stacked.topCount,
+  list: maxRows,
+};
+
+/** What an operator wants to know first. A new installation shows its first steps instead of an empty chart. */
+export function OverviewPage(): JSX.Element {
+  const overview = useOverviewQuery();
+  const usage = useUsageBuckets(
+    () => lastDay,
+    () => outputOfAllKeys,
+    1,
+  );
+  const ranked = createMemo<RankedKey[]>((before) => rankKeys(usage.chart(), before), []);
+  const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.chart()?.keyCount === 0;
+
+  const sources = (): PageSource[] => [
+    { name: "Current figures and GPUs", query: overview },
+    { name: "Output tokens", query: usage.query, fetchedAt: usage.fetchedAt() },
+  ];
+
+  return (
+    <Page title="Overview" sources={sources()} actions={<BackendStatus upstream={overview.data?.upstream} />}>
+      <Show when={!isNew()}>
+        <BackendNotice upstream={overview.data?.upstream} />
+      </Show>
+      <TodayFigures overview={overview.data} failed={overview.isError} />
+      <div class="side-by-side">
+        <Show when={isNew() && overview.data} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
+          {(data) => <FirstSteps overview={data()} />}
+        </Show>
+        <div class="columns">
+          <Panel
+            title="Busiest keys"
+            hint="Last 24 hours"
+            actions={
+              <A class="button" href="/keys">
+                {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
+              </A>
+            }
+          >
+            <Show
+              when={usage.chart() !== undefined || !usage.query.isError}
+              fallback={<NotLoaded error={usage.query.error} />}
+            >
+              <BusiestKeys ranked={usage.chart() && ranked()} keyCount={usage.chart()?.keyCount ?? 0} />
+            </Show>
+          </Panel>
+          <Panel
+            title="GPUs"
+            hint={overview.data && powerHint(overview.data)}
+            actions={
+              <A class="button" href="/gpus">
+                Open GPUs
+              </A>
+            }
+          >
+            <Show
+              when={overview.data !== undefined || !overview.isError}
+              fallback={<NotLoaded error={overview.error} />}
+            >
+              <GpuList gpus={overview.data?.gpus} />
+            </Show>
+          </Panel>
+        </div>
+      </div>
+      <TrafficPanels />
+    </Page>
+  );
+}
+
+/** Today compared with yesterday up to the same time, and the current load. */
+function TodayFigures(props: { overview: Overview | undefined; failed: boolean }): JSX.Element {
+  return (
+    <dl class="figures">
+      <TodayFigure {...props} label="Requests today (KST)" field="request_count" />
+      <TodayFigure {...props} label="Input tokens today (KST)" field="input_tokens" />
+      <TodayFigure {...props} label="Output tokens today (KST)" field="output_tokens" />
+      <Figure
+        label="In flight now"
+        failed={props.failed}
+        value={props.overview && count(props.overview.in_flight)}
+        note={
+          <Show when={props.overview}>
+            {(overview) => (
+              <span title="Output tokens in the last full minute">
+                {compact(overview().last_minute.output_tokens / 60)} tokens/s
+              </span>
+            )}
+          </Show>
+        }
+      />
+    </dl>
+  );
+}
+
+function TodayFigure(props: {
+  label: string;
+  overview: Overview | undefined;
+  failed: boolean;
+  field: "request_count" | "input_tokens" | "output_tokens";
+}): JSX.Element {
+  const today = (): number | undefined => props.overview?.today[props.field];
+  const yesterday = (): number => props.overview?.yesterday[props.field] ?? 0;
+  return (
+    <Figure
+      label={props.label}
+      failed={props.failed}
+      value={today() === undefined ? undefined : compact(today() ?? 0)}
+      exact={today() === undefined ? undefined : count(today() ?? 0)}
+      note={
+        <Show when={props.overview}>
+          <span title={`${count(yesterday())} by this time yesterday`}>
+            <Show when={percentChange(today() ?? 0, yesterday())} fallback="None by this time yesterday">
+              {(percent) => (
+                <>
+                  <b>{percent()}</b> vs. this time yesterday
+                </>
+              )}
+            </Show>
+          </span>
+        </Show>
+      }
+    />
+  );
+}
+
+function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] }): JSX.Element {
+  const navigate = useNavigate();
+  const openZoom = (zoom: TimeSpan | undefined): void => {
+    const { from, to } = zoomParameters(zoom);
+    navigate(`/usage?from=${from}&to=${to}`);
+  };
+  return (
+    <Panel
+      title="Output tokens"
+      hint="Last 24 hours, by key"
+      actions={
+        <A class="button" href="/usage">
+          Open usage
+        </A>
+      }
+    >
+      <UsageChart
+        chart={props.usage.chart()}
+        ranked={props.ranked}
+        hiddenIds={new Set()}
+        metric="output"
+        view="stacked"
+        pans={false}
+        span={props.usage.span()}
+        bucketMinutes={props.usage.bucketMinutes()}
+        zoomed={false}
+        loading={props.usage.isLoading()}
+        failure={<NotLoaded error={props.usage.query.error} />}
+        onPlotWidth={props.usage.setPlotWidth}
+        onZoom={openZoom}
+        empty={<EmptyState title="No output tokens in the last 24 hours" />}
+      />
+    </Panel>
+  );
+}
+
+const powerHint = (overview: Overview): string =>
+  overview.power_draw_w === null ? "None reporting" : `${watts(overview.power_draw_w)} now`;

@@ -1,0 +1,22 @@
+import { useSettingsQuery } from "../insight-queries.ts";
+import { useOverviewQuery } from "../queries.ts";
+
+interface ServerAddress {
+  /** Of `/v1`. With a port of its own, only the operator knows the address that clients use. */
+  origin: () => string;
+  hasOwnPort: () => boolean;
+  /** The served model, if it is configured. */
+  model: () => string;
+}
+
+/** The address and the model that a client of this server needs. */
+export function useServerAddress(): ServerAddress {
+  const overview = useOverviewQuery();
+  const settings = useSettingsQuery();
+  const hasOwnPort = (): boolean => overview.data?.separate_ports === true;
+  return {
+    hasOwnPort,
+    origin: () => (hasOwnPort() ? "http://ADDRESS" : location.origin),
+    model: () => settings.data?.settings.find(({ name }) => name === "PROXY_ALIAS_MODEL")?.value || "MODEL",
+  };
+}

@@ -1,0 +1,65 @@
+import { createEffect, createMemo, createSignal, type JSX, on, onCleanup, Show } from "solid-js";
+import { count } from "../lib/format.ts";
+
+const pageRows = 100;
+
+export interface InfiniteScroll<T> {
+  shown: () => T[];
+  hiddenCount: () => number;
+  showMore: () => void;
+  /** Shows more when the element after the last row comes near the viewport. */
+  showMoreWhenSeen: (element: Element) => void;
+}
+
+interface PagedList {
+  /** The rows of the whole list. */
+  length: () => number;
+  /** Adds rows to the list. */
+  loadMore: () => void;
+}
+
+interface ScrollOptions {
+  /** The user's choice of rows and their order, as text. Another one starts with the first rows again; a refresh does not. */
+  choice?: () => string;
+  /** For a list that is loaded in pages. */
+  paged?: PagedList;
+}
+
+/** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
+export function createInfiniteScroll<T>(
+  list: () => readonly T[],
+  { choice = () => "", paged }: ScrollOptions = {},
+): InfiniteScroll<T> {
+  const [limit, setLimit] = createSignal(pageRows);
+  const length = (): number => paged?.length() ?? list().length;
+  const showMore = (): void => {
+    setLimit((rows) => rows + pageRows);
+    if (list().length < Math.min(limit(), length())) paged?.loadMore();
+  };
+  // A memo, because `on` also runs if the text is the same as before.
+  createEffect(on(createMemo(choice), () => setLimit(pageRows), { defer: true }));
+  const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting === true && showMore(), {
+    rootMargin: "300px",
+  });
+  onCleanup(() => observer.disconnect());
+  return {
+    shown: () => list().slice(0, limit()),
+    hiddenCount: () => Math.max(0, length() - Math.min(limit(), list().length)),
+    showMore,
+    showMoreWhenSeen: (element) => observer.observe(element),
+  };
+}
+
+/** Below a table: how many rows are not shown, and a button for whoever does not scroll. */
+export function MoreRows(props: { scroll: InfiniteScroll<unknown> }): JSX.Element {
+  return (
+    <Show when={props.scroll.hiddenCount() > 0}>
+      <p class="table-foot" ref={(element) => props.scroll.showMoreWhenSeen(element)}>
+        <button class="link" type="button" onClick={() => props.scroll.showMore()}>
+          Show more
+        </button>{" "}
+        ({count(props.scroll.hiddenCount())} left)
+      </p>
+    </Show>
+  );
+}

@@ -1,0 +1,129 @@
+import { createEffect, Index, type JSX, Show } from "solid-js";
+import { causeOf } from "../client.ts";
+import { timeAgo } from "../lib/format.ts";
+import { now, toServerTime } from "../lib/server-clock.ts";
+import { Icon } from "./icon.tsx";
+
+/** The part of a query that a page needs. */
+export interface PageQuery {
+  readonly dataUpdatedAt: number;
+  readonly isFetching: boolean;
+  readonly isError: boolean;
+  readonly error: Error | null;
+  refetch(): unknown;
+}
+
+/** What a query feeds. */
+export interface PageSource {
+  /** As in the panel's title. */
+  name: string;
+  query: PageQuery;
+  /** The time of the data on the screen, server time; by default, of the query's last good response. */
+  fetchedAt?: number | undefined;
+  /** Refreshes less often: the page reports its errors, but not its age. */
+  slow?: boolean;
+}
+
+interface PageProps {
+  title: string;
+  /** The page is as fresh as the oldest of these. */
+  sources: readonly PageSource[];
+  actions?: JSX.Element;
+  children: JSX.Element;
+}
+
+/** A page with its heading, its freshness and, after a failed query, a notice. Data already loaded stays. */
+export function Page(props: PageProps): JSX.Element {
+  createEffect(() => void (document.title = `${props.title} · Tollgate`));
+  const queries = (): PageQuery[] => props.sources.flatMap(({ query, slow }) => (slow === true ? [] : [query]));
+  const refetch = (): void => {
+    for (const { query } of props.sources) query.refetch();
+  };
+  return (
+    <main id="main" tabindex="-1">
+      <header class="page-head">
+        <h1>{props.title}</h1>
+        <Show when={queries().length > 0}>
+          <Freshness queries={queries()} onRefresh={refetch} />
+        </Show>
+        <div class="actions">{props.actions}</div>
+      </header>
+      <FailureNotice failures={groupFailures(props.sources)} onRetry={refetch} />
+      {props.children}
+    </main>
+  );
+}
+
+/** Names what could not be loaded and why, a line for each cause, and the time of the data that is shown instead. */
+function FailureNotice(props: { failures: readonly Failure[]; onRetry: () => void }): JSX.Element {
+  return (
+    <Show when={props.failures.length > 0}>
+      <div class="notice" role="alert" data-tone="error">
+        <Icon name="warning" />
+        <div>
+          <Index each={props.failures}>
+            {(failure) => (
+              <p>
+                {failure().names.join(", ")} could not be loaded: {failure().cause}.{" "}
+                <span aria-live="off">
+                  {failure().fetchedAt === 0 ? "" : `Showing data loaded ${timeAgo(now() - failure().fetchedAt)}.`}
+                </span>
+              </p>
+            )}
+          </Index>
+        </div>
+        <button class="button" type="button" onClick={() => props.onRetry()}>
+          Try again
+        </button>
+      </div>
+    </Show>
+  );
+}
+
+interface Failure {
+  names: string[];
+  cause: string;
+  /** The oldest data that is shown instead, server time; 0 if there is none. */
+  fetchedAt: number;
+}
+
+function groupFailures(sources: readonly PageSource[]): Failure[] {
+  const byCause = new Map<string, Failure>();
+  for (const source of sources) {
+    if (!source.query.isError) continue;
+    const cause = causeOf(source.query.error);
+    const fetchedAt = source.fetchedAt ?? updatedAt(source.query);
+    const failure = byCause.get(cause);
+    if (failure === undefined) {
+      byCause.set(cause, { names: [source.name], cause, fetchedAt });
+      continue;
+    }
+    if (!failure.names.includes(source.name)) failure.names.push(source.name);
+    if (fetchedAt > 0) failure.fetchedAt = Math.min(failure.fetchedAt || fetchedAt, fetchedAt);
+  }
+  return [...byCause.values()];
+}
+
+/** Server time; 0 before the first response. */
+const updatedAt = ({ dataUpdatedAt }: PageQuery): number => (dataUpdatedAt === 0 ? 0 : toServerTime(dataUpdatedAt));
+
+function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void }): JSX.Element {
+  const oldest = (): PageQuery | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
+  const fetching = (): boolean => props.queries.some((query) => query.isFetching);
+  return (
+    <div class="freshness">
+      <button
+        class="icon-button"
+        type="button"
+        aria-label="Refresh"
+        classList={{ busy: fetching() }}
+        onClick={() => props.onRefresh()}
+      >
+        <Icon name="refresh" />
+      </button>
+      <Show when={(oldest()?.dataUpdatedAt ?? 0) > 0 && oldest()}>
+        {(query) => <span>Updated {timeAgo(now() - updatedAt(query()))}</span>}
+      </Show>
+    </div>
+  );
+}

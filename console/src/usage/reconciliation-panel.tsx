@@ -1,0 +1,93 @@
+import { For, type JSX, Show } from "solid-js";
+import { count } from "../lib/format.ts";
+import { type Reconciliation, useReconciliationQuery } from "../insight-queries.ts";
+import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
+
+const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang" };
+
+const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input"];
+
+/** The backend's own token counters, compared with the counts. Not shown for a backend without such counters. */
+export function ReconciliationPanel(): JSX.Element {
+  const reconciliation = useReconciliationQuery();
+  const rows = (): Reconciliation["rows"] => reconciliation.data?.rows ?? [];
+  const scroll = createInfiniteScroll(rows);
+  return (
+    <Show when={reconciliation.data?.source}>
+      {(source) => (
+        <Panel
+          title="Compared with the backend"
+          hint={
+            <>
+              Token counters of {sourceNames[source()] ?? source()}
+              <Show when={reconciliation.data?.checked_at}>
+                {(at) => (
+                  <>
+                    , read <RelativeTime at={Date.parse(at())} />
+                  </>
+                )}
+              </Show>
+            </>
+          }
+        >
+          <div class="table-scroll">
+            <table class="cards-on-phone">
+              <caption class="visually-hidden">Tokens by the backend’s counters and as counted, by day</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Day</th>
+                  <For each={columns}>
+                    {(label) => (
+                      <th scope="col" class="number">
+                        {label}
+                      </th>
+                    )}
+                  </For>
+                  <th scope="col">State</th>
+                </tr>
+              </thead>
+              <tbody>
+                <For each={scroll.shown()}>{(row) => <DayRow row={row} />}</For>
+              </tbody>
+            </table>
+          </div>
+          <MoreRows scroll={scroll} />
+          <p class="footnote">
+            The difference comes from responses that were cut, from streams that report no usage, and from clients that
+            reach the backend directly. For a request with <code>n</code> choices, the backend counts the prompt for
+            each of them. A day drifts at more than 5% and 10,000 tokens.
+          </p>
+        </Panel>
+      )}
+    </Show>
+  );
+}
+
+function DayRow(props: { row: Reconciliation["rows"][number] }): JSX.Element {
+  const values = (): number[] => [
+    props.row.generated_tokens,
+    props.row.counted_output_tokens,
+    props.row.difference,
+    props.row.prompt_tokens,
+    props.row.counted_input_tokens,
+  ];
+  return (
+    <tr>
+      <th scope="row">{props.row.date}</th>
+      <For each={values()}>
+        {(value, index) => (
+          <td class="number" data-label={columns[index()]}>
+            {count(value)}
+          </td>
+        )}
+      </For>
+      <td data-label="State">
+        <span class="badge" data-tone={props.row.is_drifting ? "warn" : "good"}>
+          {props.row.is_drifting ? "Drifting" : "In line"}
+        </span>
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,123 @@
+import { createMemo, type JSX } from "solid-js";
+import { compact, count, plural, shareOf } from "../lib/format.ts";
+import type { RankedKey } from "./key-ranking.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { spanLabel } from "../lib/time-labels.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
+import { inSteps, sumWithin, type UsageChartData } from "./usage-buckets.ts";
+import { metricOf, type UsageMetric, usageMetrics } from "./usage-sums.ts";
+import { otherId, otherLabel, type UsageView } from "./usage-view.ts";
+import { Chart } from "../charts/chart.tsx";
+import type { Series } from "../charts/shapes.ts";
+import type { TooltipRow } from "../charts/tooltip.tsx";
+
+interface UsageChartProps {
+  /** Undefined before the first response. */
+  chart: UsageChartData | undefined;
+  /** The period before, drawn over the bars; undefined without one. */
+  before?: UsageChartData | undefined;
+  /** With the colours of the keys. */
+  ranked: readonly RankedKey[];
+  hiddenIds: ReadonlySet<number>;
+  metric: UsageMetric;
+  view: UsageView;
+  span: TimeSpan;
+  bucketMinutes: number;
+  zoomed: boolean;
+  loading: boolean;
+  failure: JSX.Element;
+  onZoom: (zoom: TimeSpan | undefined) => void;
+  /** As in `Chart`. */
+  pans?: boolean;
+  onPlotWidth: (widthPx: number) => void;
+  empty?: JSX.Element;
+}
+
+const kinds = { stacked: "bars", top5: "bars", lines: "lines", share: "shares" } as const;
+
+/** Usage by key, and of the other keys together. */
+export function UsageChart(props: UsageChartProps): JSX.Element {
+  const colours = createMemo(() => new Map(props.ranked.map(({ key, colour }) => [key.id, colour])));
+
+  const series = (stepMs: number): Series[] => {
+    const { chart } = props;
+    if (chart === undefined) return [];
+    const colourOf = colours();
+    const drawn = Array.from(chart.series, ([id, values]) => ({
+      id,
+      label: chart.keys.get(id)?.name ?? "",
+      colour: colourOf.get(id) ?? 0,
+      values: inSteps(values, chart, stepMs),
+    }));
+    if (chart.other.keyCount === 0 || props.hiddenIds.has(otherId)) return drawn;
+    const { keyCount, values } = chart.other;
+    return [...drawn, { id: otherId, label: otherLabel(keyCount), colour: 0, values: inSteps(values, chart, stepMs) }];
+  };
+
+  /** In the steps of the chart; the period before may be shorter. */
+  const overlay = (stepMs: number): Float64Array | undefined => {
+    const { chart, before } = props;
+    if (chart === undefined || before === undefined) return undefined;
+    const steps = new Float64Array(Math.ceil((chart.span.to - chart.span.from) / stepMs)).fill(Number.NaN);
+    steps.set(inSteps(before.other.values, before, stepMs).subarray(0, steps.length));
+    return steps;
+  };
+  const beforeRow = (at: TimeSpan): TooltipRow[] => {
+    const { chart, before } = props;
+    if (chart === undefined || before === undefined) return [];
+    const shift = chart.span.from - before.span.from;
+    const total = sumWithin(before.other.values, before, { from: at.from - shift, to: at.to - shift });
+    return [{ label: "Period before", colour: -1, value: count(total) }];
+  };
+
+  const rows = (at: TimeSpan, all: readonly Series[]): TooltipRow[] => {
+    const { chart } = props;
+    if (chart === undefined) return [];
+    const valueOf = ({ id }: Series): number => sumWithin(chart.series.get(id) ?? chart.other.values, chart, at);
+    const used = all.map((one) => ({ ...one, total: valueOf(one) })).filter(({ total }) => total > 0);
+    const top = used.filter(({ id }) => id !== otherId).toSorted((a, b) => b.total - a.total);
+    const other = used.filter(({ id }) => id === otherId);
+    const whole = sum(used);
+    const text = (total: number): string =>
+      props.view === "share" ? `${count(total)} (${shareOf(total, whole)})` : count(total);
+    const found = [...top, ...other].map(({ label, colour, total }) => ({ label, colour, value: text(total) }));
+    if (used.length > 1) found.push({ label: "Total", colour: -1, value: count(whole) });
+    return [...found, ...beforeRow(at)];
+  };
+
+  const summary = (): string => {
+    const { chart } = props;
+    const span = spanLabel(props.span.from, props.span.to);
+    if (chart === undefined || chart.sums.requests === 0) return `No requests, ${span}.`;
+    const unit = usageMetrics[chart.metric].label.toLowerCase();
+    const keyCount = chart.series.size + chart.other.keyCount;
+    const [first] = Array.from(chart.series.keys(), (id) => chart.keys.get(id));
+    const most = first && ` Most by ${first.name}: ${count(metricOf(first.sums, chart.metric))}.`;
+    return `${plural(keyCount, "key")}, ${count(metricOf(chart.sums, chart.metric))} ${unit} in total, ${span}.${most ?? ""}`;
+  };
+
+  return (
+    <Chart
+      label={`${usageMetrics[props.metric].label} by key over time`}
+      summary={summary()}
+      span={props.span}
+      bucketMs={props.bucketMinutes * minuteMs}
+      kind={kinds[props.view]}
+      series={series}
+      overlay={overlay}
+      format={props.view === "share" ? (value) => `${value}%` : compact}
+      whole
+      rows={rows}
+      onZoom={(zoom) => props.onZoom(zoom)}
+      zoomed={props.zoomed}
+      pans={props.pans ?? true}
+      loaded={props.chart !== undefined}
+      loading={props.loading}
+      onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
+      failure={props.failure}
+      empty={props.empty}
+    />
+  );
+}
+
+const sum = (all: readonly { total: number }[]): number => all.reduce((total, one) => total + one.total, 0);

@@ -1,0 +1,141 @@
+import { type JSX, Show } from "solid-js";
+import { compact, count } from "../lib/format.ts";
+import { useKeysQuery } from "../queries.ts";
+import { type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
+import { useDailyUsage } from "./use-daily-usage.ts";
+import { type UsageFigures, useUsageFigures } from "./use-usage-figures.ts";
+import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
+import { type UsageHistoryState, useUsageHistory } from "./use-key-usage.ts";
+import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { DailyUsagePanel } from "./daily-usage-panel.tsx";
+import { Figure } from "../ui/figure.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { lazyPanels } from "../ui/lazy.tsx";
+import { Page, type PageSource } from "../ui/page.tsx";
+import { RangeControl } from "./range-control.tsx";
+import { UsageHistoryPanel } from "./key-usage-panel.tsx";
+
+const UsagePanels = lazyPanels("Models and cost", async () => (await import("./usage-panels.tsx")).UsagePanels);
+
+const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
+  value: value as UsageMetric,
+  label: short,
+}));
+
+/** Usage today and in total, the history by key, and the days. The filters apply to all of them. */
+export function UsagePage(): JSX.Element {
+  const filters = useUsageFilters();
+  const history = useUsageHistory(filters);
+  const figures = useUsageFigures(filters);
+  const daily = useDailyUsage(filters);
+  const sources = (): PageSource[] => [
+    { name: usageMetrics[filters.metric()].label, query: history.query, fetchedAt: history.fetchedAt() },
+    ...(filters.compares() ? [{ name: "The period before", query: history.before.query, slow: true }] : []),
+    { name: "Today’s figures", query: figures.query },
+    { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
+    ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
+  ];
+  return (
+    <Page title="Usage" sources={sources()}>
+      <Figures figures={figures} />
+      <Toolbar filters={filters} history={history} />
+      <div class="side-by-side">
+        <UsageHistoryPanel filters={filters} history={history} />
+        <DailyUsagePanel
+          state={daily}
+          isFiltered={figures.isFiltered()}
+          metric={filters.metric()}
+          onZoom={(span) => history.setZoom(span)}
+          onClear={filters.clear}
+        />
+      </div>
+      <UsagePanels />
+    </Page>
+  );
+}
+
+function Figures(props: { figures: UsageFigures }): JSX.Element {
+  return (
+    <dl class="figures">
+      <TotalFigure figures={props.figures} label="Requests today (KST)" value={(sums) => sums.requests} />
+      <TotalFigure figures={props.figures} label="Input tokens today (KST)" value={(sums) => sums.input} />
+      <TotalFigure figures={props.figures} label="Output tokens today (KST)" value={(sums) => sums.output} />
+      <TotalFigure
+        figures={props.figures}
+        label="Total tokens today (KST)"
+        value={(sums) => sums.input + sums.output}
+      />
+    </dl>
+  );
+}
+
+function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums: UsageSums) => number }): JSX.Element {
+  const valueOf = (sums: UsageSums | undefined): number | undefined => sums && props.value(sums);
+  const today = (): number | undefined => valueOf(props.figures.today());
+  const allTime = (): number | undefined => valueOf(props.figures.allTime());
+  const whose = (): string => (props.figures.isFiltered() ? "the shown keys" : "all existing keys");
+  return (
+    <Figure
+      label={props.label}
+      value={today() === undefined ? undefined : compact(today() ?? 0)}
+      exact={today() === undefined ? undefined : count(today() ?? 0)}
+      failed={props.figures.failed()}
+      note={
+        <Show when={allTime() !== undefined}>
+          <span title={`${count(allTime() ?? 0)} by ${whose()} since their creation`}>
+            {compact(allTime() ?? 0)} all time{props.figures.isFiltered() ? ", shown keys" : ""}
+          </span>
+        </Show>
+      }
+    />
+  );
+}
+
+function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
+  const listedName = (): string | undefined => props.history.chart()?.keys.get(Number(props.filters.key()))?.name;
+  // A deleted key has a name only in the chart, an unused one only in the list of keys.
+  const keys = useKeysQuery(
+    () => props.filters.key() !== undefined && props.history.chart() !== undefined && listedName() === undefined,
+  );
+  const labelOf = (id: string): string => {
+    const name = listedName() ?? keys.data?.find((key) => String(key.id) === id)?.name;
+    if (name !== undefined) return name;
+    const areLoaded = props.history.chart() !== undefined && keys.data !== undefined;
+    return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
+  };
+  return (
+    <div class="toolbar">
+      <RangeControl history={props.history} />
+      <SegmentedControl
+        label="Metric"
+        options={metricOptions}
+        value={props.filters.metric()}
+        onChange={(metric) => props.filters.setMetric(metric)}
+      />
+      <button
+        class="button"
+        type="button"
+        title="Compare with the period before"
+        aria-label="Compare with the period before"
+        aria-pressed={props.filters.compares()}
+        onClick={() => props.filters.setCompares(!props.filters.compares())}
+      >
+        Compare
+      </button>
+      <FilterField
+        label="Filter keys by name"
+        value={props.filters.search()}
+        onInput={(text) => props.filters.setSearch(text)}
+      />
+      <Show when={props.filters.key()}>
+        {(id) => (
+          <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
+            <span class="chip-text">{labelOf(id())}</span>
+            <Icon name="close" />
+            <span class="visually-hidden">Show all keys</span>
+          </button>
+        )}
+      </Show>
+    </div>
+  );
+}

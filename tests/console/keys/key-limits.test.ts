@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import {
+  freesWhen,
+  isNearLimit,
+  limitNames,
+  limitOf,
+  listOf,
+  usedLimits,
+} from "../../../console/src/keys/key-limits.ts";
+
+const none = Object.fromEntries(limitNames.map((name) => [name, null])) as Record<(typeof limitNames)[number], null>;
+const key = (limit: number, used: number) => ({
+  ...none,
+  tokens_per_day: limit,
+  used: { ...none, tokens_per_day: used },
+});
+
+test("a key shows only the limits that it has", () => {
+  expect(usedLimits(key(100, 7))).toEqual([{ name: "tokens_per_day", limit: 100, used: 7 }]);
+  expect(usedLimits({ ...none, used: none })).toEqual([]);
+});
+
+test("a key is near its limit from 80 % on", () => {
+  expect([79, 80, 100, 120].map((used) => isNearLimit(key(100, used)))).toEqual([false, true, true, true]);
+  expect(isNearLimit({ ...none, used: none })).toBe(false);
+});
+
+test("an empty field clears a limit or a list", () => {
+  expect(["", " ", "12"].map(limitOf)).toEqual([null, null, 12]);
+  expect(["", " , ", "a, b*,"].map(listOf)).toEqual([null, null, ["a", "b*"]]);
+});
+
+test("what is used frees at the end of a response, within a minute, or with the next day or month in Seoul", () => {
+  const now = Date.parse("2026-12-31T23:59:00+09:00");
+  expect(limitNames.map((name) => freesWhen(name, now))).toEqual([
+    "Frees when a response ends",
+    "Frees within a minute",
+    "Frees within a minute",
+    "Starts anew on 1 Jan 2027, 00:00:00 KST",
+    "Starts anew on 1 Jan 2027, 00:00:00 KST",
+  ]);
+  const inMonth = Date.parse("2026-02-03T00:00:00+09:00");
+  expect(freesWhen("tokens_per_day", inMonth)).toBe("Starts anew on 4 Feb 2026, 00:00:00 KST");
+  expect(freesWhen("tokens_per_month", inMonth)).toBe("Starts anew on 1 Mar 2026, 00:00:00 KST");
+});

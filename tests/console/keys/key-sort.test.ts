@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+import { formatKeySort, nextKeySort, parseKeySort, sortKeys } from "../../../console/src/keys/key-sort.ts";
+import type { Key } from "../../../console/src/queries.ts";
+
+const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => ({
+  id,
+  key: "…",
+  name,
+  is_active: true,
+  created_at: "2026-11-01T00:00:00.000+09:00",
+  last_used_at: lastUsedAt,
+  total_request_count: requests,
+  total_input_tokens: 0,
+  total_output_tokens: 0,
+  expires_at: null,
+  scope: "all",
+  allowed_models: null,
+  max_concurrency: null,
+  requests_per_minute: null,
+  tokens_per_minute: null,
+  tokens_per_day: null,
+  tokens_per_month: null,
+  used: {
+    max_concurrency: null,
+    requests_per_minute: null,
+    tokens_per_minute: null,
+    tokens_per_day: null,
+    tokens_per_month: null,
+  },
+  refused_today: 0,
+  owner: null,
+  note: null,
+  tags: [],
+});
+const keys = [
+  key(1, "beta 10", "2026-11-20T10:00:00.000+09:00", 5),
+  key(2, "Beta 9", null, 5),
+  key(3, "alpha", "2026-11-21T10:00:00.000+09:00", 7),
+];
+const idsBy = (text: string | undefined): number[] => sortKeys(keys, parseKeySort(text)).map(({ id }) => id);
+
+test("names sort by number and ignore case", () => {
+  expect(idsBy("name")).toEqual([3, 2, 1]);
+  expect(idsBy("-name")).toEqual([1, 2, 3]);
+});
+
+test("a key never used is last when the latest is first", () => {
+  expect(idsBy("-used")).toEqual([3, 1, 2]);
+  expect(idsBy("used")).toEqual([2, 1, 3]);
+});
+
+test("equal keys are in the order of their ids", () => {
+  expect(idsBy("-requests")).toEqual([3, 1, 2]);
+});
+
+test.each([undefined, "", "nothing", "-", "toString"])("%p sorts by creation", (text) => {
+  expect(idsBy(text)).toEqual([1, 2, 3]);
+});
+
+test("the first click on a column sorts numbers descending and names ascending, the second reverses it", () => {
+  const unsorted = parseKeySort(undefined);
+  expect(formatKeySort(nextKeySort(unsorted, "output"))).toBe("-output");
+  expect(formatKeySort(nextKeySort(unsorted, "name"))).toBe("name");
+  expect(formatKeySort(nextKeySort(parseKeySort("-output"), "output"))).toBe("output");
+});

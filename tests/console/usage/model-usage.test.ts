@@ -1,0 +1,84 @@
+import { describe, expect, test } from "bun:test";
+import type { ModelUsageRow } from "../../../console/src/insight-queries.ts";
+import { addModelUsage, modelLabel, modelUsageCsv, usageByDay } from "../../../console/src/usage/model-usage.ts";
+import { costLabel, costTitle, money } from "../../../console/src/lib/money.ts";
+
+const row = (fields: Partial<ModelUsageRow> = {}): ModelUsageRow => ({
+  bucket_start: null,
+  key_id: null,
+  key_name: null,
+  model: "m",
+  request_count: 1,
+  input_tokens: 100,
+  cached_input_tokens: 40,
+  output_tokens: 10,
+  reasoning_tokens: 5,
+  cost: 0.5,
+  cost_is_partial: false,
+  ...fields,
+});
+
+describe("a sum of usage", () => {
+  test("adds tokens and costs", () => {
+    expect(addModelUsage([row(), row()])).toEqual({
+      request_count: 2,
+      input_tokens: 200,
+      cached_input_tokens: 80,
+      output_tokens: 20,
+      reasoning_tokens: 10,
+      cost: 1,
+      cost_is_partial: false,
+    });
+  });
+
+  test("is a lower bound if a part has no price, and is never guessed", () => {
+    const sum = addModelUsage([row(), row({ cost: null })]);
+    expect([sum.cost, sum.cost_is_partial]).toEqual([0.5, true]);
+    expect(costLabel(sum, "EUR")).toBe("≥ €0.50");
+    expect(costTitle(sum)).toBe("The cost of some of these tokens is not known");
+    const unpriced = addModelUsage([row({ cost: null })]);
+    expect([costLabel(unpriced, "EUR"), costTitle(unpriced)]).toEqual(["–", "The cost of these tokens is not known"]);
+    expect(costTitle(addModelUsage([row()]))).toBeUndefined();
+  });
+
+  test("is exact if what has no price has no tokens", () => {
+    const free = row({ cost: null, input_tokens: 0, output_tokens: 0 });
+    expect(addModelUsage([row(), free]).cost_is_partial).toBe(false);
+  });
+});
+
+test("days are listed from the latest, with the sum of their models", () => {
+  const days = usageByDay([
+    row({ bucket_start: "2026-11-20T00:00:00.000+09:00" }),
+    row({ bucket_start: "2026-11-21T00:00:00.000+09:00" }),
+    row({ bucket_start: "2026-11-21T00:00:00.000+09:00", model: "n" }),
+  ]);
+  expect(days.map(({ date, request_count: requests }) => [date, requests])).toEqual([
+    ["2026-11-21", 2],
+    ["2026-11-20", 1],
+  ]);
+});
+
+test.each([
+  ["", "No model named"],
+  ["other", "Other models"],
+  ["m", "m"],
+  [null, ""],
+])("the model %p is shown as %p", (model, label) => {
+  expect(modelLabel(model)).toBe(label);
+});
+
+test.each([
+  [1234.5, "USD", "$1,234.50"],
+  [0.00123, "USD", "$0.0012"],
+  [0, "EUR", "€0.00"],
+  [1200, "KRW", "₩1,200"],
+  [3, "XQZ", "XQZ\u00a03.00"],
+])("%d of %s is %s", (amount, currency, label) => {
+  expect(money(amount, currency)).toBe(label);
+});
+
+test("the CSV has the fields of the API, and no cost without a price", () => {
+  const [, line] = modelUsageCsv([row({ key_name: "=SUM(A1)", cost: null })]).split("\r\n");
+  expect(line).toBe(",'=SUM(A1),m,1,100,40,10,5,,false");
+});
