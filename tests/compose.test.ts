@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readConfig, variableNames } from "../src/config.ts";
+import { readConfig, variableNames } from "../src/config/config.ts";
 
 interface Service {
   build?: { context: string; dockerfile: string };

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
-import { readConfig, variableNames } from "../src/config.ts";
+import { readConfig, variableNames } from "../src/config/config.ts";
 import { startSimulator } from "../src/simulator/simulator.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { logIn } from "./support/admin-client.ts";

@@ -1,5 +1,5 @@
 import { treaty } from "@elysiajs/eden/treaty2";
-import type { App } from "../../src/app.ts";
+import type { App } from "../../src/server/app.ts";
 import { updateServerClock } from "./lib/server-clock.ts";
 import { csrfToken, endSession } from "./lib/session.ts";
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { checkBackend, checkClock, checkDatabase, checkDescriptors, checkDisk, type Finding } from "./checks.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";

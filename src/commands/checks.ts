@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { databaseFile } from "../store/sqlite/open.ts";

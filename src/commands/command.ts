@@ -1,4 +1,4 @@
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 
 /** The parts of the process that a command uses. */
 export interface CommandIo {

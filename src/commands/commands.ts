@@ -1,4 +1,4 @@
-import { build, readableCommit } from "../version.ts";
+import { build, readableCommit } from "../config/version.ts";
 import { type Command, CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 
 type Load = () => Promise<Command>;

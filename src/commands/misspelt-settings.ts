@@ -1,4 +1,4 @@
-import { type Environment, variableNames } from "../config.ts";
+import { type Environment, variableNames } from "../config/config.ts";
 
 export interface MisspeltSetting {
   /** The variable that is set. */

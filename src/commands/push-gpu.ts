@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 import type { SampleBody, SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
 import { createLatest, type Latest } from "../gpu-agent/latest.ts";

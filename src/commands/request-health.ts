@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { socketPathOf } from "../runtime/unix-socket.ts";
 

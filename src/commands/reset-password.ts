@@ -2,7 +2,7 @@ import { hostname, userInfo } from "node:os";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/bootstrap.ts";
-import type { Config, Environment } from "../config.ts";
+import type { Config, Environment } from "../config/config.ts";
 import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StorageError } from "../store/store.ts";

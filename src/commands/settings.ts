@@ -1,5 +1,5 @@
 import { accessSync, constants } from "node:fs";
-import { type Config, ConfigError, type Environment, readConfig } from "../config.ts";
+import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 

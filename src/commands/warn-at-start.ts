@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import { addressOf, connectTo } from "../proxy/upstream/connect-timeout.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";

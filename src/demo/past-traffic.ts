@@ -1,4 +1,4 @@
-import { bucketOf, encodeHistogram, type Histogram } from "../histogram.ts";
+import { bucketOf, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import type { UsageIncrement } from "../store/usage/contract.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";

@@ -1,4 +1,4 @@
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 import { wait } from "../time/wait.ts";
 import { amdSmiMetricArguments, amdSmiNames, amdSmiReadings, amdSmiStaticArguments } from "./amd-smi.ts";
 import type { ToolReading } from "./gpu-entry.ts";

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 import type { PushTarget } from "./post-result.ts";
 
 export interface PushGpuOptions {

@@ -1,4 +1,4 @@
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 import { wait } from "../time/wait.ts";
 
 /** The tool gave no readings. The message is for the operator. */

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Admission, KeyId, KeyLimits } from "../domain.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";

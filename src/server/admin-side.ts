@@ -1,14 +1,14 @@
 import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
-import type { AdminAppDeps } from "../app.ts";
-import type { Config } from "../config.ts";
+import type { AdminAppDeps } from "./app.ts";
+import type { Config } from "../config/config.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
 import { checkUpstream } from "../proxy/upstream/probe.ts";
 import type { Connections } from "../runtime/listen.ts";
-import { reportSettings } from "../settings-report.ts";
+import { reportSettings } from "../config/settings-report.ts";
 import { metricsContentType } from "../telemetry/metrics.ts";
-import { build } from "../version.ts";
+import { build } from "../config/version.ts";
 import { clientAddressOf } from "./client-address-of.ts";
-import type { ServerParts } from "./parts.ts";
+import type { ServerParts } from "./services.ts";
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(

@@ -1,5 +1,5 @@
-import { clientAddress } from "../admin/client-address.ts";
-import type { Config } from "../config.ts";
+import { clientAddress } from "../domain/client-address.ts";
+import type { Config } from "../config/config.ts";
 
 /** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
 export function clientAddressOf({ trustProxy }: Config) {

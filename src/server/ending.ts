@@ -1,6 +1,6 @@
 import type { Listener } from "../runtime/listen.ts";
 import type { Listeners } from "./listeners.ts";
-import { monotonic, type ServerParts } from "./parts.ts";
+import { monotonic, type ServerParts } from "./services.ts";
 
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;

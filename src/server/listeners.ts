@@ -1,12 +1,12 @@
-import { createApp, createProxyApp, createSeparateAdminApp } from "../app.ts";
-import type { Config } from "../config.ts";
+import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
+import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { guardedRoutes } from "../proxy/routes.ts";
 import { watchCertificate } from "../runtime/certificate.ts";
 import { createConnections, type Listener, listen } from "../runtime/listen.ts";
 import { adminSideOf } from "./admin-side.ts";
-import type { ServerParts } from "./parts.ts";
+import type { ServerParts } from "./services.ts";
 import { proxySideOf } from "./proxy-side.ts";
 
 export interface Listeners {

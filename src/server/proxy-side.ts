@@ -1,6 +1,6 @@
-import { addressScope } from "../admin/client-address.ts";
+import { addressScope } from "../domain/client-address.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { RequestObserver } from "../domain.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
@@ -17,7 +17,7 @@ import { createRequestLog } from "../telemetry/request-log.ts";
 import { createStoredRequestLog } from "../telemetry/stored-request-log.ts";
 import { coalescePerTick } from "../time/per-tick.ts";
 import { clientAddressOf } from "./client-address-of.ts";
-import { monotonic, type ServerParts } from "./parts.ts";
+import { monotonic, type ServerParts } from "./services.ts";
 
 const connectTimeoutMs = 10_000;
 

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { checkUpstream } from "../proxy/upstream/probe.ts";
 import type { Store } from "../store/store.ts";
 import { measureDisk } from "../telemetry/disk.ts";

@@ -1,4 +1,4 @@
-import type { Environment } from "../config.ts";
+import type { Environment } from "../config/config.ts";
 import type { FairQueue } from "../admission/fair-queue.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
 import { createChildTickets, type Ticket } from "./child-tickets.ts";

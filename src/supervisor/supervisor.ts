@@ -1,7 +1,7 @@
-import type { Config, Environment } from "../config.ts";
+import type { Config, Environment } from "../config/config.ts";
 import { createFairQueue } from "../admission/fair-queue.ts";
 import type { Log } from "../log/log.ts";
-import { build } from "../version.ts";
+import { build } from "../config/version.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { Ticket } from "./child-tickets.ts";

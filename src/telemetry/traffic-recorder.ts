@@ -1,5 +1,5 @@
 import type { KeyId, RequestObserver, RequestRecord } from "../domain.ts";
-import { addHistogram, addValue, encodeHistogram, type Histogram } from "../histogram.ts";
+import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour } from "../time/seoul.ts";

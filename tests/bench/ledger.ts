@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { createLedger } from "../../src/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { createKeys, memoryLog, openTestStore } from "../store/test-store.ts";
 
 /** Records usage events through ledger, Worker and disk, and measures event loop delays: `bun tests/bench/ledger.ts [seconds] [events per second]` */

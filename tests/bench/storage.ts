@@ -2,7 +2,7 @@
  * Usage events and key look-ups on both engines, from one process and from several that share one database. Each has its
  * own ledger and store, as in the program. `bun run bench --only storage`
  */
-import { createLedger } from "../../src/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createKeys, memoryLog } from "../store/test-store.ts";
 import { startPostgres, whyNoPostgres } from "../support/postgres.ts";

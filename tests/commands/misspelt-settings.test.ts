@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { variableNames } from "../../src/config.ts";
+import { variableNames } from "../../src/config/config.ts";
 import { findMisspeltSettings } from "../../src/commands/misspelt-settings.ts";
 
 test.each([

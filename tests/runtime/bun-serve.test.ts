@@ -42,7 +42,7 @@ stillNeeded("Bun still resolves dot segments in request.url", "src/proxy/request
   expect(await get("/v1/%2e%2e/secret", "with url")).toEndWith("\r\n\r\nhttp://h/secret");
 });
 
-stillNeeded("Bun still gives a relative request.url for an invalid Host", "src/app.ts", async () => {
+stillNeeded("Bun still gives a relative request.url for an invalid Host", "src/server/app.ts", async () => {
   expect(await get("/v1/../secret", "with url", "not valid")).toEndWith("\r\n\r\n/v1/../secret");
 });
 

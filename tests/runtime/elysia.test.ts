@@ -5,7 +5,7 @@ import { stillNeeded } from "./still-needed.ts";
 
 const origin = "http://localhost";
 
-stillNeeded("Elysia still routes by a short Host", "src/app.ts", async () => {
+stillNeeded("Elysia still routes by a short Host", "src/server/app.ts", async () => {
   const app = new Elysia().get("/path", "found").all("/*", "not found");
   expect(await (await app.handle(new Request(`${origin}/path`))).text()).toBe("found");
   expect(await (await app.handle(new Request("http://gw/path"))).text()).toBe("not found");

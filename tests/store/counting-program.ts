@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { createLedger } from "../../src/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { createLog } from "../../src/log/log.ts";
 import { openStore } from "../../src/store/open.ts";
 

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { createLedger, type Ledger } from "../../src/ledger.ts";
+import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
 import { toStorageError } from "../../src/store/storage-error.ts";
 import type { WorkerCall } from "../../src/store/sqlite/worker.ts";
 import { StorageError } from "../../src/store/store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createLedger } from "../../src/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, readReport, type DailyRow } from "./test-store.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { type Environment, readConfig } from "../../src/config.ts";
+import { type Environment, readConfig } from "../../src/config/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { bunSettings } from "../../src/runtime/bun-settings.ts";
 import { superviseProcesses } from "../../src/supervisor/supervisor.ts";

@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import type { Environment } from "../../src/config.ts";
+import type { Environment } from "../../src/config/config.ts";
 import type { ListedKey } from "./admin-client.ts";
 import { connectRaw, type RawClient } from "./raw-client.ts";
 import { startTollgate, type Tollgate } from "./tollgate.ts";

@@ -1,5 +1,5 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { findCredential } from "../../credentials.ts";
+import { findCredential } from "../../domain/credentials.ts";
 import type { GpuReading, KeyId } from "../../domain.ts";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";

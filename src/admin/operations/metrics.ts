@@ -1,4 +1,4 @@
-import { findBearer } from "../../credentials.ts";
+import { findBearer } from "../../domain/credentials.ts";
 import { alertsYaml } from "../../watching/alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";

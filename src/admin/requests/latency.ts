@@ -1,4 +1,12 @@
-import { addEncoded, addSum, clearSum, countOf, createSum, type HistogramSum, quantilesOf } from "../../histogram.ts";
+import {
+  addEncoded,
+  addSum,
+  clearSum,
+  countOf,
+  createSum,
+  type HistogramSum,
+  quantilesOf,
+} from "../../domain/histogram.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";

@@ -2,7 +2,7 @@ import type { Log } from "../../log/log.ts";
 import type { AttemptLimit } from "../../store/accounts/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { addressScope, findWideScope } from "../client-address.ts";
+import { addressScope, findWideScope } from "../../domain/client-address.ts";
 import { ApiError } from "../http/errors.ts";
 
 const attemptsPerMinute = 10;

@@ -2,7 +2,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import { acceptedBody, findHeadProblem, type JsonObject, loginBodyLimits, readJsonObject } from "../http/body.ts";
-import { addressScope } from "../client-address.ts";
+import { addressScope } from "../../domain/client-address.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { ApiError } from "../http/errors.ts";
 import { createKnownAddresses } from "./known-addresses.ts";

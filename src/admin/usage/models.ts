@@ -12,7 +12,7 @@ import {
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import type { ModelUsageBody, ModelUsageQuery } from "../requests/traffic-contract.ts";
-import { costOf, priceDays, pricesOn, type RankedPrice, rankPrices } from "../price-list.ts";
+import { costOf, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
 import { readPrices } from "./prices.ts";
 
 export interface ModelUsageDeps {

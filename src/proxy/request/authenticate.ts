@@ -1,4 +1,4 @@
-import { findCredential } from "../../credentials.ts";
+import { findCredential } from "../../domain/credentials.ts";
 import type { KeyId, KeyRules } from "../../domain.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";

@@ -1,4 +1,4 @@
-import { findCredential } from "../../credentials.ts";
+import { findCredential } from "../../domain/credentials.ts";
 import { ProxyError } from "../errors.ts";
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);

@@ -1,5 +1,5 @@
 import { inArray, sql } from "drizzle-orm";
-import { addEncoded, decodeHistogram, encodeSum } from "../../histogram.ts";
+import { addEncoded, decodeHistogram, encodeSum } from "../../domain/histogram.ts";
 import { minutesPerHour } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { limitHourlyModel } from "../usage/model-names.ts";

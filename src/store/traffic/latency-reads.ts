@@ -1,6 +1,6 @@
 import { and, eq, is, type SQL, sql } from "drizzle-orm";
 import { SQLiteColumn } from "drizzle-orm/sqlite-core";
-import { addEncoded, clearSum, createSum, encodeSum } from "../../histogram.ts";
+import { addEncoded, clearSum, createSum, encodeSum } from "../../domain/histogram.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import { bucketOf, isWithin } from "./periods.ts";

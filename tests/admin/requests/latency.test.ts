@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { addValue, encodeHistogram, type Histogram } from "../../../src/histogram.ts";
+import { addValue, encodeHistogram, type Histogram } from "../../../src/domain/histogram.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createLedger } from "../../../src/ledger.ts";
+import { createLedger } from "../../../src/ledger/ledger.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { StorageError } from "../../../src/store/store.ts";

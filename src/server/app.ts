@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
-import { malformedHostResponse } from "./admin/http/errors.ts";
-import { type AdminDeps, adminRoutes } from "./admin/routes.ts";
+import { malformedHostResponse } from "../admin/http/errors.ts";
+import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
-import { errorResponse } from "./proxy/errors.ts";
-import { isHost, isPathWithoutV1, loggedPath } from "./proxy/request/target.ts";
-import { type Proxy, proxyRoutes } from "./proxy/routes.ts";
+import { errorResponse } from "../proxy/errors.ts";
+import { isHost, isPathWithoutV1, loggedPath } from "../proxy/request/target.ts";
+import { type Proxy, proxyRoutes } from "../proxy/routes.ts";
 
 export interface AdminAppDeps extends AdminDeps {
   /** Browsers shall use nothing else. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { pricesOn, rankPrices } from "../../src/admin/price-list.ts";
+import { pricesOn, rankPrices } from "../../src/domain/prices.ts";
 import { dayNumberFrom } from "../../src/time/seoul.ts";
 
 const price = (pattern: string, valid_from: string) => ({

@@ -15,7 +15,7 @@ import {
   type HistogramSum,
   quantilesOf,
   valueOfBucket,
-} from "../src/histogram.ts";
+} from "../../src/domain/histogram.ts";
 
 test("the middle of a value's bucket is at most 5 % off, from a tenth of a millisecond to weeks", () => {
   fc.assert(

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { addressScope, clientAddress, findWideScope } from "../../src/admin/client-address.ts";
+import { addressScope, clientAddress, findWideScope } from "../../src/domain/client-address.ts";
 
 test.each([
   [0, null, "192.0.2.1", "192.0.2.1"],

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { variableNames } from "../src/config.ts";
-import { reportSettings } from "../src/settings-report.ts";
+import { variableNames } from "../../src/config/config.ts";
+import { reportSettings } from "../../src/config/settings-report.ts";
 
 const noFile = (): string => {
   throw new Error("there is no file");

@@ -1,8 +1,8 @@
-import type { KeyId } from "./domain.ts";
-import type { Log } from "./log/log.ts";
-import type { UsageIncrement, UsageSum } from "./store/usage/contract.ts";
-import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "./store/usage/batch.ts";
-import type { WallClock } from "./time/clock.ts";
+import type { KeyId } from "../domain.ts";
+import type { Log } from "../log/log.ts";
+import type { UsageIncrement, UsageSum } from "../store/usage/contract.ts";
+import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "../store/usage/batch.ts";
+import type { WallClock } from "../time/clock.ts";
 
 /** Usage that the database refuses, such as a sum out of range. It is kept until its key's usage can be written again. */
 export interface RefusedUsage {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createKeyEndings } from "../../src/admission/key-endings.ts";
+import { createKeyEndings } from "../../src/admission/revocations.ts";
 import type { KeyEnding, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys } from "../store/test-store.ts";

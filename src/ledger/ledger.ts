@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { noUsage, type RequestRecord, type Usage, type UsageEvent } from "./domain.ts";
-import type { Log } from "./log/log.ts";
+import { noUsage, type RequestRecord, type Usage, type UsageEvent } from "../domain.ts";
+import type { Log } from "../log/log.ts";
 import { createRefusedUsage } from "./refused-usage.ts";
-import type { FlushId, UsageStore } from "./store/usage/contract.ts";
-import { StorageError } from "./store/store.ts";
-import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "./store/usage/batch.ts";
-import type { WallClock } from "./time/clock.ts";
+import type { FlushId, UsageStore } from "../store/usage/contract.ts";
+import { StorageError } from "../store/store.ts";
+import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "../store/usage/batch.ts";
+import type { WallClock } from "../time/clock.ts";
 
 /** Adds usage events up and commits them to the store. */
 export interface Ledger {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync } from "node:zlib";
-import { consoleRoutes } from "../src/console-files.ts";
-import { createTempFolder, type TempFolder } from "./support/temp-folder.ts";
+import { consoleRoutes } from "../../src/server/console-files.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 const script = "export const response = 42;\n".repeat(20);
 const scriptPath = "/assets/index-a1b2c3.js";

@@ -52,7 +52,7 @@ const securityHeaders: Readonly<Record<string, string>> = {
 /** From source, the folder that the build writes; in the compiled program, the copy embedded beside the modules. */
 const builtConsole = Bun.isStandaloneExecutable
   ? join(import.meta.dir, "dist")
-  : join(import.meta.dir, "..", "console", "dist");
+  : join(import.meta.dir, "../..", "console", "dist");
 
 /**
  * Serves the built console: its files, compressed as the build left them, and the page at every other address that has

@@ -1,5 +1,5 @@
 import { dayNumberFrom } from "../time/seoul.ts";
-import type { PricesBody } from "./requests/traffic-contract.ts";
+import type { PricesBody } from "../admin/requests/traffic-contract.ts";
 
 type ModelPrice = PricesBody["models"][number];
 

@@ -1,7 +1,7 @@
 import { type Admissions, createAdmissions } from "../admission/admission.ts";
-import type { Config, Environment } from "../config.ts";
-import { createKeyEndings, type KeyEndings } from "../admission/key-endings.ts";
-import { createLedger, type Ledger } from "../ledger.ts";
+import type { Config, Environment } from "../config/config.ts";
+import { createKeyEndings, type KeyEndings } from "../admission/revocations.ts";
+import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../admission/places.ts";
 import { createRequestQueue, type Places, type RequestQueue } from "../proxy/request/queue.ts";
@@ -11,12 +11,12 @@ import type { Store } from "../store/store.ts";
 import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight } from "../telemetry/observers.ts";
-import { startReconciler } from "../telemetry/reconciler.ts";
+import { startReconciler } from "../telemetry/poll-backend-counters.ts";
 import { startRequestLogPruning } from "../telemetry/request-log-pruning.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import { createUpstreamFailures, type UpstreamFailures } from "../telemetry/upstream-failures.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { build } from "../version.ts";
+import { build } from "../config/version.ts";
 import { samplesOf } from "./samples.ts";
 
 export interface ServerOptions {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { BackendCounters } from "../../src/telemetry/backend-counters.ts";
-import { startReconciler } from "../../src/telemetry/reconciler.ts";
+import { startReconciler } from "../../src/telemetry/poll-backend-counters.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 beforeEach(() => {

@@ -1,12 +1,12 @@
-import type { Config } from "./config.ts";
-import { readCertificate } from "./runtime/certificate.ts";
-import { startFetchThread } from "./runtime/fetch-thread.ts";
-import { prepareToListen } from "./runtime/listen.ts";
-import { closeParts, drain } from "./server/ending.ts";
-import { followCertificate, listenOn } from "./server/listeners.ts";
-import { createParts, type ServerOptions } from "./server/parts.ts";
-import { openStore } from "./store/open.ts";
-import { build } from "./version.ts";
+import type { Config } from "../config/config.ts";
+import { readCertificate } from "../runtime/certificate.ts";
+import { startFetchThread } from "../runtime/fetch-thread.ts";
+import { prepareToListen } from "../runtime/listen.ts";
+import { closeParts, drain } from "./ending.ts";
+import { followCertificate, listenOn } from "./listeners.ts";
+import { createParts, type ServerOptions } from "./services.ts";
+import { openStore } from "../store/open.ts";
+import { build } from "../config/version.ts";
 
 export interface Server {
   /** Where `/v1` answers. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ConfigError, type Environment, readConfig } from "../src/config.ts";
+import { ConfigError, type Environment, readConfig } from "../../src/config/config.ts";
 
 const problemsOf = (environment: Environment): readonly string[] => {
   try {
