@@ -1,5 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Admission, AdmissionId, KeyId, KeyLimits, LimitName } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { Admission } from "../domain/admissions.ts";
+import type { AdmissionId } from "../domain/admissions.ts";
+import type { LimitName } from "../domain/keys.ts";
+import type { KeyLimits } from "../domain/keys.ts";
 import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import { createReserves, type Reserve } from "./reserves.ts";

@@ -1,4 +1,4 @@
-import type { KeyId } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
 
 /** Shares a fixed number of places among requests, fairly by key. */
 export interface FairQueue<Ticket> {

@@ -1,4 +1,4 @@
-import type { AdmissionId } from "../domain.ts";
+import type { AdmissionId } from "../domain/admissions.ts";
 import type { Log } from "../log/log.ts";
 import type { HeldAdmission, Instance, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock } from "../time/clock.ts";

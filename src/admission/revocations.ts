@@ -1,4 +1,4 @@
-import type { KeyId } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
 import type { KeyEnding, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 

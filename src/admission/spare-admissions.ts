@@ -1,4 +1,5 @@
-import type { KeyId, KeyLimits } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { KeyLimits } from "../domain/keys.ts";
 import type { Reserve } from "./reserves.ts";
 import { addRequests, type KeyLoad } from "../store/limits/windows.ts";
 

@@ -1,4 +1,4 @@
-import type { GpuReading } from "../domain.ts";
+import type { GpuReading } from "../domain/gpu.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import type { GpuHour, GpuPast } from "../store/gpu/past.ts";
 import { minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";

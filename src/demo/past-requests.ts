@@ -1,4 +1,6 @@
-import type { Outcome, RequestRecord, Usage } from "../domain.ts";
+import type { Outcome } from "../domain/requests.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { Usage } from "../domain/usage.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
 import { cachedInput, type Persona } from "./personas.ts";

@@ -1,4 +1,4 @@
-import type { RequestChange } from "../domain.ts";
+import type { RequestChange } from "../domain/requests.ts";
 import type { KeyChange } from "../store/keys/contract.ts";
 import {
   chatTurn,

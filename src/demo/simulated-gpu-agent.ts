@@ -1,4 +1,4 @@
-import type { GpuReading } from "../domain.ts";
+import type { GpuReading } from "../domain/gpu.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import { wait } from "../time/wait.ts";
 import { gpuCount } from "./past-gpus.ts";

@@ -1,5 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { noUsage, type RequestRecord, type Usage, type UsageEvent } from "../domain.ts";
+import { type RequestRecord } from "../domain/requests.ts";
+import { type UsageEvent } from "../domain/usage-event.ts";
+import { noUsage } from "../domain/usage.ts";
+import { type Usage } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import { createRefusedUsage } from "./refused-usage.ts";
 import type { FlushId, UsageStore } from "../store/usage/contract.ts";

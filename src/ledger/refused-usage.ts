@@ -1,4 +1,4 @@
-import type { KeyId } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
 import type { Log } from "../log/log.ts";
 import type { UsageIncrement, UsageSum } from "../store/usage/contract.ts";
 import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "../store/usage/batch.ts";

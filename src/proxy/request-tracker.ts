@@ -1,12 +1,10 @@
-import type {
-  KeyId,
-  Outcome,
-  RequestChanges,
-  RequestObserver,
-  RequestRecord,
-  RunningHandle,
-  Usage,
-} from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { Usage } from "../domain/usage.ts";
+import type { Outcome } from "../domain/requests.ts";
+import type { RequestObserver } from "../domain/requests.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { RequestChanges } from "../domain/requests.ts";
+import type { RunningHandle } from "../domain/requests.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 

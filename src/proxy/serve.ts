@@ -1,5 +1,7 @@
 import type { Config } from "../config/config.ts";
-import type { Admission, KeyId, KeyLimits } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { KeyLimits } from "../domain/keys.ts";
+import type { Admission } from "../domain/admissions.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";

@@ -1,7 +1,7 @@
 import { addressScope } from "../domain/client-address.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
-import type { RequestObserver } from "../domain.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Usage } from "../domain.ts";
+import type { Usage } from "../domain/usage.ts";
 import { isObject, type JsonObject } from "./json-object.ts";
 import type { Script } from "./script.ts";
 import { countTokens, type GeneratedText } from "./text.ts";

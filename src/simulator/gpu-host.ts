@@ -1,4 +1,4 @@
-import type { GpuReading } from "../domain.ts";
+import type { GpuReading } from "../domain/gpu.ts";
 
 /** The state of a host's GPUs. */
 export interface GpuHost {

@@ -1,4 +1,4 @@
-import type { Usage } from "../domain.ts";
+import type { Usage } from "../domain/usage.ts";
 import type { Header } from "./simulated-response.ts";
 import type { Cut } from "./wire-actions.ts";
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../domain.ts";
+import type { Usage } from "../domain/usage.ts";
 
 export type Header = readonly [name: string, value: string];
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../domain.ts";
+import type { Usage } from "../domain/usage.ts";
 import { isObject } from "./json-object.ts";
 import type { EndingKind, SimulatedRequest } from "./request.ts";
 import type { SimulatedResponse } from "./simulated-response.ts";

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { RequestObserver } from "../domain.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 

@@ -7,7 +7,7 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
-import type { RequestObserver } from "../domain.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";

@@ -1,4 +1,7 @@
-import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { RequestObserver } from "../domain/requests.ts";
+import type { RunningHandle } from "../domain/requests.ts";
+import type { RunningRequest } from "../domain/requests.ts";
 import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 

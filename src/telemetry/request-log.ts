@@ -1,4 +1,4 @@
-import type { RequestObserver } from "../domain.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import type { Log } from "../log/log.ts";
 
 /** Logs one line for each request when it ends. */

@@ -1,5 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import type { RequestObserver, RequestRecord } from "../domain.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import { createCounter } from "./series.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */

@@ -1,4 +1,5 @@
-import type { RequestObserver, RequestRecord } from "../domain.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** How many requests that anyone can send are logged in a minute for each error code and network. */

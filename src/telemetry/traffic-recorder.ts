@@ -1,4 +1,6 @@
-import type { KeyId, RequestObserver, RequestRecord } from "../domain.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";

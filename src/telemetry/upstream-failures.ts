@@ -1,4 +1,4 @@
-import type { RequestObserver } from "../domain.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** Knows since when requests have got no response from the upstream, for the console. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import type { Admission, LimitName } from "../../src/domain.ts";
+import type { LimitName } from "../../src/domain/keys.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { Instance, LimitStore } from "../../src/store/limits/contract.ts";
 import type { Store } from "../../src/store/store.ts";

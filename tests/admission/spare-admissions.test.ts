@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Admissions, createAdmissions } from "../../src/admission/admission.ts";
-import type { Admission, KeyLimits } from "../../src/domain.ts";
+import type { KeyLimits } from "../../src/domain/keys.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { AdmissionBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";

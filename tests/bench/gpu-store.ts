@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/domain.ts";
+import type { GpuReading } from "../../src/domain/gpu.ts";
 import { openTestEngine, readReport } from "../store/test-store.ts";
 
 /**

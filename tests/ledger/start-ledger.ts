@@ -1,5 +1,6 @@
 import { jest } from "bun:test";
-import type { Usage, UsageEvent } from "../../src/domain.ts";
+import type { UsageEvent } from "../../src/domain/usage-event.ts";
+import type { Usage } from "../../src/domain/usage.ts";
 import { createLedger, type LedgerOptions } from "../../src/ledger/ledger.ts";
 import type { FlushId, ResponseUsage, UsageIncrement } from "../../src/store/usage/contract.ts";
 import { StorageError } from "../../src/store/store.ts";

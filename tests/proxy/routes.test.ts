@@ -1,7 +1,8 @@
 import { describe, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
-import type { LimitName, RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
+import type { LimitName } from "../../src/domain/keys.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/routes.ts";

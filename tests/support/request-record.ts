@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 /** A streamed chat that has ended. */
 export const requestRecord = (fields: Partial<RequestRecord> = {}): RequestRecord => ({

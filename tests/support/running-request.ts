@@ -1,4 +1,4 @@
-import type { RunningRequest } from "../../src/domain.ts";
+import type { RunningRequest } from "../../src/domain/requests.ts";
 
 /** A request that runs. */
 export const runningRequest = (changes: Partial<RunningRequest> = {}): RunningRequest => ({

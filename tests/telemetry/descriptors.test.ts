@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { closeSync, openSync } from "node:fs";
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 import { countOpenDescriptors, createDescriptorLog, findDescriptorLimit } from "../../src/telemetry/descriptors.ts";
 import { memoryLog } from "../store/test-store.ts";
 

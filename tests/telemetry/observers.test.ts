@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/observers.ts";
-import type { RequestObserver } from "../../src/domain.ts";
+import type { RequestObserver } from "../../src/domain/requests.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { runningRequest } from "../support/running-request.ts";
 

@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { steadySamples } from "../support/steady-samples.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { finish, openMetrics, seriesOf, valueOf } from "./open-metrics.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 import { createStoredRequestLog } from "../../src/telemetry/stored-request-log.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
 

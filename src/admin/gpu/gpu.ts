@@ -1,6 +1,7 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { findCredential } from "../../domain/credentials.ts";
-import type { GpuReading, KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
 import type { GpuSample } from "../../store/gpu/contract.ts";

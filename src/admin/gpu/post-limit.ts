@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { ApiError } from "../http/errors.ts";
 

@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { keptMinutes, type Retention } from "../../store/retention.ts";
 import type { BucketRange } from "../../store/reports/usage-ranges.ts";
 import type { KeyFilter } from "../../store/reports/usage-ranges.ts";

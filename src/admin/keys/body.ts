@@ -1,4 +1,4 @@
-import type { LimitName } from "../../domain.ts";
+import type { LimitName } from "../../domain/keys.ts";
 import { usedOf } from "../../store/limits/windows.ts";
 import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";

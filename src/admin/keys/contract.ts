@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import type { LimitName } from "../../domain.ts";
+import type { LimitName } from "../../domain/keys.ts";
 import { limitMaxima } from "./fields.ts";
 import { count, csrfField, describes, notBlank, nullable, timestamp } from "../http/schemas.ts";
 

@@ -1,4 +1,6 @@
-import type { KeyRules, KeyScope, LimitName } from "../../domain.ts";
+import type { KeyRules } from "../../domain/keys.ts";
+import type { LimitName } from "../../domain/keys.ts";
+import type { KeyScope } from "../../domain/keys.ts";
 import type { KeyChange } from "../../store/keys/contract.ts";
 import { isDay } from "../../time/seoul.ts";
 import type { JsonObject } from "../http/body.ts";

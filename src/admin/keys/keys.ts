@@ -1,5 +1,5 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";

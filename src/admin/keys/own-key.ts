@@ -1,4 +1,5 @@
-import type { KeyId, LimitName } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { LimitName } from "../../domain/keys.ts";
 import { usedOf } from "../../store/limits/windows.ts";
 import type { Store } from "../../store/store.ts";
 import type { UsageSum } from "../../store/usage/contract.ts";

@@ -1,5 +1,6 @@
 import { type Static, type TInteger, type TOptional, type TString, Type as t } from "@sinclair/typebox";
-import type { Outcome, RequestChange } from "../../domain.ts";
+import type { Outcome } from "../../domain/requests.ts";
+import type { RequestChange } from "../../domain/requests.ts";
 import { count, integerParameter, nullable, timestamp } from "../http/schemas.ts";
 
 const outcomes = [

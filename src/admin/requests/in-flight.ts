@@ -1,4 +1,4 @@
-import type { RunningRequest } from "../../domain.ts";
+import type { RunningRequest } from "../../domain/requests.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";

@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";

@@ -1,4 +1,7 @@
-import type { Admission, KeyId, KeyLimits, LimitName } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { LimitName } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
+import type { Admission } from "../../domain/admissions.ts";
 import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
 import { ProxyError } from "../errors.ts";
 

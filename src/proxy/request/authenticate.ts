@@ -1,5 +1,6 @@
 import { findCredential } from "../../domain/credentials.ts";
-import type { KeyId, KeyRules } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { KeyRules } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 

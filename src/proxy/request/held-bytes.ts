@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 /** The budget for request bodies that are held in memory to be rewritten. */
 export interface HeldBytes {

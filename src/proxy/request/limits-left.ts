@@ -1,4 +1,6 @@
-import type { Admission, KeyId, KeyLimits } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
+import type { Admission } from "../../domain/admissions.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
 import { type HeaderPairs, rateLimitHeaders, reservesTokens } from "./admit.ts";

@@ -1,5 +1,6 @@
 import type { Log } from "../../log/log.ts";
-import type { KeyLimits, LimitName } from "../../domain.ts";
+import type { LimitName } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { ProxyError } from "../errors.ts";
 import { rateLimitHeaders } from "./admit.ts";

@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { ProxyError } from "../errors.ts";
 import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
 

@@ -1,4 +1,9 @@
-import { type Admission, type KeyId, noUsage, type RequestRecord, type Usage, type UsageEvent } from "../../domain.ts";
+import { type KeyId } from "../../domain/keys.ts";
+import { type Usage } from "../../domain/usage.ts";
+import { type Admission } from "../../domain/admissions.ts";
+import { type UsageEvent } from "../../domain/usage-event.ts";
+import { noUsage } from "../../domain/usage.ts";
+import { type RequestRecord } from "../../domain/requests.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import { countingRuleOf, countsCacheBesideInput } from "../usage/counting-rule.ts";

@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain.ts";
+import type { Usage } from "../../domain/usage.ts";
 import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";

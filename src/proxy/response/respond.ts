@@ -1,5 +1,7 @@
-import type { Admission, KeyId, Usage } from "../../domain.ts";
-import { noUsage } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { Usage } from "../../domain/usage.ts";
+import type { Admission } from "../../domain/admissions.ts";
+import { noUsage } from "../../domain/usage.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";

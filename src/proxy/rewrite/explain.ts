@@ -1,4 +1,4 @@
-import type { RequestChange } from "../../domain.ts";
+import type { RequestChange } from "../../domain/requests.ts";
 import { createRewriter, type ModelNames, type Rewritten } from "./rewrite.ts";
 import type { RewriteRules } from "./rules.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "./system-prefix.ts";

@@ -1,4 +1,5 @@
-import type { RequestChange, RequestChanges } from "../../domain.ts";
+import type { RequestChange } from "../../domain/requests.ts";
+import type { RequestChanges } from "../../domain/requests.ts";
 import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";

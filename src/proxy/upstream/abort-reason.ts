@@ -1,4 +1,4 @@
-import type { Outcome } from "../../domain.ts";
+import type { Outcome } from "../../domain/requests.ts";
 import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
 import { causeOf } from "./failure-cause.ts";
 

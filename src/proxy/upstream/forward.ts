@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 import {

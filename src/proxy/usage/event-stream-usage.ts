@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain.ts";
+import type { Usage } from "../../domain/usage.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import {
   createJsonUsageParser,

@@ -1,4 +1,5 @@
-import { noUsage, type Usage } from "../../domain.ts";
+import { noUsage } from "../../domain/usage.ts";
+import { type Usage } from "../../domain/usage.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createDecodedStream, createDecompressor } from "./decompress.ts";
 import {

@@ -1,4 +1,5 @@
-import { noUsage, type Usage } from "../../domain.ts";
+import { noUsage } from "../../domain/usage.ts";
+import { type Usage } from "../../domain/usage.ts";
 
 /** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;

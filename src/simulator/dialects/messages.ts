@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain.ts";
+import type { Usage } from "../../domain/usage.ts";
 import { type Generation, usageOf } from "../generation.ts";
 import {
   type Frame,

@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain.ts";
+import type { Usage } from "../../domain/usage.ts";
 import type { SimulatedResponse } from "../simulated-response.ts";
 
 /** GET /metrics: vLLM's token counters, in the Prometheus text format as Python's client writes it. */

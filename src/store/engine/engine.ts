@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { DatabaseStore } from "./database-store.ts";
 import type { Tables } from "../schema/schema.ts";
 import type { MaybePromise } from "./maybe-promise.ts";

@@ -1,4 +1,5 @@
-import type { GpuReading, KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 import type { GpuPast } from "./past.ts";
 import type { BucketRange } from "../reports/usage-ranges.ts";
 

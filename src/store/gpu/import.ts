@@ -1,4 +1,4 @@
-import type { GpuReading } from "../../domain.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 import type { Engine } from "../engine/engine.ts";
 import { measures } from "./minutes-and-hours.ts";
 import type { GpuHour, GpuPast } from "./past.ts";

@@ -3,7 +3,7 @@ import { minuteOf, minutesPerDay, msPerMinute } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareGpuMinutes, type SampleIds } from "./minutes-and-hours.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
-import type { GpuReading } from "../../domain.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 import type { GpuPush, SharedGpu } from "./contract.ts";
 
 /** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */

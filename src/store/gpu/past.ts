@@ -1,4 +1,4 @@
-import type { GpuReading } from "../../domain.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 
 /** What a GPU measured in an hour that is over. */
 export interface GpuHour extends Record<"power" | "temp" | "memory" | "utilization", GpuHourMeasure> {

@@ -1,4 +1,5 @@
-import type { KeyId, KeyRules } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { KeyRules } from "../../domain/keys.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
 
 /** An API key. Times are epoch milliseconds. */

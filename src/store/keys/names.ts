@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 
 /** The names of all keys; a deleted key has its last name. */

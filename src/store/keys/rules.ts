@@ -1,4 +1,5 @@
-import type { KeyLimits, KeyRules } from "../../domain.ts";
+import type { KeyRules } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
 
 export const noLimits: KeyLimits = {
   max_concurrency: null,

@@ -1,4 +1,5 @@
-import type { KeyId, LimitName } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { LimitName } from "../../domain/keys.ts";
 import { dayNumberOf, monthOf, startOfDayNumber } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";

@@ -1,4 +1,7 @@
-import type { AdmissionId, KeyId, KeyLimits, LimitName } from "../../domain.ts";
+import type { AdmissionId } from "../../domain/admissions.ts";
+import type { LimitName } from "../../domain/keys.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
 import type { KeyLoad } from "./windows.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { UsageSum } from "../usage/contract.ts";

@@ -1,5 +1,6 @@
 import { and, type AnyColumn, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
-import type { KeyId, KeyLimits } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
 import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { holdsPlace, type KeyLoad, type KeySecond, windowSeconds } from "./windows.ts";

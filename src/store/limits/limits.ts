@@ -1,5 +1,5 @@
 import { and, eq, gt, inArray, lt, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";

@@ -1,4 +1,6 @@
-import type { AdmissionId, KeyId, SettledAdmission } from "../../domain.ts";
+import type { AdmissionId } from "../../domain/admissions.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import type { UsageIncrement } from "../usage/contract.ts";
 import { groupRows } from "../usage/rows.ts";

@@ -1,4 +1,5 @@
-import type { KeyLimits, LimitName } from "../../domain.ts";
+import type { LimitName } from "../../domain/keys.ts";
+import type { KeyLimits } from "../../domain/keys.ts";
 
 /** What counts against the limits of a key now. */
 export interface KeyLoad {

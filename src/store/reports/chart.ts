@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { keyCondition } from "./key-filter.ts";

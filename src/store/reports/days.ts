@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import {
   dayFromNumber,
   dayNumberFrom,

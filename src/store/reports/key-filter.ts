@@ -1,5 +1,5 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { KeyFilter } from "./usage-ranges.ts";
 
 /** A condition for the column of a key's id. */

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { dayFromNumber, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { encodeSlices, joinSlices } from "../engine/json-slices.ts";
 import { createNameReader, type GetKeyName } from "../keys/names.ts";

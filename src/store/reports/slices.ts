@@ -1,5 +1,5 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { bucketFloor, minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";

@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 export interface BucketRange {
   /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */

@@ -1,4 +1,7 @@
-import type { KeyId, Outcome, RequestChange, Usage } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { Usage } from "../../domain/usage.ts";
+import type { RequestChange } from "../../domain/requests.ts";
+import type { Outcome } from "../../domain/requests.ts";
 import type { RequestRow } from "./row.ts";
 
 // The request log's part of the store's contract.

@@ -1,5 +1,5 @@
 import { and, eq, inArray, lt, lte, max, min, type SQLWrapper, sql } from "drizzle-orm";
-import type { Usage } from "../../domain.ts";
+import type { Usage } from "../../domain/usage.ts";
 import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { requestColumns, withTokens } from "./row.ts";

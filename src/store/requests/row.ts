@@ -1,4 +1,6 @@
-import type { RequestChange, RequestRecord, Usage } from "../../domain.ts";
+import type { RequestChange } from "../../domain/requests.ts";
+import type { RequestRecord } from "../../domain/requests.ts";
+import type { Usage } from "../../domain/usage.ts";
 
 /** A row of the request log on its way into the database. */
 export interface RequestRow {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { and, asc, gt, lte, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareSettling } from "../limits/settling.ts";

@@ -1,4 +1,4 @@
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 // The store's contract for what is known about traffic in addition to the counts: models, latencies, failures. Times are minutes or
 // hours since the epoch unless they say otherwise.

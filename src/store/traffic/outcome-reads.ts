@@ -1,5 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import { bucketOf, isWithin } from "./periods.ts";

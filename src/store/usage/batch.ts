@@ -1,11 +1,9 @@
-import {
-  type SettledAdmission,
-  type KeyId,
-  noUsage,
-  type RequestRecord,
-  type Usage,
-  type UsageEvent,
-} from "../../domain.ts";
+import { type KeyId } from "../../domain/keys.ts";
+import { type Usage } from "../../domain/usage.ts";
+import { type UsageEvent } from "../../domain/usage-event.ts";
+import { noUsage } from "../../domain/usage.ts";
+import { type RequestRecord } from "../../domain/requests.ts";
+import { type SettledAdmission } from "../../domain/admissions.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";

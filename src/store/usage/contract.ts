@@ -1,4 +1,6 @@
-import type { KeyId, SettledAdmission, Usage } from "../../domain.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import type { Usage } from "../../domain/usage.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { BucketRange, ChartRange, DayRange } from "../reports/usage-ranges.ts";
 

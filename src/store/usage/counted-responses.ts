@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { and, inArray, lt, sql } from "drizzle-orm";
-import { noUsage, type Usage } from "../../domain.ts";
+import { noUsage } from "../../domain/usage.ts";
+import { type Usage } from "../../domain/usage.ts";
 import { msPerMinute, minutesPerDay } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import type { ResponseUsage } from "./contract.ts";

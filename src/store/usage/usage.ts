@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberFrom, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
-import { noUsage } from "../../domain.ts";
+import { noUsage } from "../../domain/usage.ts";
 import { prepareCountedResponses } from "./counted-responses.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";

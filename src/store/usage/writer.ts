@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import type { SettledAdmission } from "../../domain.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
 import { prepareSettling } from "../limits/settling.ts";

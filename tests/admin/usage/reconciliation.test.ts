@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import type { ReconciliationBody } from "../../../src/admin/requests/traffic-contract.ts";
-import type { Usage } from "../../../src/domain.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { recordedMetrics, sumUsage } from "../../fixtures/recorded-metrics.ts";
 import { startTollgate } from "../../support/tollgate.ts";

@@ -1,6 +1,6 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
-import type { GpuReading } from "../../../src/domain.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
 

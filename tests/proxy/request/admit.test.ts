@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { LimitName } from "../../../src/domain.ts";
+import type { LimitName } from "../../../src/domain/keys.ts";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { requireAdmitted } from "../../../src/proxy/request/admit.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";

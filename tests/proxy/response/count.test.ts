@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import type { Usage, UsageEvent } from "../../../src/domain.ts";
+import type { UsageEvent } from "../../../src/domain/usage-event.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 import { trackRequest } from "../../../src/proxy/request-tracker.ts";
 import { createCount } from "../../../src/proxy/response/count.ts";
 

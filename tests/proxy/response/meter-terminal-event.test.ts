@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
-import type { Usage } from "../../../src/domain.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { five, readText, startMeter, text, usageEvent, utf8, write } from "./start-meter.ts";
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../../../src/domain.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 

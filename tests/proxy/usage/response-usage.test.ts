@@ -12,7 +12,8 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
-import { noUsage, type Usage } from "../../../src/domain.ts";
+import { noUsage } from "../../../src/domain/usage.ts";
+import { type Usage } from "../../../src/domain/usage.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/token-counts.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";

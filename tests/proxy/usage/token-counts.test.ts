@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { noUsage, type Usage } from "../../../src/domain.ts";
+import { noUsage } from "../../../src/domain/usage.ts";
+import { type Usage } from "../../../src/domain/usage.ts";
 import { createJsonUsageParser } from "../../../src/proxy/usage/json-usage.ts";
 import {
   noStreamUsage,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../../src/domain.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { readReport, type TestEngine } from "../test-store.ts";

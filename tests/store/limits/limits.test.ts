@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { AdmissionId, KeyLimits, SettledAdmission } from "../../../src/domain.ts";
+import type { AdmissionId } from "../../../src/domain/admissions.ts";
+import type { KeyLimits } from "../../../src/domain/keys.ts";
+import type { SettledAdmission } from "../../../src/domain/admissions.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { AdmissionResult } from "../../../src/store/limits/contract.ts";
 import type { Store } from "../../../src/store/store.ts";

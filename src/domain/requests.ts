@@ -1,0 +1,95 @@
+import type { KeyId } from "./keys.ts";
+import type { Usage } from "./usage.ts";
+
+/** How a request ended; log and metrics use the same words. */
+export type Outcome =
+  | "completed"
+  | "client_left"
+  | "shutdown"
+  | "revoked"
+  | "upstream_failed"
+  | "timed_out"
+  | "refused"
+  | "ended_by_admin";
+
+/** What Tollgate changed in a request's body. */
+export type RequestChange =
+  | "model"
+  | "max_tokens"
+  | "system_prompt_effort"
+  | "system_prompt_language"
+  | "thinking"
+  | "stream_usage";
+
+export interface RequestChanges {
+  kinds: readonly RequestChange[];
+  /** The first token limit that was lowered. */
+  maxTokens: { from: number; to: number } | undefined;
+}
+
+/** One finished request as log and metrics see it. The path has no query, and the key appears only by its id. */
+export interface RequestRecord {
+  /** The `X-Request-Id` that client, backend and log share. */
+  requestId: string;
+  /** The client as the outermost trusted reverse proxy saw it. */
+  clientAddress: string;
+  /** The client program: the first word of its `User-Agent`. */
+  clientProgram?: string | undefined;
+  method: string;
+  path: string;
+  /** The client's status; 499 if it left before the response head. */
+  status: number;
+  outcome: Outcome;
+  keyId: KeyId | undefined;
+  /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
+  modelAsked: string | undefined;
+  modelSent: string | undefined;
+  /** Why the request failed: a code of `proxy/errors.ts`. */
+  code: string | undefined;
+  /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
+  cause: string | undefined;
+  /** Bytes of the response body that came from the upstream; undefined if no head came. */
+  receivedBytes: number | undefined;
+  streamed: boolean;
+  /** Host and port of the upstream; unset if the request was not sent. */
+  backend?: string | undefined;
+  changes?: RequestChanges | undefined;
+  /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
+  queueMs?: number | undefined;
+  /** From sending the request to the upstream's response head; undefined if none came. */
+  upstreamMs: number | undefined;
+  /** From the request's arrival to the first byte of the response body (TTFT for streams). */
+  firstByteMs: number | undefined;
+  durationMs: number;
+  usage: Usage | undefined;
+  /** The ledger has it, together with its counts. */
+  isInLedger?: boolean;
+}
+
+/** A request that has not ended, as it is now. */
+export interface RunningRequest extends Pick<
+  RequestRecord,
+  "requestId" | "clientAddress" | "method" | "path" | "keyId"
+> {
+  /** As sent to the backend. */
+  model: string | undefined;
+  backend: string | undefined;
+  /** Its body is being read, it waits in the queue or for the backend, or the response flows. */
+  state: "receiving" | "waiting" | "running";
+  ageMs: number;
+  /** Of the response body, from the backend. */
+  receivedBytes: number;
+  /** Seen so far. */
+  usage: Usage | undefined;
+}
+
+/** A handle to a request that has not ended. */
+export interface RunningHandle {
+  describe(): RunningRequest;
+  /** Ends it as a broken response. */
+  end(): void;
+}
+
+export interface RequestObserver {
+  finished(record: RequestRecord): void;
+}

@@ -1,0 +1,50 @@
+import type { KeyId } from "./keys.ts";
+import type { SettledAdmission } from "./admissions.ts";
+import type { RequestRecord } from "./requests.ts";
+import type { CountedUsage, Usage } from "./usage.ts";
+
+/** How the backend names a response that it stores. */
+export interface StoredResponse {
+  id: string;
+  /** When the backend made it, in its own seconds; undefined if it does not say. */
+  madeAt: number | undefined;
+}
+
+/** A key that created a response under an id. */
+export interface Creator {
+  keyId: KeyId;
+  /** As the backend said; of the latest one. Null: it did not say. */
+  madeAt: number | null;
+}
+
+/** A create, as far as the counts of later reads depend on it. */
+export interface ReportedCreate extends StoredResponse {
+  /** Not set if an event before this one told of it. */
+  isNew: boolean;
+  /** All that it has reported so far. */
+  reported: Usage;
+}
+
+/** One counted response. */
+export interface UsageEvent extends CountedUsage {
+  keyId: KeyId;
+  /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
+  closedAt: number;
+  /** 0 for usage that came after its response was counted; 1 if unset. */
+  requestCount?: 0 | 1;
+  /**
+   * Set if the key reads a response that the backend stores and may report again: its tokens count up to the highest
+   * numbers reported for this id. Usage that comes later is then given in full, not as a difference.
+   */
+  responseId?: string | undefined;
+  /** Set if the key creates such a response: its tokens always count. */
+  created?: ReportedCreate | undefined;
+  /** The name sent to the backend; unset if the request named none. */
+  model?: string | undefined;
+  /** For the request log; unset for usage that came after its response was counted. */
+  request?: RequestRecord | undefined;
+  /** The request that this usage belongs to, if its response was counted before. */
+  amends?: string | undefined;
+  /** To be given back with the count; undefined for a key without limits. */
+  admission?: SettledAdmission | undefined;
+}

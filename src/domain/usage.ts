@@ -1,0 +1,171 @@
+import type { KeyId } from "./keys.ts";
+
+/**
+ * The counters of a response. Each has a column in the tables of usage by model and in the request log. A new one also
+ * needs its name at the backend (`proxy/usage/token-counts.ts`), in the API and in the console, and migrations.
+ */
+export const usageTotals = ["inputTokens", "outputTokens"] as const;
+/** Each counts a part of a total. */
+export const usageParts = ["cachedInputTokens", "reasoningTokens"] as const;
+export const usageFields = [...usageTotals, ...usageParts] as const;
+
+type UsageTotal = (typeof usageTotals)[number];
+export type UsagePart = (typeof usageParts)[number];
+export type UsageField = UsageTotal | UsagePart;
+
+const totalsOfParts: Readonly<Record<UsagePart, UsageTotal>> = {
+  // What the backend took from its cache.
+  cachedInputTokens: "inputTokens",
+  // What was spent on thinking.
+  reasoningTokens: "outputTokens",
+};
+
+/** In the order of lists: parts follow their total. */
+export const listedUsageFields: readonly UsageField[] = usageTotals.flatMap((total) => [
+  total,
+  ...usageParts.filter((part) => totalsOfParts[part] === total),
+]);
+
+/** Tokens of one response, as the backend reports them. A part is unset if there is none, or if it is not reported. */
+export interface Usage extends Record<UsageTotal, number>, Partial<Record<UsagePart, number | undefined>> {}
+
+/** What is counted of a response: also how much of the cached input is not part of the input, as on `/v1/messages`. */
+export interface CountedUsage extends Usage {
+  cachedBesideInputTokens?: number | undefined;
+}
+
+export const countedParts = [...usageParts, "cachedBesideInputTokens"] as const;
+export const countedFields = [...usageTotals, ...countedParts] as const;
+export type CountedField = (typeof countedFields)[number];
+
+/** Leaves none out. */
+type EachOf<Field extends CountedField> = Record<Field, number | undefined>;
+
+/** One value for each of the counters. */
+export const mapCounters = <Field extends CountedField, Value>(
+  fields: readonly Field[],
+  valueOf: (field: Field) => Value,
+): Record<Field, Value> => Object.fromEntries(fields.map((field) => [field, valueOf(field)])) as Record<Field, Value>;
+
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
+
+/** The counters alone. */
+export function pickUsage(usage: Usage): Usage {
+  const picked = { ...noUsage };
+  for (const total of usageTotals) picked[total] = usage[total];
+  for (const part of usageParts) picked[part] = usage[part];
+  return picked;
+}
+
+/**
+ * The counters alone. Spelled out, like `createIncrement`: each response comes by, and a loop takes several times as long.
+ * @param isCacheApart whether the backend reports cached input beside the input, not as a part of it
+ */
+export function countUsage(usage: Usage, isCacheApart: boolean): CountedUsage {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
+  const cachedBesideInputTokens = isCacheApart ? cachedInputTokens : undefined;
+  return {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens,
+    cachedBesideInputTokens,
+    reasoningTokens,
+  } satisfies EachOf<CountedField>;
+}
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  const sum = pickUsage(a);
+  addUsageTo(sum, b);
+  return sum;
+}
+
+/** Changes `sum`. */
+export function addUsageTo(sum: CountedUsage, added: CountedUsage): void {
+  for (const total of usageTotals) sum[total] += added[total];
+  for (const part of countedParts) {
+    const count = added[part];
+    if (count !== undefined) sum[part] = (sum[part] ?? 0) + count;
+  }
+}
+
+export function subtractUsage(a: Usage, b: Usage): Usage {
+  const difference = { ...noUsage };
+  for (const total of usageTotals) difference[total] = a[total] - b[total];
+  for (const part of usageParts) difference[part] = (a[part] ?? 0) - (b[part] ?? 0);
+  return difference;
+}
+
+/** The usage with other totals, and its parts as far as they fit. */
+export function limitUsage(usage: Usage, totals: Usage): Usage {
+  const limited = { ...noUsage };
+  for (const total of usageTotals) limited[total] = totals[total];
+  for (const part of usageParts) {
+    limited[part] = usage[part] && Math.min(usage[part], totals[totalsOfParts[part]]);
+  }
+  return limited;
+}
+
+export interface UsageSum extends Record<UsageTotal, number> {
+  requestCount: number;
+}
+
+/** The sum of the usage events of one key and model in one minute. */
+export interface UsageIncrement extends UsageSum, CountedUsage {
+  keyId: KeyId;
+  /** Minutes since the epoch. */
+  minute: number;
+  /** `closedAt` of the latest event, epoch milliseconds. */
+  lastClosedAt: number;
+  /** Unset: the requests named none. */
+  model?: string | undefined;
+}
+
+/** Counts for a key and a minute. */
+export const createIncrement = (
+  counted: CountedUsage,
+  { keyId, minute, requestCount, lastClosedAt, model }: Omit<UsageIncrement, CountedField>,
+): UsageIncrement =>
+  ({
+    keyId,
+    model,
+    minute,
+    requestCount,
+    inputTokens: counted.inputTokens,
+    outputTokens: counted.outputTokens,
+    cachedInputTokens: counted.cachedInputTokens,
+    cachedBesideInputTokens: counted.cachedBesideInputTokens,
+    reasoningTokens: counted.reasoningTokens,
+    lastClosedAt,
+  }) satisfies UsageIncrement & EachOf<CountedField>;
+
+/** Creates of a response under one id. */
+export interface Created {
+  /** How many creates are new. */
+  count: number;
+  /** When the backend made the latest one, in its own seconds. */
+  madeAt?: number | undefined;
+}
+
+/**
+ * Usage of a response that the backend stores and may report again under the same id: of the reads of a key, or, if
+ * `created` is set, what its creates reported, which the increments contain too.
+ */
+export interface ResponseUsage extends Usage {
+  responseId: string;
+  keyId: KeyId;
+  created?: Created | undefined;
+  /** Epoch milliseconds. */
+  closedAt: number;
+  model?: string | undefined;
+}
+
+export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
+
+export const addSums = (a: UsageSum, b: UsageSum): UsageSum => ({
+  requestCount: a.requestCount + b.requestCount,
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+});
+
+/** Tells the responses of a flush apart. */
+export const responseRef = (keyId: KeyId, responseId: string): string => `${keyId} ${responseId}`;
