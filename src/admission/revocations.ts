@@ -1,19 +1,19 @@
-import type { KeyId } from "../domain/keys.ts";
 import type { KeyEnding, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { KeyId } from "../domain/keys.ts";
 
 /** @param begunUntil the key's requests that began later go on; by the monotonic clock */
-export type KeyEndedListener = (keyId: KeyId, begunUntil: number) => void;
+export type RevocationListener = (keyId: KeyId, begunUntil: number) => void;
 
-export interface KeyEndings {
+export interface Revocations {
   /** Registers what runs when the running responses of a key are to end. */
-  onEnded(listener: KeyEndedListener): void;
+  onRevoked(listener: RevocationListener): void;
   /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
   endRunning(keyId: KeyId, at: number): Promise<void>;
   close(): void;
 }
 
-export interface KeyEndingsOptions {
+export interface RevocationsOptions {
   store: Pick<LimitStore, "listEndings" | "endRunning">;
   clock: WallClock;
   monotonic: MonotonicClock;
@@ -40,11 +40,11 @@ const skewMs = 5000;
  * Once the key is accepted again, only what had begun before the last poll without the ending is sure to be older than it,
  * so what began since goes on. The clocks of instances are not compared for this: they differ by more than a poll takes.
  */
-export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
+export function createRevocations(options: RevocationsOptions): Revocations {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
-  const listeners: KeyEndedListener[] = [];
+  const listeners: RevocationListener[] = [];
   const seen = new Map<number, SeenEnding>();
-  /** Nothing ran here until then, so endings long before it have nothing to end. */
+  /** Nothing ran here until then, so revocations long before it have nothing to end. */
   let idleUntil = clock();
   let lastPollAt = monotonic();
   let polling = false;
@@ -86,7 +86,7 @@ export function createKeyEndings(options: KeyEndingsOptions): KeyEndings {
       });
   }, pollMs).unref();
   return {
-    onEnded: (listener) => void listeners.push(listener),
+    onRevoked: (listener) => void listeners.push(listener),
     async endRunning(keyId, at) {
       const orderedAt = monotonic();
       await store.endRunning(keyId, at);

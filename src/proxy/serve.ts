@@ -6,7 +6,7 @@ import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
-import { eventLoopSlices } from "./json/steps.ts";
+import { eventLoopPortions } from "./json/steps.ts";
 import { type Admit, type HeaderPairs, needsAdmission, requireAdmitted, reservesTokens } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
@@ -104,7 +104,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     startReadTimeout,
     held,
     maxBytes: config.maxBodyBytes,
-    waitForTurn: eventLoopSlices.waitForTurn,
+    waitForTurn: eventLoopPortions.waitForTurn,
   });
   const rewrite = limitsTokens ? deps.rewriteWithUsage : deps.rewrite;
   const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);

@@ -8,24 +8,12 @@ import { reportSettings } from "../config/settings-report.ts";
 import { metricsContentType } from "../telemetry/metrics.ts";
 import { build } from "../config/version.ts";
 import { clientAddressOf } from "./client-address-of.ts";
-import type { ServerParts } from "./services.ts";
+import type { Services } from "./services.ts";
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
   config: Config,
-  {
-    store,
-    ledger,
-    endings,
-    clock,
-    log,
-    print,
-    metrics,
-    stats,
-    upstreamFailures,
-    draining,
-    environment = {},
-  }: ServerParts,
+  { store, ledger, endings, clock, log, print, metrics, stats, upstreamFailures, draining, environment = {} }: Services,
   connections: Connections,
 ): Promise<AdminAppDeps> {
   const { username, password, secretKey } = config.admin;

@@ -1,6 +1,6 @@
 import type { Listener } from "../runtime/listen.ts";
 import type { Listeners } from "./listeners.ts";
-import { monotonic, type ServerParts } from "./services.ts";
+import { monotonic, type Services } from "./services.ts";
 
 /** For error frames and resets to go out before the process does. */
 const lastWordsMs = 200;
@@ -13,7 +13,7 @@ const minWriteMs = 5000;
  * Refuses new requests, and ends the running ones: by themselves within the grace, or cut after it.
  * @returns what is left of the grace, in milliseconds
  */
-export async function drain(graceMs: number, parts: ServerParts, listeners: Listeners): Promise<number> {
+export async function drain(graceMs: number, parts: Services, listeners: Listeners): Promise<number> {
   const graceEnds = monotonic() + graceMs;
   parts.log.info("Stopping: running responses may finish", { graceMs });
   parts.draining.abort();
@@ -32,7 +32,7 @@ async function drainListeners(listeners: Set<Listener>, graceMs: number, stoppin
 }
 
 /** Writes what is left. @returns whether all counts were written */
-export async function closeParts(parts: ServerParts, leftMs = 0): Promise<boolean> {
+export async function closeParts(parts: Services, leftMs = 0): Promise<boolean> {
   const { recorder, ledger, admissions, endings, store, metrics } = parts;
   parts.stopReconciler();
   parts.stopPruning();

@@ -6,7 +6,7 @@ import { guardedRoutes } from "../proxy/routes.ts";
 import { watchCertificate } from "../runtime/certificate.ts";
 import { createConnections, type Listener, listen } from "../runtime/listen.ts";
 import { adminSideOf } from "./admin-side.ts";
-import type { ServerParts } from "./services.ts";
+import type { Services } from "./services.ts";
 import { proxySideOf } from "./proxy-side.ts";
 
 export interface Listeners {
@@ -15,7 +15,7 @@ export interface Listeners {
 }
 
 /** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
-export async function listenOn(config: Config, parts: ServerParts): Promise<Listeners> {
+export async function listenOn(config: Config, parts: Services): Promise<Listeners> {
   const connections = createConnections();
   const proxy = proxySideOf(config, parts, connections);
   const shared = { shared: parts.shareStats !== undefined, internalError, certificate: parts.certificate };

@@ -17,12 +17,12 @@ import { createRequestLog } from "../telemetry/request-log.ts";
 import { createStoredRequestLog } from "../telemetry/stored-request-log.ts";
 import { coalescePerTick } from "../time/per-tick.ts";
 import { clientAddressOf } from "./client-address-of.ts";
-import { monotonic, type ServerParts } from "./services.ts";
+import { monotonic, type Services } from "./services.ts";
 
 const connectTimeoutMs = 10_000;
 
 /** What `/v1` is made of. */
-export function proxySideOf(config: Config, parts: ServerParts, connections: Connections): Proxy {
+export function proxySideOf(config: Config, parts: Services, connections: Connections): Proxy {
   const { name, baseUrl, socket } = config.upstream;
   const address = addressOf(baseUrl, socket);
   const startReadTimeout = createReadTimeouts(monotonic);
@@ -52,7 +52,7 @@ export function proxySideOf(config: Config, parts: ServerParts, connections: Con
       }),
       startReadTimeout,
       stopping: parts.stopping.signal,
-      onKeyEnded: parts.endings.onEnded,
+      onKeyEnded: parts.endings.onRevoked,
       monotonic,
     }),
     addInFlight: parts.inFlight.add,
@@ -66,7 +66,7 @@ export function proxySideOf(config: Config, parts: ServerParts, connections: Con
 }
 
 /** Once for all requests of a key that fail in one tick. */
-function readUsedOf({ limits }: ServerParts["store"]): ReadUsed {
+function readUsedOf({ limits }: Services["store"]): ReadUsed {
   const read = coalescePerTick(async (keyId) => await limits.listLoads([Number(keyId)]));
   return async (keyId) => {
     const [load] = await read(String(keyId));
@@ -74,7 +74,7 @@ function readUsedOf({ limits }: ServerParts["store"]): ReadUsed {
   };
 }
 
-function observersOf({ retention }: Config, parts: ServerParts): RequestObserver[] {
+function observersOf({ retention }: Config, parts: Services): RequestObserver[] {
   const { metrics, recorder, upstreamFailures, ledger, log, clock } = parts;
   const observers = [metrics, recorder, upstreamFailures, createRequestLog(log), createDescriptorLog(log, monotonic)];
   if (retention.requestLog.days === 0) return observers;

@@ -4,7 +4,7 @@ import { startFetchThread } from "../runtime/fetch-thread.ts";
 import { prepareToListen } from "../runtime/listen.ts";
 import { closeParts, drain } from "./ending.ts";
 import { followCertificate, listenOn } from "./listeners.ts";
-import { createParts, type ServerOptions } from "./services.ts";
+import { createServices, type ServerOptions } from "./services.ts";
 import { openStore } from "../store/open.ts";
 import { build } from "../config/version.ts";
 
@@ -27,7 +27,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const certificate = config.tls === undefined ? undefined : readCertificate(config.tls);
   await startFetchThread();
   const store = await openStore({ dataDir, databaseUrl, retention, clock, log });
-  const parts = createParts(config, { ...options, store, certificate });
+  const parts = createServices(config, { ...options, store, certificate });
   try {
     const listeners = await listenOn(config, parts);
     const stopWatching = followCertificate(config, log, listeners);

@@ -1,6 +1,6 @@
 import { type Admissions, createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
-import { createKeyEndings, type KeyEndings } from "../admission/revocations.ts";
+import { createRevocations, type Revocations } from "../admission/revocations.ts";
 import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../admission/places.ts";
@@ -11,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight } from "../telemetry/observers.ts";
-import { startReconciler } from "../telemetry/poll-backend-counters.ts";
+import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
 import { startRequestLogPruning } from "../telemetry/request-log-pruning.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import { createUpstreamFailures, type UpstreamFailures } from "../telemetry/upstream-failures.ts";
@@ -38,10 +38,10 @@ interface Opened extends ServerOptions {
 }
 
 /** What both sides of a server are made of. */
-export interface ServerParts extends Opened {
+export interface Services extends Opened {
   ledger: Ledger;
   admissions: Admissions;
-  endings: KeyEndings;
+  endings: Revocations;
   metrics: Metrics;
   recorder: TrafficRecorder;
   stopReconciler: () => void;
@@ -60,11 +60,11 @@ export interface ServerParts extends Opened {
 
 export const monotonic: MonotonicClock = () => performance.now();
 
-export function createParts(config: Config, opened: Opened): ServerParts {
+export function createServices(config: Config, opened: Opened): Services {
   const { store, clock, log } = opened;
   const [draining, stopping] = [new AbortController(), new AbortController()];
   const inFlight = createInFlight();
-  const endings = createKeyEndings({ store: store.limits, clock, monotonic, isRunning: () => inFlight.count() > 0 });
+  const endings = createRevocations({ store: store.limits, clock, monotonic, isRunning: () => inFlight.count() > 0 });
   const queue = config.queue && createQueue(config.queue, { ...opened, stopping, endings });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
@@ -87,7 +87,7 @@ export function createParts(config: Config, opened: Opened): ServerParts {
     endings,
     metrics,
     recorder,
-    stopReconciler: startReconciler({
+    stopReconciler: pollBackendCounters({
       fetchMetrics: (signal) => fetchBackendMetrics(config.upstream, signal),
       write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
       log,
@@ -116,12 +116,12 @@ function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inF
 
 function createQueue(
   queue: NonNullable<Config["queue"]>,
-  { places, stopping, endings }: Pick<ServerParts, "places" | "stopping" | "endings">,
+  { places, stopping, endings }: Pick<Services, "places" | "stopping" | "endings">,
 ): RequestQueue {
   return createRequestQueue({
     places: places ?? createLocalPlaces(queue),
     timeoutMs: queue.timeoutMs,
     stopping: stopping.signal,
-    onKeyEnded: endings.onEnded,
+    onKeyEnded: endings.onRevoked,
   });
 }

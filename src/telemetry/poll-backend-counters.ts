@@ -1,7 +1,7 @@
 import type { Log } from "../log/log.ts";
 import { type BackendCounters, findBackendCounters } from "./backend-counters.ts";
 
-export interface ReconcilerDeps {
+export interface BackendPollDeps {
   /** The backend's metrics as text; undefined if it serves none. May reject. */
   fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
   /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
@@ -17,13 +17,13 @@ const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 
 /** Reads the backend's token counters once a minute. @returns stops it */
-export function startReconciler({ fetchMetrics, write, log }: ReconcilerDeps): () => void {
+export function pollBackendCounters({ fetchMetrics, write, log }: BackendPollDeps): () => void {
   const stopped = new AbortController();
-  let timer = setTimeout(() => void reconcile(), intervalMs);
+  let timer = setTimeout(() => void poll(), intervalMs);
   /** How many times in a row there were no counters. */
   let misses = 0;
 
-  async function reconcile(): Promise<void> {
+  async function poll(): Promise<void> {
     misses++;
     try {
       const text = await fetchMetrics(AbortSignal.any([stopped.signal, AbortSignal.timeout(timeoutMs)]));
@@ -37,7 +37,7 @@ export function startReconciler({ fetchMetrics, write, log }: ReconcilerDeps): (
       log.debug("Backend's token counters not read", { error: String(error) });
     }
     if (!stopped.signal.aborted) {
-      timer = setTimeout(() => void reconcile(), misses < maxMisses ? intervalMs : rareIntervalMs);
+      timer = setTimeout(() => void poll(), misses < maxMisses ? intervalMs : rareIntervalMs);
     }
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createKeyEndings } from "../../src/admission/revocations.ts";
+import { createRevocations } from "../../src/admission/revocations.ts";
 import type { KeyEnding, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys } from "../store/test-store.ts";
@@ -14,7 +14,7 @@ function startBusy(
   let polls = 0;
   let gate = Promise.resolve();
   const calls: { keyId: number; begunUntil: number }[] = [];
-  const endings = createKeyEndings({
+  const revocations = createRevocations({
     store: {
       endRunning: store.endRunning,
       async listEndings() {
@@ -29,14 +29,14 @@ function startBusy(
     isRunning: () => true,
     pollMs: 5,
   });
-  endings.onEnded((keyId, begunUntil) => void calls.push({ keyId, begunUntil }));
+  revocations.onRevoked((keyId, begunUntil) => void calls.push({ keyId, begunUntil }));
   return {
     /** The keys whose requests were ended that had begun at a time of the monotonic clock. */
     ended: (begunAt: number) =>
       [...new Set(calls.filter(({ begunUntil }) => begunAt <= begunUntil).map(({ keyId }) => keyId))].toSorted(
         (a, b) => a - b,
       ),
-    endRunning: endings.endRunning,
+    endRunning: revocations.endRunning,
     async poll(): Promise<void> {
       const before = polls;
       await pollUntil(() => polls >= before + 3);
@@ -48,7 +48,7 @@ function startBusy(
       await Bun.sleep(50);
       return held.resolve;
     },
-    [Symbol.dispose]: endings.close,
+    [Symbol.dispose]: revocations.close,
   };
 }
 

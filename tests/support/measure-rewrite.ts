@@ -2,7 +2,7 @@
  * Rewrites a hostile body in a process of its own and prints what that took as JSON.
  * Run: `bun tests/support/measure-rewrite.ts NAME BYTES`
  */
-import { createSlices } from "../../src/proxy/json/steps.ts";
+import { createPortions } from "../../src/proxy/json/steps.ts";
 import { createRewriter } from "../../src/proxy/rewrite/rewrite.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { familyRules, rewriteRules } from "./rewrite-rules.ts";
@@ -21,7 +21,7 @@ async function measureRewrite(name: string, length: number): Promise<RewriteMeas
   const hostile = hostileBodies.find((body) => body.name === name);
   if (hostile === undefined) throw new Error(`No hostile body is called ${name}`);
   const rules = rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsage: "continuous" });
-  const shared = createSlices(2);
+  const shared = createPortions(2);
   let slices = 0;
   let sliceStart = process.threadCpuUsage();
   let longestSliceMs = 0;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import type { BackendCounters } from "../../src/telemetry/backend-counters.ts";
-import { startReconciler } from "../../src/telemetry/poll-backend-counters.ts";
+import { pollBackendCounters } from "../../src/telemetry/poll-backend-counters.ts";
 import { memoryLog } from "../store/test-store.ts";
 
 beforeEach(() => {
@@ -20,7 +20,7 @@ async function pass(ms: number): Promise<void> {
 function startReading() {
   const written: (BackendCounters & { afterMiss: boolean })[] = [];
   const backend = { text: "vllm:generation_tokens_total 5" as string | undefined, reads: 0 };
-  const stop = startReconciler({
+  const stop = pollBackendCounters({
     fetchMetrics: async () => {
       backend.reads++;
       if (backend.text === "fails") throw new Error("connection refused");

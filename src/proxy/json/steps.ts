@@ -11,31 +11,31 @@ export function runAtOnce<T>(steps: Steps<T>): T {
   }
 }
 
-export interface Slices {
+export interface Portions {
   /** How long steps run before the next wait. */
-  sliceMs: number;
+  portionMs: number;
   /** Milliseconds from any start. */
   now: () => number;
   /** Resolves at the start of the next slice. */
   waitForTurn: () => Promise<void>;
 }
 
-export async function runInSlices<T>(steps: Steps<T>, { sliceMs, now, waitForTurn }: Slices): Promise<T> {
+export async function runInPortions<T>(steps: Steps<T>, { portionMs, now, waitForTurn }: Portions): Promise<T> {
   for (;;) {
     await waitForTurn();
-    const sliceEnd = now() + sliceMs;
+    const portionEnd = now() + portionMs;
     do {
       const step = steps.next();
       if (step.done === true) return step.value;
-    } while (now() < sliceEnd);
+    } while (now() < portionEnd);
   }
 }
 
 /** What a small request needs of the event loop until it waits for its backend, in several ticks. */
 const gapMs = 1;
 
-/** Slices of which, however many computations share them, only one runs at a time and a gap for others follows each. */
-export function createSlices(sliceMs: number, now = () => performance.now()): Slices {
+/** Portions of which, however many computations share them, only one runs at a time and a gap for others follows each. */
+export function createPortions(portionMs: number, now = () => performance.now()): Portions {
   /** In the order in which they get a turn. A turn is scheduled if and only if this is not empty. */
   const waiting: (() => void)[] = [];
   let nextTurnAt = -Infinity;
@@ -47,7 +47,7 @@ export function createSlices(sliceMs: number, now = () => performance.now()): Sl
   }
 
   function startTurn(): void {
-    nextTurnAt = now() + sliceMs + gapMs;
+    nextTurnAt = now() + portionMs + gapMs;
     waiting.shift()?.();
     if (waiting.length > 0) scheduleTurn();
   }
@@ -57,8 +57,8 @@ export function createSlices(sliceMs: number, now = () => performance.now()): Sl
       waiting.push(resolve);
       if (waiting.length === 1) scheduleTurn();
     });
-  return { sliceMs, now, waitForTurn };
+  return { portionMs, now, waitForTurn };
 }
 
 /** One for all that shares the event loop, servers in one process included. */
-export const eventLoopSlices = createSlices(2);
+export const eventLoopPortions = createPortions(2);

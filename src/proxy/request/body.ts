@@ -131,7 +131,7 @@ async function gather(reader: Reader, first: Bytes[], length: number | undefined
   let whole: Bytes | undefined =
     length === undefined ? undefined : new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
   let received = 0;
-  let sliceEnd = sliceBytes;
+  let portionEnd = sliceBytes;
   for (;;) {
     const chunk = first.shift() ?? (await readChunk(reader, deps));
     if (chunk === undefined) break;
@@ -148,9 +148,9 @@ async function gather(reader: Reader, first: Bytes[], length: number | undefined
     if (whole === undefined) chunks.push(chunk);
     else whole.set(chunk, received);
     received += chunk.length;
-    if (received >= sliceEnd) {
+    if (received >= portionEnd) {
       await waitForTurn();
-      sliceEnd = received + sliceBytes;
+      portionEnd = received + sliceBytes;
     }
   }
   return whole === undefined ? Buffer.concat(chunks, received) : whole.subarray(0, received);

@@ -4,7 +4,7 @@ import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { eventLoopSlices, runAtOnce, runInSlices, type Steps } from "../json/steps.ts";
+import { eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/steps.ts";
 import { capTokensInSteps, countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
@@ -71,7 +71,7 @@ export type RewriteRequest = (
   bytes: Uint8Array<ArrayBuffer>,
 ) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
 
-export function createRewriter(rules: RewriteRules, slices = eventLoopSlices): RewriteRequest {
+export function createRewriter(rules: RewriteRules, slices = eventLoopPortions): RewriteRequest {
   /** For short bodies, of which only one is read at a time. */
   const bodies = new Map<Endpoint, RequestBody>();
 
@@ -86,15 +86,15 @@ export function createRewriter(rules: RewriteRules, slices = eventLoopSlices): R
   return (path, bytes) => {
     const endpoint = getEndpoint(path);
     if (bytes.length <= maxBytesAtOnce) return runAtOnce(rewriteInSteps(endpoint, bytes, bodyOf(endpoint), rules));
-    return runInSlices(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), slices);
+    return runInPortions(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), slices);
   };
 }
 
 /** The estimated input tokens of a body. @returns a promise for a long body */
-export function estimateInput(bytes: Uint8Array, slices = eventLoopSlices): number | Promise<number> {
+export function estimateInput(bytes: Uint8Array, slices = eventLoopPortions): number | Promise<number> {
   // Most bodies are short, and steps cost more than their characters.
   if (bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
-  return runInSlices(countCharactersInSteps(bytes), slices).then(estimatedTokens);
+  return runInPortions(countCharactersInSteps(bytes), slices).then(estimatedTokens);
 }
 
 /** @param body to read it into */

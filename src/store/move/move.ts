@@ -6,7 +6,7 @@ import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { openWriter } from "../sqlite/engine.ts";
-import { createJournalFold } from "../sqlite/staged-flushes.ts";
+import { createFold } from "../sqlite/staged-flushes.ts";
 import { toStorageError } from "../storage-error.ts";
 import { StorageError } from "../store.ts";
 
@@ -49,7 +49,7 @@ export async function moveToPostgres({ file, url, clock, onProgress, signal }: M
 async function prepareSource(file: string, clock: WallClock): Promise<void> {
   const engine = openWriter(file);
   try {
-    const journal = createJournalFold(engine, clock);
+    const journal = createFold(engine, clock);
     await journal.fold();
     if (journal.takeRefused().length > 0) throw new StorageError("the data folder has counts that its tables refuse");
   } finally {

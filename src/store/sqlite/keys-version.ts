@@ -1,13 +1,13 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 
-/** A number that rises with each change of a key, in memory that all processes on one database share. */
-export interface KeyGeneration {
+/** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
+export interface KeysVersion {
   read(): number;
   raise(): void;
 }
 
 /** Maps a file beside the database. @returns undefined if it cannot be mapped: changes are then not noticed */
-export function openKeyGeneration(databaseFile: string): KeyGeneration | undefined {
+export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
   const file = `${databaseFile}-keys`;
   try {
     const descriptor = openSync(file, "a", 0o600);

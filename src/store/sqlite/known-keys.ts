@@ -1,8 +1,8 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FoundKey } from "../keys/contract.ts";
-import type { KeyGeneration } from "./keys-version.ts";
+import type { KeysVersion } from "./keys-version.ts";
 
-/** For changes by other programs, and for those of a process that was killed between its commit and the new generation. */
+/** Bounds how long this misses changes by other programs, and those of a process that was killed between its commit and the new version. */
 const maxAgeMs = 1000;
 const maxKnown = 10_000;
 
@@ -11,11 +11,11 @@ type FindKey = (key: string) => FoundKey | undefined;
 /**
  * Finds active keys, and knows them until any key changes.
  * @param lookUp finds an active key in the database
- * @param generation without one, each key is looked up each time
+ * @param version without one, each key is looked up each time
  */
-export function knowKeys(lookUp: FindKey, generation: KeyGeneration | undefined, clock: WallClock): FindKey {
-  if (generation === undefined) return lookUp;
-  const { read } = generation;
+export function knowKeys(lookUp: FindKey, version: KeysVersion | undefined, clock: WallClock): FindKey {
+  if (version === undefined) return lookUp;
+  const { read } = version;
   const known = new Map<string, FoundKey>();
   let current = read();
   let since = clock();
@@ -30,7 +30,7 @@ export function knowKeys(lookUp: FindKey, generation: KeyGeneration | undefined,
 
   return (key) => {
     const now = clock();
-    // Before the look-up: a change that it does not see yet raises the generation after this.
+    // Before the look-up: a change that it does not see yet raises the version after this.
     forgetOld(now);
     const old = known.get(key);
     if (old !== undefined && (old.expiresAt ?? Infinity) > now) return old;

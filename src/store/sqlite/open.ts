@@ -17,7 +17,7 @@ import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
-import { openKeyGeneration } from "./keys-version.ts";
+import { openKeysVersion } from "./keys-version.ts";
 import { knowKeys } from "./known-keys.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
@@ -99,7 +99,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
   const findByReader = prepareFindActiveKey(reader, clock);
   // The look-ups of SQLite are synchronous.
   const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
-  const findActive = knowKeys(lookUp, openKeyGeneration(file), clock);
+  const findActive = knowKeys(lookUp, openKeysVersion(file), clock);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),

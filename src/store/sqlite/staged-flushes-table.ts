@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** Flushes of usage that are committed, and not yet added to the tables of counts. */
-export const usageJournal = sqliteTable("usage_journal", {
+export const stagedFlushes = sqliteTable("usage_journal", {
   id: integer().primaryKey(),
   ledger: text().notNull(),
   flush: integer().notNull(),

@@ -9,7 +9,7 @@ import { toStorageError } from "../storage-error.ts";
 import { addSums, type FlushedUsage, noSum } from "../usage/batch.ts";
 import type { FlushId, UsageSum } from "../usage/contract.ts";
 import { createUsageWriter, prepareAddDays } from "../usage/writer.ts";
-import { usageJournal } from "./staged-flushes-table.ts";
+import { stagedFlushes } from "./staged-flushes-table.ts";
 
 interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
   /** Whether its admissions were settled, and the sums of days added to, when it was appended. */
@@ -24,7 +24,7 @@ const partLedger = "part";
 
 /** Appends flushes, each of which writes two pages where the tables of counts and the request log need a dozen. */
 function prepareAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Statement {
-  const insert = engine.prepareInsert(usageJournal, ["ledger", "flush", "usage"]);
+  const insert = engine.prepareInsert(stagedFlushes, ["ledger", "flush", "usage"]);
   return ({ ledger, number }, flush) => insert([[ledger, number, JSON.stringify(flush)]]);
 }
 
@@ -54,7 +54,7 @@ export interface RefusedCounts extends UsageSum {
   reason: string;
 }
 
-export interface JournalFold {
+export interface Fold {
   /**
    * Adds what the journal holds to the tables, each flush once.
    * @throws if the database cannot be written
@@ -64,7 +64,7 @@ export interface JournalFold {
   takeRefused(): RefusedCounts[];
 }
 
-export function createJournalFold(engine: Engine, clock: WallClock): JournalFold {
+export function createFold(engine: Engine, clock: WallClock): Fold {
   const { findFirst, findRows, remove } = prepareStatements(engine);
   const append = prepareAppend(engine);
   const writer = createUsageWriter(engine);
@@ -152,7 +152,7 @@ export function createJournalFold(engine: Engine, clock: WallClock): JournalFold
   };
 }
 
-type Row = typeof usageJournal.$inferSelect;
+type Row = typeof stagedFlushes.$inferSelect;
 
 const flushOf = ({ usage }: Row): JournaledFlush => JSON.parse(usage) as JournaledFlush;
 
@@ -182,13 +182,13 @@ function partsOf({ increments, requests, settled, isSettled = false }: Journaled
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db }: Engine) {
-  const { id } = usageJournal;
+  const { id } = stagedFlushes;
   const after = gt(id, sql.placeholder("after"));
   return {
-    findFirst: db.select({ id }).from(usageJournal).where(after).limit(1).prepare(),
-    findRows: db.select().from(usageJournal).where(after).orderBy(asc(id)).limit(sql.placeholder("limit")).prepare(),
+    findFirst: db.select({ id }).from(stagedFlushes).where(after).limit(1).prepare(),
+    findRows: db.select().from(stagedFlushes).where(after).orderBy(asc(id)).limit(sql.placeholder("limit")).prepare(),
     remove: db
-      .delete(usageJournal)
+      .delete(stagedFlushes)
       .where(and(after, lte(id, sql.placeholder("last"))))
       .prepare(),
   };

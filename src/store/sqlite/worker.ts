@@ -7,8 +7,8 @@ import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter, type WriterEngine } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
-import { type KeyGeneration, openKeyGeneration } from "./keys-version.ts";
-import { createJournalFold, type JournalFold, type RefusedCounts } from "./staged-flushes.ts";
+import { type KeysVersion, openKeysVersion } from "./keys-version.ts";
+import { createFold, type Fold, type RefusedCounts } from "./staged-flushes.ts";
 import { releaseSpaceWhenIdle } from "./release-space.ts";
 
 /**
@@ -76,7 +76,7 @@ function serve(): void {
   /** Whether a call is being handled; a transaction may be open then. */
   let running = false;
   let engine: WriterEngine | undefined;
-  let journal: JournalFold | undefined;
+  let journal: Fold | undefined;
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
 
@@ -94,7 +94,7 @@ function serve(): void {
   }
 
   /** Before the caller gets its reply, so that the next request of any process sees the change. */
-  function raiseAfter(method: string, generation: KeyGeneration | undefined): void {
+  function raiseAfter(method: string, generation: KeysVersion | undefined): void {
     const change = methods[method];
     methods[method] = async (...args) => {
       try {
@@ -108,14 +108,14 @@ function serve(): void {
   const methods: Record<string, Method> = {
     open: (file, retention) => {
       engine = openWriter(String(file));
-      journal = createJournalFold(engine, () => now);
+      journal = createFold(engine, () => now);
       releaseSpaceWhenIdle(releaseSpace);
       const store = createSqlStore(engine, () => now, retention as Retention);
       for (const [noun, part] of Object.entries(store)) {
         if (typeof part === "function") methods[noun] = part;
         else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
       }
-      const generation = openKeyGeneration(String(file));
+      const generation = openKeysVersion(String(file));
       for (const change of ["keys.update", "keys.rotate", "keys.delete"]) raiseAfter(change, generation);
     },
     close: () => engine?.close(),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createSlices, runAtOnce, runInSlices, type Steps } from "../../../src/proxy/json/steps.ts";
+import { createPortions, runAtOnce, runInPortions, type Steps } from "../../../src/proxy/json/steps.ts";
 
 /** Each step takes a millisecond of the test's clock. */
 function createSteps(count: number, clock: { ms: number }): Steps<string> {
@@ -20,7 +20,9 @@ test("steps run in slices wait whenever a slice is over", async () => {
   const clock = { ms: 0 };
   const turns: number[] = [];
   const waitForTurn = () => Promise.resolve(void turns.push(clock.ms));
-  expect(await runInSlices(createSteps(10, clock), { sliceMs: 3, now: () => clock.ms, waitForTurn })).toBe("result");
+  expect(await runInPortions(createSteps(10, clock), { portionMs: 3, now: () => clock.ms, waitForTurn })).toBe(
+    "result",
+  );
   expect(turns).toEqual([0, 3, 6, 9]);
 });
 
@@ -29,13 +31,13 @@ test("an error in a step rejects", async () => {
     yield;
     throw new Error("broken");
   })();
-  const running = runInSlices(steps, { sliceMs: 1, now: () => 0, waitForTurn: () => Promise.resolve() });
+  const running = runInPortions(steps, { portionMs: 1, now: () => 0, waitForTurn: () => Promise.resolve() });
   await expect(running).rejects.toThrow("broken");
 });
 
 describe("computations that share slices", () => {
   test("take turns", async () => {
-    const { waitForTurn } = createSlices(0);
+    const { waitForTurn } = createPortions(0);
     const order: string[] = [];
     const run = async (name: string): Promise<void> => {
       for (let turn = 0; turn < 3; turn += 1) {
@@ -48,7 +50,7 @@ describe("computations that share slices", () => {
   });
 
   test("run one at a time, with a gap after each slice", async () => {
-    const slices = createSlices(5);
+    const slices = createPortions(5);
     const startedAt: number[] = [];
     const run = async (): Promise<void> => {
       for (let turn = 0; turn < 3; turn += 1) {
@@ -63,7 +65,7 @@ describe("computations that share slices", () => {
   });
 
   test("start in the same tick if no other ran just before", async () => {
-    const { waitForTurn } = createSlices(1000);
+    const { waitForTurn } = createPortions(1000);
     const started = waitForTurn();
     await new Promise((resolve) => setImmediate(resolve));
     expect(Bun.peek.status(started)).toBe("fulfilled");

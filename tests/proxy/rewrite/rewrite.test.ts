@@ -220,7 +220,7 @@ describe("a long body", () => {
     let nowMs = 0;
     let slices = 0;
     const rewriteInSlices = createRewriter(everyRule, {
-      sliceMs: 2,
+      portionMs: 2,
       now: () => (nowMs += 1),
       waitForTurn: () => Promise.resolve(void (slices += 1)),
     });

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/keys/contract.ts";
-import { openKeyGeneration } from "../../../src/store/sqlite/keys-version.ts";
+import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
 import { knowKeys } from "../../../src/store/sqlite/known-keys.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, openTestStore } from "../test-store.ts";
@@ -104,18 +104,18 @@ test("ten thousand keys are known, and further ones are looked up each time", ()
 test("a generation is shared by all that open it, and outlives them", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
-  const [one, other] = [openKeyGeneration(file), openKeyGeneration(file)];
+  const [one, other] = [openKeysVersion(file), openKeysVersion(file)];
   expect(one?.read()).toBe(0);
   other?.raise();
   expect(one?.read()).toBe(1);
-  expect(openKeyGeneration(file)?.read()).toBe(1);
+  expect(openKeysVersion(file)?.read()).toBe(1);
 });
 
 test("without a file that can be mapped, each key is looked up", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
   mkdirSync(`${file}-keys`);
-  expect(openKeyGeneration(file)).toBeUndefined();
+  expect(openKeysVersion(file)).toBeUndefined();
   let lookUps = 0;
   const find = knowKeys(
     () => {
@@ -133,7 +133,7 @@ test("a file that is longer than a generation keeps it", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
   writeFileSync(`${file}-keys`, new Uint8Array([7, 0, 0, 0, 1, 1]));
-  expect(openKeyGeneration(file)?.read()).toBe(7);
+  expect(openKeysVersion(file)?.read()).toBe(7);
 });
 
 test("every change of a key in one store is seen by the next look-up of another", async () => {
@@ -176,11 +176,11 @@ test("the number of changes has its place on the disk before it is written, and 
   // A hole, as it was created once.
   writeFileSync(`${file}-keys`, "");
   truncateSync(`${file}-keys`, 4);
-  const first = openKeyGeneration(file);
+  const first = openKeysVersion(file);
   expect(statSync(`${file}-keys`).blocks).toBeGreaterThan(0);
   first?.raise();
   const { size } = statSync(`${file}-keys`);
-  const second = openKeyGeneration(file);
+  const second = openKeysVersion(file);
   expect([first?.read(), second?.read(), statSync(`${file}-keys`).size]).toEqual([1, 1, size]);
   folder.remove();
 });
