@@ -6,7 +6,7 @@ import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
-import { eventLoopPortions } from "./json/steps.ts";
+import { eventLoopPortions } from "./json/read.ts";
 import { type Admit, type HeaderPairs, needsAdmission, requireAdmitted, reservesTokens } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";

@@ -2,7 +2,7 @@
  * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on. The bodies are chats, and those of
  * coding agents: tools with schemas, then messages of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
  */
-import { runAtOnce } from "../../src/proxy/json/steps.ts";
+import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../src/proxy/rewrite/request-body.ts";
 import { type RewriteRules, rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";

@@ -123,6 +123,22 @@ export function describeBackend(suite: Suite): void {
         },
       );
 
+      const oddOptions = forced.flatMap(([name, call]) =>
+        [{}, { include_usage: 1 }, [], 1].map((options) => [name, options, call] as const),
+      );
+      test.each(oddOptions)("counts a stream of %s whose stream_options are %j", async (_, options, call) => {
+        const { path, body } = streamed(call);
+        const { text, counted } = await callAndCompare(gate(mode), {
+          path,
+          body: { ...body, stream_options: options },
+        });
+        const isObject = !Array.isArray(options) && typeof options === "object";
+        const like = isObject ? withUsage(streamed(call)) : streamed(call);
+        const direct = await post(backend.url, suite.apiKey ?? "", { path, body: { model, ...like.body } });
+        expect(suite.normalize(text)).toBe(suite.normalize(await direct.text()));
+        expect(counted.output).toBeGreaterThan(0);
+      });
+
       test.each(forced)("leaves usage to a client of %s that wants it", async (_, call) => {
         const { text, counted } = await callAndCompare(gate(mode), withUsage(streamed(call)));
         expect(counted).toEqual(reportedIn(text));

@@ -2,16 +2,16 @@
  * Rewrites a hostile body in a process of its own and prints what that took as JSON.
  * Run: `bun tests/support/measure-rewrite.ts NAME BYTES`
  */
-import { createPortions } from "../../src/proxy/json/steps.ts";
+import { createPortions } from "../../src/proxy/json/read.ts";
 import { createRewriter } from "../../src/proxy/rewrite/rewrite.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { familyRules, rewriteRules } from "./rewrite-rules.ts";
 
 export interface RewriteMeasure {
   bodyBytes: number;
-  /** The process's largest memory between two slices, less what it had before the body. */
+  /** The process's largest memory between two portions, less what it had before the body. */
   peakBytes: number;
-  slices: number;
+  portions: number;
   /** In time of the processor. */
   longestSliceMs: number;
   tookMs: number;
@@ -22,12 +22,12 @@ async function measureRewrite(name: string, length: number): Promise<RewriteMeas
   if (hostile === undefined) throw new Error(`No hostile body is called ${name}`);
   const rules = rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsage: "continuous" });
   const shared = createPortions(2);
-  let slices = 0;
+  let portions = 0;
   let sliceStart = process.threadCpuUsage();
   let longestSliceMs = 0;
   let peakRss = 0;
   const waitForTurn = async (): Promise<void> => {
-    slices += 1;
+    portions += 1;
     const { user, system } = process.threadCpuUsage(sliceStart);
     longestSliceMs = Math.max(longestSliceMs, (user + system) / 1000);
     peakRss = Math.max(peakRss, process.memoryUsage.rss());
@@ -46,7 +46,7 @@ async function measureRewrite(name: string, length: number): Promise<RewriteMeas
   return {
     bodyBytes: bytes.length,
     peakBytes: peakRss - rssBefore,
-    slices,
+    portions,
     longestSliceMs,
     tookMs,
   };

@@ -1,5 +1,5 @@
 import { discouragesHan } from "../../src/proxy/rewrite/language.ts";
-import { isReasoningModelServed, resolveModel } from "../../src/proxy/rewrite/model-name.ts";
+import { isReasoningModelServed, resolveModel } from "../../src/proxy/rewrite/model.ts";
 import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/system-prefix.ts";
 
@@ -14,7 +14,9 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   if (!isObject(root)) return root;
   const model = typeof root["model"] === "string" ? resolveModel(root["model"], rules) : undefined;
   if (model !== undefined) root["model"] = model.name;
-  capByValue(root, Array.from(body).length, rules);
+  const thinking = path === "/v1/messages" && isObject(root["thinking"]) ? root["thinking"] : {};
+  const budget = thinking["type"] === "disabled" ? 0 : (tokensOf(thinking["budget_tokens"]) ?? 0);
+  capByValue(root, Array.from(body).length, budget, rules);
   const config = root["output_config"];
   const effort = isObject(config) ? config["effort"] : undefined;
   const isMax = effort === "max" || effort === "xhigh";
@@ -29,16 +31,20 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   return root;
 }
 
-function capByValue(root: Value, characters: number, rules: RewriteRules): void {
+function capByValue(root: Value, characters: number, budget: number, rules: RewriteRules): void {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
-    const given = root[name];
-    const isDigits = typeof given === "string" && /^[0-9]+$/.test(given);
-    const asked = isDigits ? Number(given) : given;
-    if (typeof asked !== "number" || asked <= 0 || (asked % 1 !== 0 && asked !== Infinity)) continue;
-    const available = rules.maxContextTokens - Math.floor(characters / 3) - 512;
-    const limit = Math.max(1, Math.min(available, rules.maxOutputTokens));
-    if (asked > limit) root[name] = isDigits ? String(limit) : limit;
+    const asked = tokensOf(root[name]);
+    if (asked === undefined) continue;
+    const available = Math.max(1, rules.maxContextTokens - Math.floor(characters / 3) - 512);
+    const limit = [Math.min(available, rules.maxOutputTokens), available].find((cap) => cap > budget) ?? Infinity;
+    if (asked > limit) root[name] = typeof root[name] === "string" ? String(limit) : limit;
   }
+}
+
+function tokensOf(given: unknown): number | undefined {
+  const asked = typeof given === "string" && /^[0-9]+$/.test(given) ? Number(given) : given;
+  if (typeof asked !== "number" || asked <= 0 || (asked % 1 !== 0 && asked !== Infinity)) return undefined;
+  return asked;
 }
 
 function fillByValue(root: Value, mode: "none" | "high" | "max"): void {
@@ -76,21 +82,17 @@ function prefixed(content: unknown, prefix: string): unknown {
   return Array.isArray(content) ? [{ type: "text", text: `${prefix}\n\n` }, ...(content as unknown[])] : content;
 }
 
-const falseValues: readonly unknown[] = [false, 0, "0", "f", "false", "n", "no", "off"];
-const trueValues: readonly unknown[] = [true, 1, "1", "t", "true", "y", "yes", "on"];
+const falseValues = new Set<unknown>([false, 0, "0", "f", "false", "n", "no", "off"]);
 const lower = (value: unknown): unknown => (typeof value === "string" ? value.toLowerCase() : value);
 
 function isStream(value: unknown): boolean {
-  return value !== undefined && value !== null && !falseValues.includes(lower(value));
+  return value !== undefined && value !== null && !falseValues.has(lower(value));
 }
 
 function requestByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
   if (force === "off") return;
-  const options = root["stream_options"] ?? { include_usage: null };
-  if (!isObject(options)) return;
-  const include = lower(options["include_usage"]);
-  if (![...falseValues, ...trueValues, null].includes(include)) return;
+  const options = isObject(root["stream_options"]) ? root["stream_options"] : {};
   root["stream_options"] = options;
-  if (!trueValues.includes(include)) options["include_usage"] = true;
+  options["include_usage"] = true;
   if (force === "continuous" && !("continuous_usage_stats" in options)) options["continuous_usage_stats"] = true;
 }

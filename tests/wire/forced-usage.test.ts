@@ -1,30 +1,45 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
-const gates = new Map<string, Tollgate>();
+type Gate = Pick<Tollgate, "url" | "key" | "readKey">;
+const limited = "off for a key with a limit of tokens";
+const gates = new Map<string, Gate>();
+const started: Tollgate[] = [];
 beforeAll(async () => {
   backend = startSimulator();
   for (const mode of ["off", "final", "continuous"]) {
-    gates.set(
-      mode,
-      await startTollgate({
-        PROXY_UPSTREAM_URL: backend.url,
-        PROXY_FORCE_STREAM_USAGE: mode,
-        PROXY_HAN_GUARD: "off",
-      }),
-    );
+    const gate = await startTollgate({
+      PROXY_UPSTREAM_URL: backend.url,
+      PROXY_FORCE_STREAM_USAGE: mode,
+      PROXY_HAN_GUARD: "off",
+    });
+    started.push(gate);
+    gates.set(mode, gate);
+    if (mode === "off") gates.set(limited, await withLimitedKey(gate));
   }
 });
 afterAll(async () => {
-  for (const gate of gates.values()) await gate[Symbol.asyncDispose]();
+  for (const gate of started) await gate[Symbol.asyncDispose]();
   backend.stop();
 });
 
-function gateOf(mode: string): Tollgate {
+async function withLimitedKey({ url, admin }: Tollgate): Promise<Gate> {
+  const fields = { name: limited, tokens_per_day: 1_000_000_000 };
+  const { id, key } = await admin.expectOk<ListedKey>("POST", "/api/keys", fields);
+  const readKey = async (): Promise<ListedKey> => {
+    const row = (await admin.listKeys()).find((listed) => listed.id === id);
+    if (row === undefined) throw new Error("The key no longer exists");
+    return row;
+  };
+  return { url, key, readKey };
+}
+
+function gateOf(mode: string): Gate {
   const gate = gates.get(mode);
   if (gate === undefined) throw new Error(`No server in mode ${mode}`);
   return gate;
@@ -32,13 +47,27 @@ function gateOf(mode: string): Tollgate {
 
 const chat = { model: "m", stream: true, max_tokens: 6, messages: [{ role: "user", content: "Count me" }] };
 const completion = { model: "m", stream: true, max_tokens: 6, prompt: "Count me" };
-const streamOptionsOf: Record<string, object | undefined> = {
-  nothing: undefined,
-  include_usage: { include_usage: true },
-  "include_usage and continuous_usage_stats": { include_usage: true, continuous_usage_stats: true },
-  "no usage": { include_usage: false },
-  "an option of another kind": { chunk_size: 1 },
-};
+const usage = { include_usage: true };
+/** What a client sends, and the options for which this backend would send it what it gets. */
+const streamOptions: [name: string, sent: unknown, got: object | undefined][] = [
+  ["nothing", undefined, undefined],
+  ["null", null, undefined],
+  ["include_usage", usage, usage],
+  [
+    "include_usage and continuous_usage_stats",
+    { ...usage, continuous_usage_stats: true },
+    { ...usage, continuous_usage_stats: true },
+  ],
+  ["no usage", { include_usage: false }, undefined],
+  ["neither usage nor none", { include_usage: "maybe" }, undefined],
+  ["usage with a word", { include_usage: "true" }, usage],
+  ["an object without options", {}, usage],
+  ["an option of another kind", { chunk_size: 1 }, usage],
+  ["an array", [], undefined],
+  ["a number", 1, undefined],
+  ["a string", "x", undefined],
+  ["a boolean", false, undefined],
+];
 
 /** Ids and times differ from response to response. */
 const steady = (text: string): string => text.replace(/"(id|created)":("[^"]*"|\d+)/g, '"$1":0');
@@ -52,24 +81,25 @@ async function post(url: string, path: string, body: object, headers: Record<str
   return response.text();
 }
 
-describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode) => {
+describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%s", (mode) => {
   describe.each([
     ["/v1/chat/completions", chat],
     ["/v1/completions", completion],
   ] as const)("on %s", (path, body) => {
-    test.each(Object.keys(streamOptionsOf))(
-      "a client that requests %s gets the same bytes as without the setting",
-      async (name) => {
-        const options = streamOptionsOf[name];
-        const sent = options === undefined ? body : { ...body, stream_options: options };
-        const direct = await post(backend.url, path, sent);
+    test.each(streamOptions)(
+      "a client whose stream_options are %s gets what it asks for, and is counted",
+      async (_, stream_options, got) => {
         const gate = gateOf(mode);
-        for (const script of ["", "split=23", "tiny-frames=50"]) {
+        for (const script of ["usage=321,45", "usage=321,45; split=23", "usage=321,45; tiny-frames=50"]) {
+          const before = await gate.readKey();
           const headers = { "x-api-key": gate.key, "x-simulate": script };
-          const expected = script.startsWith("tiny")
-            ? await post(backend.url, path, sent, { "x-simulate": script })
-            : direct;
-          expect(steady(await post(gate.url, path, sent, headers))).toBe(steady(expected));
+          const answer = await post(gate.url, path, { ...body, stream_options }, headers);
+          const direct = { ...body, stream_options: got };
+          const expected = await post(backend.url, path, direct, { "x-simulate": script.replace("; split=23", "") });
+          expect(steady(answer)).toBe(steady(expected));
+          const after = await gate.readKey();
+          expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
+          expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
         }
       },
     );
@@ -89,20 +119,6 @@ describe.each(["final", "continuous"])("with PROXY_FORCE_STREAM_USAGE=%s", (mode
       expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
       expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
     });
-
-    test.each(["nothing", "include_usage", "no usage"])(
-      "a stream of a client that requests %s is counted",
-      async (name) => {
-        const gate = gateOf(mode);
-        const options = streamOptionsOf[name];
-        const sent = options === undefined ? body : { ...body, stream_options: options };
-        const before = await gate.readKey();
-        await post(gate.url, path, sent, { "x-api-key": gate.key, "x-simulate": "usage=321,45" });
-        const after = await gate.readKey();
-        expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
-        expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
-      },
-    );
   });
 
   test("requests for other paths and whole responses are not changed", async () => {

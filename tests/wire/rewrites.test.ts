@@ -190,6 +190,27 @@ describe("a cap", () => {
   });
 });
 
+describe("a cap that is not above a thinking budget", () => {
+  const thinking = { type: "enabled", budget_tokens: 399 };
+  const send = async (maxTokens: number, path = "/v1/messages"): Promise<[sent: number, left: number]> => {
+    const body = JSON.stringify({ model: "m", messages, max_tokens: maxTokens, thinking });
+    const sent = await received("small caps", path, body);
+    expect(JSON.parse(sent)).toMatchObject({ thinking });
+    return [JSON.parse(sent).max_tokens, 1000 - 512 - Math.floor(body.length / 3)];
+  };
+
+  test("yields to it on /v1/messages, but for the context's bound", async () => {
+    expect(await send(400)).toEqual([400, expect.any(Number)]);
+    const [sent, left] = await send(5000);
+    expect(sent).toBe(left);
+    expect(left).toBeGreaterThan(399);
+  });
+
+  test("applies elsewhere", async () => {
+    expect((await send(400, "/v1/chat/completions"))[0]).toBe(300);
+  });
+});
+
 describe("a JSON body", () => {
   const heads: [string, Record<string, string>][] = [
     ["no type", {}],

@@ -13,8 +13,8 @@ export interface JsonEditor {
   appendElement(array: JsonValue, json: string): void;
   /** Before a string's first character. */
   prependText(string: Span, text: string): void;
-  /** How many edits were collected so far. */
-  count(): number;
+  /** What was collected so far. */
+  readonly edits: readonly Span[];
   /**
    * The edited text in pieces: what was inserted, and views of the rest.
    * @param bytes the text that the values are from
@@ -43,7 +43,7 @@ export function createJsonEditor(): JsonEditor {
     prependElement: (array, json) => insert(array.start + 1, isEmpty(array) ? json : `${json},`),
     appendElement: (array, json) => insert(array.tail, isEmpty(array) ? json : `,${json}`),
     prependText: (string, prefix) => insert(string.start + 1, JSON.stringify(prefix).slice(1, -1)),
-    count: () => edits.length,
+    edits,
     apply: (bytes) => (edits.length === 0 ? undefined : listPieces(bytes, edits)),
   };
 }

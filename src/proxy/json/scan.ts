@@ -1,6 +1,8 @@
-import { createNesting, enter, isInObject, type Nesting } from "./nesting.ts";
-import { createSlot, type JsonSlot } from "./slots.ts";
+import { isBlank } from "./bytes.ts";
 import {
+  enter,
+  isInObject,
+  type Nesting,
   braceClose,
   braceOpen,
   bracketClose,
@@ -18,6 +20,7 @@ import {
   quote,
   startsWith,
 } from "./tokens.ts";
+import { createSlot, type JsonSlot } from "./slots.ts";
 
 /**
  * Validates a JSON text and fills slots with the positions of the values that they watch. It needs one bit for each open
@@ -26,6 +29,8 @@ import {
  */
 export interface JsonScan {
   readonly bytes: Uint8Array;
+  /** Blanks that are not JSON's white space may stand around the text. */
+  readonly allowsBlanks: boolean;
   /** The next byte to read; `notJson` once the text has turned out not to be JSON. */
   at: number;
   /** What the next byte has to be part of. */
@@ -40,7 +45,7 @@ export interface JsonScan {
   numberState: number;
 }
 
-/** The values of `expected`. The last three continue a token that was interrupted. */
+/** The values of `expected`. Those from `restOfName` on continue a token that was interrupted. */
 const value = 0;
 const valueOrEnd = 1;
 const name = 2;
@@ -51,19 +56,21 @@ const nothing = 6;
 const restOfName = 7;
 const restOfString = 8;
 const restOfNumber = 9;
+const blankOrValue = -1;
 type Expected = number;
 
 const upperI = 0x49;
 
-export function startScan(bytes: Uint8Array, root: JsonSlot): JsonScan {
+export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = false): JsonScan {
   const document = createSlot({ element: root });
   document.current = root;
   return {
     bytes,
+    allowsBlanks,
     // llama.cpp and Python skip a byte order mark.
     at: startsWith(bytes, 0, "\u00ef\u00bb\u00bf") ? 3 : 0,
-    expected: value,
-    nesting: createNesting(),
+    expected: allowsBlanks ? blankOrValue : value,
+    nesting: { depth: 0, objects: new Uint32Array(4) },
     watched: [document],
     nameStart: 0,
     numberState: 0,
@@ -102,10 +109,17 @@ function readToken(scan: JsonScan, at: number, limit: number): number {
       if (byte !== colon) return notJson;
       scan.expected = value;
       return at + 1;
-    case commaOrEnd:
-      return readSeparator(scan, at, byte);
+    case commaOrEnd: {
+      const inObject = isInObject(scan.nesting);
+      if (byte === (inObject ? braceClose : bracketClose)) return closeContainer(scan, at);
+      if (byte !== comma) return notJson;
+      scan.expected = inObject ? name : value;
+      return at + 1;
+    }
+    case blankOrValue:
+      return isBlank(byte) ? at + 1 : readValue(scan, at, byte, limit);
     default:
-      return notJson;
+      return scan.allowsBlanks && isBlank(byte) ? at + 1 : notJson;
   }
 }
 
@@ -118,15 +132,6 @@ function readRest(scan: JsonScan, at: number, limit: number): number {
     default:
       return readNumber(scan, at, limit);
   }
-}
-
-function readSeparator(scan: JsonScan, at: number, byte: number): number {
-  const inObject = isInObject(scan.nesting);
-  if (byte === comma) {
-    scan.expected = inObject ? name : value;
-    return at + 1;
-  }
-  return byte === (inObject ? braceClose : bracketClose) ? closeContainer(scan, at) : notJson;
 }
 
 function beginName(scan: JsonScan, at: number, limit: number): number {

@@ -86,37 +86,36 @@ export interface RepeatedSlot {
   readonly slot: JsonSlot;
   readonly values: readonly JsonValue[];
   /** There were more values than are kept. */
-  isOverflowing(): boolean;
-  /** For the next text. */
+  readonly isOverflowing: boolean;
+  /** Forgets the values before the next text is read. */
   clear(): void;
 }
 
-export function createRepeatedSlot(maxValues: number): RepeatedSlot {
+/** @param options of the value, of which the latest is watched */
+export function createRepeatedSlot(maxValues: number, options: Omit<SlotOptions, "onValue"> = {}): RepeatedSlot {
   const values: JsonValue[] = [];
-  let isOverflowing = false;
   const slot = createSlot({
+    ...options,
     onValue() {
-      if (values.length < maxValues) values.push(valueOf(slot));
-      else isOverflowing = true;
+      const { kind, start, end, tail, count } = slot;
+      // A copy, which stays when the slot goes on to the next value.
+      if (values.length < maxValues) values.push({ kind, start, end, tail, count });
+      else repeated.isOverflowing = true;
     },
   });
-  return {
+  const repeated = {
     slot,
     values,
-    isOverflowing: () => isOverflowing,
+    isOverflowing: false,
     clear() {
       values.length = 0;
-      isOverflowing = false;
+      repeated.isOverflowing = false;
     },
   };
+  return repeated;
 }
 
-/** A copy that keeps when the slot goes on to the next value. */
-export function valueOf({ kind, start, end, tail, count }: JsonSlot): JsonValue {
-  return { kind, start, end, tail, count };
-}
-
-/** The same without an allocation, for values of which a text may have millions. */
+/** Copies a value without an allocation: a text may have millions. */
 export function copyValue(from: JsonSlot, to: JsonSlot): void {
   to.kind = from.kind;
   to.start = from.start;

@@ -109,8 +109,8 @@ const literals = ["true", "false", "null", "NaN", "Infinity", "-Infinity"];
 
 /** @returns after the literal, or `notJson` */
 export function literalEnd(bytes: Uint8Array, at: number): number {
-  const literal = literals.find((word) => startsWith(bytes, at, word));
-  return literal === undefined ? notJson : at + literal.length;
+  for (const literal of literals) if (startsWith(bytes, at, literal)) return at + literal.length;
+  return notJson;
 }
 
 export function startsWith(bytes: Uint8Array, at: number, ascii: string): boolean {
@@ -118,4 +118,29 @@ export function startsWith(bytes: Uint8Array, at: number, ascii: string): boolea
     if (bytes[at + index] !== ascii.charCodeAt(index)) return false;
   }
   return true;
+}
+
+/** The open containers of a text, in one bit for each: a hostile text may be nothing but brackets. */
+export interface Nesting {
+  depth: number;
+  /** The bit of a container, at its depth, is set if it is an object. */
+  objects: Uint32Array;
+}
+
+/** Whether the innermost container is an object. */
+export function isInObject({ objects, depth }: Nesting): boolean {
+  return (((objects[depth >>> 5] ?? 0) >>> (depth & 31)) & 1) === 1;
+}
+
+export function enter(nesting: Nesting, isObject: boolean): void {
+  nesting.depth += 1;
+  const word = nesting.depth >>> 5;
+  if (word === nesting.objects.length) {
+    const larger = new Uint32Array(word * 2);
+    larger.set(nesting.objects);
+    nesting.objects = larger;
+  }
+  const bit = 1 << (nesting.depth & 31);
+  const others = (nesting.objects[word] ?? 0) & ~bit;
+  nesting.objects[word] = isObject ? others | bit : others;
 }

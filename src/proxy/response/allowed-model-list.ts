@@ -1,4 +1,5 @@
-import { findJson, findString } from "../json/decode.ts";
+import { findString } from "../json/bytes.ts";
+import { findJson } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 

@@ -1,8 +1,8 @@
-import { isAscii, partOf } from "../json/bytes.ts";
-import { findNumber, findString } from "../json/decode.ts";
+import { isAscii, partOf, findNumber, findString, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonValue, RepeatedSlot } from "../json/slots.ts";
-import type { Steps } from "../json/steps.ts";
+import type { JsonValue } from "../json/slots.ts";
+import type { Steps } from "../json/read.ts";
+import type { RequestBody, ThinkingBudget } from "./request-body.ts";
 import type { RewriteRules } from "./rules.ts";
 
 export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens">;
@@ -13,36 +13,86 @@ const charactersPerToken = 3;
 
 /** The token limits of a body. */
 export interface CappedTokens {
-  /** The largest that is sent; undefined if there is none. */
+  /** The largest that is sent, as far as the context could ever leave room for it; undefined if there is none. */
   largest: number | undefined;
   /** The first that was lowered; undefined if none was. */
   lowered: { from: number; to: number } | undefined;
+  /** Undefined if the usual cap applies. */
+  exemption: CapExemption | undefined;
 }
 
-const noLimits: CappedTokens = { largest: undefined, lowered: undefined };
+/**
+ * Backends refuse a limit that is not above the thinking budget. Where the usual cap is not, `MAX_OUTPUT_TOKENS` yields, and
+ * if the context does not leave more than the budget either, nothing is capped.
+ */
+export interface CapExemption {
+  /** In tokens. */
+  budget: number;
+  /** The context has room for what the client asks for. */
+  fitsContext: boolean;
+}
+
+const noLimits: CappedTokens = { largest: undefined, lowered: undefined, exemption: undefined };
+
+type Limits = Pick<RequestBody, "maxTokens" | "thinkingBudget">;
 
 /** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
-  maxTokens: readonly RepeatedSlot[],
+  { maxTokens, thinkingBudget }: Limits,
   rules: CapRules,
 ): Steps<CappedTokens> {
-  if (maxTokens.every(({ values }) => values.length === 0)) return noLimits;
+  let count = 0;
+  for (const { values } of maxTokens) count += values.length;
+  if (count === 0) return noLimits;
   let largest: number | undefined;
   let lowered: CappedTokens["lowered"];
-  const limit = yield* outputLimitInSteps(bytes, rules);
+  const usual = yield* outputLimitInSteps(bytes, rules);
+  const budget = findBudget(bytes, thinkingBudget) ?? 0;
+  const { limit, exemption } =
+    usual > budget ? { limit: usual } : yield* limitBesideBudgetInSteps(bytes, usual, { maxTokens, budget }, rules);
+  const leftByEmptyConversation = Math.max(1, rules.maxContextTokens - reservedTokens);
   for (const { values } of maxTokens) {
     for (const value of values) {
       const tokens = findPositiveInteger(bytes, value);
       if (tokens === undefined) continue;
-      largest = Math.max(largest ?? 0, Math.min(tokens, limit));
+      largest = Math.max(largest ?? 0, Math.min(tokens, limit, leftByEmptyConversation));
       if (tokens <= limit) continue;
       lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
   }
-  return { largest, lowered };
+  return { largest, lowered, exemption };
+}
+
+interface CapBesideBudget {
+  limit: number;
+  exemption?: CapExemption | undefined;
+}
+
+/** @param usual the cap that is not above the budget */
+function* limitBesideBudgetInSteps(
+  bytes: Uint8Array,
+  usual: number,
+  { maxTokens, budget }: { maxTokens: RequestBody["maxTokens"]; budget: number },
+  rules: CapRules,
+): Steps<CapBesideBudget> {
+  const given = maxTokens.flatMap(({ values }) => values.map((value) => findPositiveInteger(bytes, value) ?? 0));
+  const most = Math.max(...given);
+  if (most <= usual) return { limit: usual };
+  const contextRules = { ...rules, maxOutputTokens: Infinity };
+  // A body that is far from filling the context: its characters need not be counted.
+  const fitsAnyway = most <= outputLimit(bytes.length, contextRules);
+  const contextLimit = fitsAnyway ? most : yield* outputLimitInSteps(bytes, contextRules);
+  const exemption = { budget, fitsContext: most <= contextLimit };
+  return { limit: contextLimit > budget ? contextLimit : Infinity, exemption };
+}
+
+/** Undefined if there is none, or thinking is turned off. */
+function findBudget(bytes: Uint8Array, thinking: ThinkingBudget | undefined): number | undefined {
+  if (thinking === undefined || thinking.slot.kind !== "object") return undefined;
+  return isString(bytes, thinking.type, "disabled") ? undefined : findPositiveInteger(bytes, thinking.budgetTokens);
 }
 
 /**

@@ -1,7 +1,6 @@
-import { isString } from "../json/decode.ts";
-import { copyValue, createSlot, type JsonSlot, type JsonValue } from "../json/slots.ts";
+import { isString, contentOf, decodeHead, decodeString, decodeTail } from "../json/bytes.ts";
+import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
 import { type ConversationMessage, maxUserMessages, type Sample, systemSample, userSample } from "./language.ts";
-import { createLatestTexts, createTextSlot, decodeText, type Text } from "./text-slot.ts";
 
 /** Slots for a body's conversation, of any length: only the places of what decides on its language are kept. */
 export interface ConversationSlots {
@@ -14,11 +13,11 @@ export interface ConversationSlots {
    * latest of the user. Tools and images are left out.
    */
   list(bytes: Uint8Array): ConversationMessage[];
-  /** For the next body. */
+  /** Forgets the texts before the next body is read. */
   clear: () => void;
 }
 
-export interface FirstMessage {
+interface FirstMessage {
   value: JsonValue;
   isSystem: boolean;
   content: JsonValue;
@@ -40,12 +39,6 @@ export function createConversationSlots(): ConversationSlots {
   const isSystem = (bytes: Uint8Array): boolean =>
     isString(bytes, role, "system") || isString(bytes, role, "developer");
 
-  function keepFirst(bytes: Uint8Array): void {
-    copyValue(message, first.value);
-    copyValue(content.slot, first.content);
-    first.isSystem = isSystem(bytes);
-  }
-
   function keepLeading(bytes: Uint8Array, isUser: boolean): void {
     if (isSystem(bytes)) leading.push(content.getText());
     else if (isUser || isString(bytes, role, "assistant")) leading.push(undefined);
@@ -60,7 +53,11 @@ export function createConversationSlots(): ConversationSlots {
   const message = createSlot({
     members: { role, content: content.slot },
     onValue(bytes) {
-      if (messages.count === 1) keepFirst(bytes);
+      if (messages.count === 1) {
+        copyValue(message, first.value);
+        copyValue(content.slot, first.content);
+        first.isSystem = isSystem(bytes);
+      }
       if (message.kind !== "object" || content.slot.kind === "absent") return;
       const isUser = isString(bytes, role, "user");
       if (leading.length < leadingMessages) keepLeading(bytes, isUser);
@@ -98,4 +95,117 @@ function messageOf(bytes: Uint8Array, role: string, spans: Text, sample: Sample)
       return text;
     },
   };
+}
+
+/** One string or the strings of several parts, without their quotes. */
+type Text = readonly Span[];
+
+/** A slot for a text as messages hold it: a string, or an array whose parts of type `text` are strings. */
+interface TextSlot {
+  slot: JsonSlot;
+  /** Empty if the value in the slot has no text. */
+  getText(): Text;
+  /** Undefined if the value is not an array with text. Never changed after its array has ended. */
+  findParts(): Text | undefined;
+}
+
+const noText: Text = [];
+const noPart: Span = { start: 0, end: 0 };
+/** If a text has more parts, those in the middle are not read. */
+const maxParts = 64;
+
+function createTextSlot(): TextSlot {
+  const type = createSlot();
+  const text = createSlot();
+  let parts: Span[] = [];
+  const part = createSlot({
+    members: { type, text },
+    onValue(bytes) {
+      if (part.kind !== "object" || !isString(bytes, type, "text")) return;
+      const content = text.kind === "string" ? contentOf(text) : noPart;
+      if (parts.length < maxParts) parts.push(content);
+      else parts.copyWithin(maxParts / 2, maxParts / 2 + 1)[maxParts - 1] = content;
+    },
+  });
+  const slot = createSlot({
+    element: part,
+    onStart() {
+      if (parts.length > 0) parts = [];
+    },
+  });
+  const findParts = (): Text | undefined => (slot.kind === "array" && parts.length > 0 ? parts : undefined);
+  return { slot, findParts, getText: () => (slot.kind === "string" ? [contentOf(slot)] : (findParts() ?? noText)) };
+}
+
+/** The latest of any number of texts, in memory for those kept. */
+interface LatestTexts {
+  /** Keeps what the slot holds, unless it is empty. */
+  keep(text: TextSlot): void;
+  clear(): void;
+  /** In the order in which they were kept. */
+  list(): Text[];
+}
+
+interface KeptText {
+  start: number;
+  end: number;
+  parts: Text | undefined;
+}
+
+function createLatestTexts(maxTexts: number): LatestTexts {
+  /** A ring: text number `n` is at `n % maxTexts`. Its objects are reused, because a body may have millions of texts. */
+  const ring: KeptText[] = [];
+  let count = 0;
+  return {
+    keep({ slot, findParts }) {
+      const parts = findParts();
+      if (parts === undefined ? slot.kind !== "string" || slot.end - slot.start === 2 : isEmpty(parts)) return;
+      const kept = (ring[count % maxTexts] ??= { start: 0, end: 0, parts: undefined });
+      kept.start = slot.start + 1;
+      kept.end = slot.end - 1;
+      kept.parts = parts;
+      count += 1;
+    },
+    clear() {
+      count = 0;
+    },
+    list() {
+      const oldest = count % maxTexts;
+      const kept = count <= maxTexts ? ring.slice(0, count) : [...ring.slice(oldest), ...ring.slice(0, oldest)];
+      const list: Text[] = [];
+      for (const text of kept) list.push(text.parts ?? [text]);
+      return list;
+    },
+  };
+}
+
+function isEmpty(text: Text): boolean {
+  const [first] = text;
+  return first === undefined || (text.length === 1 && first.start === first.end);
+}
+
+/** Decodes a text, or as much of a long one as its sample needs. */
+function decodeText(bytes: Uint8Array, text: Text, { head, tail }: Sample): string {
+  let { length } = text;
+  for (const { start, end } of text) length += end - start;
+  if (length <= 8 * (head + tail)) {
+    const parts: string[] = [];
+    for (const part of text) parts.push(decodeString(bytes, part));
+    return parts.join("\n");
+  }
+  const start = joinUntil(head + 1, text, (part) => decodeHead(bytes, part, head + 1));
+  const end = joinUntil(tail, text.toReversed(), (part) => decodeTail(bytes, part, tail)).toReversed();
+  return `${start.join("\n").slice(0, head + 1)}${end.join("\n").slice(-tail)}`;
+}
+
+function joinUntil(length: number, text: Text, decode: (part: Span) => string): string[] {
+  const decoded: string[] = [];
+  let missing = length;
+  for (const part of text) {
+    if (missing <= 0) break;
+    const piece = decode(part);
+    decoded.push(piece);
+    missing -= piece.length + 1;
+  }
+  return decoded;
 }

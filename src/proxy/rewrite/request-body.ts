@@ -1,8 +1,8 @@
-import { isNameInAnyCase } from "../json/decode.ts";
-import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot } from "../json/slots.ts";
+import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { isReasoningModelServed } from "./model-name.ts";
+import { isReasoningModelServed, type OutputConfig, type TemplateKwargs } from "./model.ts";
 import type { RewriteRules } from "./rules.ts";
 
 /**
@@ -14,9 +14,13 @@ export interface RequestBody {
   root: JsonSlot;
   model: RepeatedSlot;
   /** Whether it has a member that backends in Go take for `model` too. */
-  hasOtherModel: () => boolean;
+  hasOtherModel: boolean;
+  /** A member that would be edited comes more often than is kept. */
+  hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
+  /** Undefined on endpoints whose bodies have none. */
+  thinkingBudget: ThinkingBudget | undefined;
   stream: JsonSlot;
   /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
   streamOptions: StreamOptions | undefined;
@@ -26,28 +30,23 @@ export interface RequestBody {
   conversation: ConversationSlots | undefined;
 }
 
-export interface StreamOptions {
+/** `thinking` of the Messages API. */
+export interface ThinkingBudget {
   slot: JsonSlot;
-  includeUsage: JsonSlot;
+  type: JsonSlot;
+  budgetTokens: JsonSlot;
+}
+
+export interface StreamOptions {
+  all: RepeatedSlot;
+  /** Members of the last of them. */
+  includeUsage: RepeatedSlot;
   continuousUsage: JsonSlot;
 }
 
-export interface ReasoningOptions {
+interface ReasoningOptions {
   templateKwargs: TemplateKwargs;
   outputConfig: OutputConfig;
-}
-
-export interface TemplateKwargs {
-  slot: JsonSlot;
-  thinking: JsonSlot;
-  /** The older name of `thinking`. */
-  enableThinking: JsonSlot;
-  reasoningEffort: JsonSlot;
-}
-
-export interface OutputConfig {
-  slot: JsonSlot;
-  effort: JsonSlot;
 }
 
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
@@ -68,8 +67,10 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     max_output_tokens: maxOutputTokens.slot,
     stream,
   };
+  const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
+  if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && rules.forceStreamUsage !== "off" ? createStreamOptions() : undefined;
-  if (streamOptions !== undefined) members["stream_options"] = streamOptions.slot;
+  if (streamOptions !== undefined) members["stream_options"] = streamOptions.all.slot;
   const reasoning = endpoint.templateKwargs && isReasoningModelServed(rules) ? createReasoningOptions() : undefined;
   if (reasoning !== undefined) {
     members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
@@ -81,37 +82,49 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  let hasOtherModel = false;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): void => {
-    hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
+    body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
   };
-  const repeated = [model, maxTokens, maxCompletionTokens, maxOutputTokens];
+  const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
+  const repeated = [model, maxTokens, maxCompletionTokens, maxOutputTokens, ...options];
   const onStart = (): void => {
-    hasOtherModel = false;
+    body.hasOtherModel = false;
     for (const { clear } of repeated) clear();
     conversation?.clear();
   };
-  return {
+  const body: RequestBody = {
     root: createSlot({ members, onOtherMember, onStart }),
     model,
-    hasOtherModel: () => hasOtherModel,
+    hasOtherModel: false,
+    hasTooManyDuplicates() {
+      for (const { isOverflowing } of repeated) if (isOverflowing) return true;
+      return false;
+    },
     maxTokens: [maxTokens, maxCompletionTokens, maxOutputTokens],
+    thinkingBudget,
     stream,
     streamOptions,
     reasoning,
     conversation,
   };
+  return body;
 }
 
-export function hasTooManyDuplicates({ model, maxTokens }: RequestBody): boolean {
-  return model.isOverflowing() || maxTokens.some((repeated) => repeated.isOverflowing());
+function createThinkingBudget(): ThinkingBudget {
+  const type = createSlot();
+  const budgetTokens = createSlot();
+  return { slot: createSlot({ members: { type, budget_tokens: budgetTokens } }), type, budgetTokens };
 }
 
 function createStreamOptions(): StreamOptions {
-  const includeUsage = createSlot();
+  const includeUsage = createRepeatedSlot(maxDuplicates);
   const continuousUsage = createSlot();
-  const members = { include_usage: includeUsage, continuous_usage_stats: continuousUsage };
-  return { slot: createSlot({ members }), includeUsage, continuousUsage };
+  const members = { include_usage: includeUsage.slot, continuous_usage_stats: continuousUsage };
+  return {
+    all: createRepeatedSlot(maxDuplicates, { members, onStart: includeUsage.clear }),
+    includeUsage,
+    continuousUsage,
+  };
 }
 
 const createReasoningOptions = (): ReasoningOptions => ({
@@ -130,4 +143,24 @@ function createTemplateKwargs(): TemplateKwargs {
 function createOutputConfig(): OutputConfig {
   const effort = createSlot();
   return { slot: createSlot({ members: { effort } }), effort };
+}
+
+/** Words that backends (pydantic, and so vLLM and SGLang) read as booleans, in any case. */
+const trueWords = new Set(["1", "t", "true", "y", "yes", "on"]);
+const falseWords = new Set(["0", "f", "false", "n", "no", "off"]);
+
+export function isLenientTrue(bytes: Uint8Array, value: JsonValue): boolean {
+  return isLiteral(bytes, value, "true") || findNumber(bytes, value) === 1 || isWord(bytes, value, trueWords);
+}
+
+export function isLenientFalse(bytes: Uint8Array, value: JsonValue): boolean {
+  return isLiteral(bytes, value, "false") || findNumber(bytes, value) === 0 || isWord(bytes, value, falseWords);
+}
+
+export function isAbsentOrNull(bytes: Uint8Array, value: JsonValue): boolean {
+  return value.kind === "absent" || isLiteral(bytes, value, "null");
+}
+
+function isWord(bytes: Uint8Array, value: JsonValue, words: ReadonlySet<string>): boolean {
+  return words.has(findString(bytes, value)?.toLowerCase() ?? "");
 }

@@ -1,24 +1,28 @@
-import type { RequestChange } from "../../domain/requests.ts";
-import type { RequestChanges } from "../../domain/requests.ts";
-import { contentOf, decodeHead, decodeTail, findString } from "../json/decode.ts";
+import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import { readJsonInSteps } from "../json/read.ts";
+import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/steps.ts";
-import { capTokensInSteps, countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
+import {
+  type CapExemption,
+  capTokensInSteps,
+  countCharacters,
+  countCharactersInSteps,
+  estimatedTokens,
+} from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
-import { isAbsentOrNull, isLenientFalse } from "./lenient.ts";
-import { resolveModel } from "./model-name.ts";
-import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning.ts";
-import { createRequestBody, hasTooManyDuplicates, type RequestBody } from "./request-body.ts";
+import { isAbsentOrNull, isLenientFalse, createRequestBody, type RequestBody } from "./request-body.ts";
+import { resolveModel, fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./model.ts";
 import type { RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
+import type { RequestChange, RequestChanges } from "../../domain/requests.ts";
 
 export type { RewriteRules } from "./rules.ts";
 
 export interface Rewritten {
+  /** The body is one JSON object. */
+  isObject: boolean;
   /** The body to send, in views of the original and what was inserted; undefined if nothing changed. */
   pieces: Uint8Array<ArrayBuffer>[] | undefined;
   /** The body requests a stream. */
@@ -30,6 +34,8 @@ export interface Rewritten {
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
   maxTokens: number | undefined;
+  /** Why the usual cap does not apply; undefined if it does. */
+  capExemption: CapExemption | undefined;
   /** The body names a model more than once, or in a member whose name backends in Go take for `model` too: `Model`. */
   hasSeveralModels: boolean;
 }
@@ -46,13 +52,15 @@ export interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
-/** Of a body that is not changed, and of which nothing is known. */
+/** Stands for a body that is not changed, and of which nothing is known. */
 export const untouched: Rewritten = {
+  isObject: false,
   pieces: undefined,
   stream: false,
   usageAdded: noUsageAdded,
   model: undefined,
   maxTokens: undefined,
+  capExemption: undefined,
   hasSeveralModels: false,
 };
 
@@ -64,37 +72,33 @@ const maxBytesAtOnce = 256 * 1024;
  * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory for a body
  * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
- * @returns a promise for a long body, which is read in slices so that no other request waits for it
+ * @returns a promise for a long body, which is read in portions so that no other request waits for it
  */
 export type RewriteRequest = (
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
 ) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
 
-export function createRewriter(rules: RewriteRules, slices = eventLoopPortions): RewriteRequest {
-  /** For short bodies, of which only one is read at a time. */
+export function createRewriter(rules: RewriteRules, portions = eventLoopPortions): RewriteRequest {
+  /** Short bodies share these, because only one is read at a time. */
   const bodies = new Map<Endpoint, RequestBody>();
-
-  function bodyOf(endpoint: Endpoint): RequestBody {
-    const found = bodies.get(endpoint);
-    if (found !== undefined) return found;
-    const body = createRequestBody(endpoint, rules);
-    bodies.set(endpoint, body);
-    return body;
-  }
 
   return (path, bytes) => {
     const endpoint = getEndpoint(path);
-    if (bytes.length <= maxBytesAtOnce) return runAtOnce(rewriteInSteps(endpoint, bytes, bodyOf(endpoint), rules));
-    return runInPortions(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), slices);
+    if (bytes.length > maxBytesAtOnce) {
+      return runInPortions(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), portions);
+    }
+    const body = bodies.get(endpoint) ?? createRequestBody(endpoint, rules);
+    bodies.set(endpoint, body);
+    return runAtOnce(rewriteInSteps(endpoint, bytes, body, rules));
   };
 }
 
 /** The estimated input tokens of a body. @returns a promise for a long body */
-export function estimateInput(bytes: Uint8Array, slices = eventLoopPortions): number | Promise<number> {
+export function estimateInput(bytes: Uint8Array, portions = eventLoopPortions): number | Promise<number> {
   // Most bodies are short, and steps cost more than their characters.
   if (bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
-  return runInPortions(countCharactersInSteps(bytes), slices).then(estimatedTokens);
+  return runInPortions(countCharactersInSteps(bytes), portions).then(estimatedTokens);
 }
 
 /** @param body to read it into */
@@ -107,19 +111,19 @@ export function* rewriteInSteps(
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
   const isJson = yield* readJsonInSteps(bytes, body.root);
   if (!isJson || body.root.kind !== "object") return untouched;
-  if (hasTooManyDuplicates(body)) return { refused: "too_many_duplicates" };
+  if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 
   const editor = createJsonEditor();
   const kinds: RequestChange[] = [];
   let counted = 0;
   /** Notes the change if there were edits since the last call. */
   const note = (kind: RequestChange): void => {
-    if (editor.count() > counted) kinds.push(kind);
-    counted = editor.count();
+    if (editor.edits.length > counted) kinds.push(kind);
+    counted = editor.edits.length;
   };
   const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
   note("model");
-  const capped = yield* capTokensInSteps(editor, bytes, body.maxTokens, rules);
+  const capped = yield* capTokensInSteps(editor, bytes, body, rules);
   note("max_tokens");
   let mode: ReasoningMode | undefined;
   if (body.reasoning !== undefined) {
@@ -128,7 +132,7 @@ export function* rewriteInSteps(
   }
   note("thinking");
   kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
-  counted = editor.count();
+  counted = editor.edits.length;
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
     stream && body.streamOptions !== undefined
@@ -136,19 +140,21 @@ export function* rewriteInSteps(
       : noUsageAdded;
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
-  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel();
+  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel;
   return {
+    isObject: true,
     pieces: editor.apply(bytes),
     stream,
     usageAdded,
     model,
     changes,
     maxTokens: capped.largest,
+    capExemption: capped.exemption,
     hasSeveralModels,
   };
 }
 
-/** As Python's json module detects them: by a byte order mark, or by a zero among the first two bytes. */
+/** Detects them as Python's json module does: by a byte order mark, or by a zero among the first two bytes. */
 function isUtf16Or32(bytes: Uint8Array): boolean {
   const first = bytes[0];
   const second = bytes[1];
@@ -210,17 +216,19 @@ function prefixSystem(
   const { root, conversation, reasoning } = body;
   // The backend refuses a body without a conversation.
   if (conversation?.findFirst() === undefined) return [];
-  const due: { kind: RequestChange; text: string }[] = [];
+  const kinds: RequestChange[] = [];
+  const prefixes: string[] = [];
   if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
-    due.push({ kind: "system_prompt_effort", text: maximumEffortPrefix });
+    kinds.push("system_prompt_effort");
+    prefixes.push(maximumEffortPrefix);
   }
   if (hanGuard && discouragesHan(conversation.list(bytes))) {
-    due.push({ kind: "system_prompt_language", text: hanGuardPrefix });
+    kinds.push("system_prompt_language");
+    prefixes.push(hanGuardPrefix);
   }
-  if (due.length === 0) return [];
-  const prefixes = due.map(({ text }) => text);
-  const before = editor.count();
+  if (kinds.length === 0) return [];
+  const before = editor.edits.length;
   if (endpoint.system === "message") prefixChat(editor, bytes, conversation, prefixes);
   else prefixMessages(editor, bytes, root, conversation, prefixes);
-  return editor.count() > before ? due.map(({ kind }) => kind) : [];
+  return editor.edits.length > before ? kinds : [];
 }

@@ -18,7 +18,7 @@ const patterns: readonly [script: number, pattern: RegExp][] = [
   [other, /\p{L}/u],
 ];
 
-/** Of the UTF-16 units seen so far: a look-up takes a tenth of the time of the patterns. */
+/** Remembers the UTF-16 units seen so far: a look-up takes a tenth of the time of the patterns. */
 const scriptOfUnit = new Uint8Array(0x10000);
 
 export function countScripts(text: string): ScriptCounts {

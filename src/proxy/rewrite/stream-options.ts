@@ -1,7 +1,7 @@
+import { isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonSlot } from "../json/slots.ts";
-import { isAbsentOrNull, isLenientFalse, isLenientTrue } from "./lenient.ts";
-import type { StreamOptions } from "./request-body.ts";
+import { isLenientTrue, type StreamOptions } from "./request-body.ts";
 import type { RewriteRules } from "./rules.ts";
 
 /** What a stream has only for our own counting; the response's filter removes it. */
@@ -12,7 +12,11 @@ export interface UsageAdded {
 
 export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: false };
 
-/** Requests a stream's usage if the client did not. To be called only for a body that asks for a stream. */
+/**
+ * Requests a stream's usage if the client did not. To be called only for a body that asks for a stream. Of several options
+ * or members the last one says what the client wants; all of them are edited, because backends differ in which one they
+ * read.
+ */
 export function requestUsage(
   editor: JsonEditor,
   bytes: Uint8Array,
@@ -21,35 +25,38 @@ export function requestUsage(
   force: RewriteRules["forceStreamUsage"],
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
-  const { slot } = options;
-  if (isAbsentOrNull(bytes, slot)) {
-    const continuousUsage = force === "continuous";
-    const json = continuousUsage ? '{"include_usage":true,"continuous_usage_stats":true}' : '{"include_usage":true}';
-    if (slot.kind === "absent") editor.addMember(root, "stream_options", json);
-    else editor.replace(slot, json);
-    return { includeUsage: true, continuousUsage };
-  }
-  return slot.kind === "object" ? completeOptions(editor, bytes, options, force) : noUsageAdded;
+  const { slot, values } = options.all;
+  const isObject = slot.kind === "object";
+  const added = isObject
+    ? completeOptions(editor, bytes, options, force)
+    : { includeUsage: true, continuousUsage: force === "continuous" };
+  const json = added.continuousUsage
+    ? '{"include_usage":true,"continuous_usage_stats":true}'
+    : '{"include_usage":true}';
+  for (const value of isObject ? values.slice(0, -1) : values) editor.replace(value, json);
+  if (values.length === 0) editor.addMember(root, "stream_options", json);
+  return added;
 }
 
 /**
- * Turns `include_usage: false` (or null) into true; the filter removes its frame, so that the client gets what it
- * requested and is still counted. Options without the member are left alone: vLLM reads them as true.
+ * Turns every `include_usage` into true, which is the only value that llama.cpp takes for it. The filter removes the frame
+ * of a client that refuses it, so that it gets what it requested and is still counted. A client that leaves the member out
+ * gets the frame: who sends these options reads it, and vLLM takes a missing one for true.
  */
 function completeOptions(
   editor: JsonEditor,
   bytes: Uint8Array,
-  { slot, includeUsage: include, continuousUsage: continuous }: StreamOptions,
+  { all: { slot }, includeUsage, continuousUsage: continuous }: StreamOptions,
   force: "final" | "continuous",
 ): UsageAdded {
-  if (include.kind === "absent") return noUsageAdded;
-  const includeUsage = isAbsentOrNull(bytes, include) || isLenientFalse(bytes, include);
-  if (!includeUsage && !isLenientTrue(bytes, include)) return noUsageAdded;
-  if (includeUsage) editor.replace(include, "true");
+  const last = includeUsage.values.at(-1);
+  if (last === undefined) editor.addMember(slot, "include_usage", "true");
+  for (const value of includeUsage.values) if (!isLiteral(bytes, value, "true")) editor.replace(value, "true");
+  const hidden = last !== undefined && !isLenientTrue(bytes, last);
 
   const adds = force === "continuous" && continuous.kind === "absent";
   if (adds) editor.addMember(slot, "continuous_usage_stats", "true");
   // Without include_usage, the client's own request for them had no effect, so what it causes now is ours.
-  const activates = includeUsage && isLenientTrue(bytes, continuous);
-  return { includeUsage, continuousUsage: adds || activates };
+  const activates = hidden && isLenientTrue(bytes, continuous);
+  return { includeUsage: hidden, continuousUsage: adds || activates };
 }

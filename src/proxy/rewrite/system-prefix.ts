@@ -1,5 +1,5 @@
 import type { JsonEditor } from "../json/edit.ts";
-import { isLiteral } from "../json/decode.ts";
+import { isLiteral } from "../json/bytes.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { ConversationSlots } from "./conversation.ts";
 
@@ -49,13 +49,12 @@ function prefixMember(
   const text = prefixes.join(separator);
   if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
   else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
-  else if (given.kind === "string") editor.prependText(given, isEmptyString(given) ? text : text + separator);
+  else if (given.kind === "string") {
+    const isEmpty = given.end - given.start === 2;
+    editor.prependText(given, isEmpty ? text : text + separator);
+  }
   // Backends join parts without a separator, so the empty line is in the part.
   else if (given.kind === "array") {
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
   }
-}
-
-function isEmptyString({ start, end }: JsonValue): boolean {
-  return end - start === 2;
 }

@@ -1,5 +1,5 @@
 import { latin1 } from "../json/bytes.ts";
-import { isLiteral } from "../json/decode.ts";
+import { isLiteral } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { isObject } from "./token-counts.ts";

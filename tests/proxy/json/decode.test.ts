@@ -9,7 +9,7 @@ import {
   findString,
   isLiteral,
   isString,
-} from "../../../src/proxy/json/decode.ts";
+} from "../../../src/proxy/json/bytes.ts";
 import { readJson } from "../../../src/proxy/json/read.ts";
 import { createSlot, type JsonValue } from "../../../src/proxy/json/slots.ts";
 import { stringText } from "../../support/json-text.ts";

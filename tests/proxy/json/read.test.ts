@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { readJson, readJsonInSteps } from "../../../src/proxy/json/read.ts";
+import { readJson, readJsonInSteps, runAtOnce } from "../../../src/proxy/json/read.ts";
 import { createSlot } from "../../../src/proxy/json/slots.ts";
-import { runAtOnce } from "../../../src/proxy/json/steps.ts";
 
 const isValid = (bytes: Uint8Array): boolean => runAtOnce(readJsonInSteps(bytes, createSlot()));
 
@@ -35,6 +34,59 @@ describe("a long text is accepted if it is valid UTF-8,", () => {
       expect(isValid(text)).toBe(isUtf8(text));
     });
     fc.assert(property, { numRuns: 1000 });
+  });
+});
+
+describe("blanks of any kind may stand around a text,", () => {
+  const kinds = [
+    "\uFEFF",
+    "\uFEFF\uFEFF",
+    "\f",
+    "\v",
+    "\u001C",
+    "\u0085",
+    "\u00A0",
+    "\u1680",
+    "\u2003",
+    "\u2028",
+    "\u205F",
+    "\u3000",
+  ];
+
+  test.each(kinds.map((kind) => [JSON.stringify(kind), kind]))("such as %s", (_, kind) => {
+    for (const count of [1, 20_000]) {
+      const blank = kind.repeat(count);
+      const a = createSlot();
+      const bytes = Buffer.from(`${blank}{"a":1}${blank}`);
+      expect(runAtOnce(readJsonInSteps(bytes, createSlot({ members: { a } })))).toBe(true);
+      expect([a.kind, bytes.toString("utf8", a.start, a.end)]).toEqual(["number", "1"]);
+    }
+    for (const text of [
+      `{${kind}"a":1}`,
+      `{"a":${kind}1}`,
+      `[1${kind},2]`,
+      kind,
+      `{}${kind}{}`,
+      `{}${kind}x`,
+      `x${kind}{}`,
+    ]) {
+      expect([text, isValid(Buffer.from(text))]).toEqual([text, false]);
+    }
+  });
+
+  test.each([
+    ["NUL", "\u0000"],
+    ["a letter", "\u00e9"],
+    ["a zero-width space", "\u200b"],
+  ])("but not %s", (_, other) => {
+    for (const text of [`${other}{}`, `{}${other}`]) expect(isValid(Buffer.from(text))).toBe(false);
+  });
+
+  test("nor a part of one", () => {
+    for (const byte of [0x85, 0xa0, 0xe3]) {
+      expect(isValid(Buffer.from([byte, 0x7b, 0x7d]))).toBe(false);
+      expect(isValid(Buffer.from([0x7b, 0x7d, byte]))).toBe(false);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createPortions, runAtOnce, runInPortions, type Steps } from "../../../src/proxy/json/steps.ts";
+import { createPortions, runAtOnce, runInPortions, type Steps } from "../../../src/proxy/json/read.ts";
 
 /** Each step takes a millisecond of the test's clock. */
 function createSteps(count: number, clock: { ms: number }): Steps<string> {
@@ -16,7 +16,7 @@ test("steps run at once give their result", () => {
   expect(runAtOnce(createSteps(5, { ms: 0 }))).toBe("result");
 });
 
-test("steps run in slices wait whenever a slice is over", async () => {
+test("steps run in portions wait whenever a portion is over", async () => {
   const clock = { ms: 0 };
   const turns: number[] = [];
   const waitForTurn = () => Promise.resolve(void turns.push(clock.ms));
@@ -35,7 +35,7 @@ test("an error in a step rejects", async () => {
   await expect(running).rejects.toThrow("broken");
 });
 
-describe("computations that share slices", () => {
+describe("computations that share portions", () => {
   test("take turns", async () => {
     const { waitForTurn } = createPortions(0);
     const order: string[] = [];
@@ -49,12 +49,12 @@ describe("computations that share slices", () => {
     expect(order).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"]);
   });
 
-  test("run one at a time, with a gap after each slice", async () => {
-    const slices = createPortions(5);
+  test("run one at a time, with a gap after each portion", async () => {
+    const portions = createPortions(5);
     const startedAt: number[] = [];
     const run = async (): Promise<void> => {
       for (let turn = 0; turn < 3; turn += 1) {
-        await slices.waitForTurn();
+        await portions.waitForTurn();
         startedAt.push(performance.now());
       }
     };

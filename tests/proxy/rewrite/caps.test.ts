@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { runAtOnce } from "../../../src/proxy/json/steps.ts";
+import { runAtOnce } from "../../../src/proxy/json/read.ts";
 import { type CapRules, countCharactersInSteps, outputLimitInSteps } from "../../../src/proxy/rewrite/caps.ts";
+import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 
@@ -134,6 +135,88 @@ describe("a string of digits", () => {
 
   test.each(['"1000"', '"1"', '"007"'])("within the cap stays as it is: %s", (digits) => {
     expect(rewritten(`{"max_tokens":${digits}}`)).toBeUndefined();
+  });
+});
+
+describe("beside a thinking budget of /v1/messages", () => {
+  /** @param padding how many characters stand in the body besides; 10,000 - 512 - a third of all is left */
+  const capped = (maxTokens: string, thinking: string, padding = 0): string => {
+    const body = `{"max_tokens":${maxTokens},"thinking":${thinking},"x":"${"x".repeat(padding)}"}`;
+    const sent = rewritten(body, "/v1/messages") ?? body;
+    // The budget is forwarded as it came.
+    expect(sent).toEndWith(body.slice(body.indexOf(',"thinking"')));
+    return sent.slice('{"max_tokens":'.length, sent.indexOf(',"thinking"'));
+  };
+  const enabled = (budget: string): string => `{"type":"enabled","budget_tokens":${budget}}`;
+
+  const rows: [what: string, maxTokens: string, thinking: string, expected: string][] = [
+    ["a cap above it applies", "5000", enabled("999"), "1000"],
+    ["a cap equal to it yields", "5000", enabled("1000"), "5000"],
+    ["a cap below it yields", "5000", enabled("4999"), "5000"],
+    ["the context's bound stays", "99999", enabled("4999"), "9443"],
+    ["the context's bound is still above it", "99999", enabled("9442"), "9443"],
+    ["the context's bound is equal to it", "99999", enabled("9443"), "99999"],
+    ["the context's bound is below it", "99999", enabled("99998"), "99999"],
+    ["the client's own limit is too low", "5000", enabled("7000"), "5000"],
+    ["the client's own limit is too low for the context", "9700", enabled("9600"), "9700"],
+    ["the client's own limit is within the cap", "900", enabled("4999"), "900"],
+    ["a limit that is no number", "null", enabled("4999"), "null"],
+    ["a limit in digits", '"99999"', enabled("4999"), '"9443"'],
+    ["a budget in digits", "5000", enabled('"4999"'), "5000"],
+    ["a budget with an exponent", "5000", enabled("4.999e3"), "5000"],
+    ["an endless budget", "5000", enabled("1e400"), "5000"],
+    ["an endless limit too", "1e400", enabled("1e400"), "1e400"],
+    ["a budget with decimals", "5000", enabled("4999.5"), "1000"],
+    ["a negative budget", "5000", enabled("-4999"), "1000"],
+    ["no budget", "5000", '{"type":"enabled"}', "1000"],
+    ["a budget of null", "5000", enabled("null"), "1000"],
+    ["thinking that is off", "5000", '{"type":"disabled","budget_tokens":4999}', "1000"],
+    ["thinking without a type", "5000", '{"budget_tokens":4999}', "5000"],
+    ["thinking that is not an object", "5000", "[4999]", "1000"],
+    ["the last of several budgets", "5000", '{"budget_tokens":4999,"type":"enabled","budget_tokens":1}', "1000"],
+  ];
+  test.each(rows)("%s: %s with %s is sent as %s", (_, maxTokens, thinking, expected) => {
+    const length = `{"max_tokens":${maxTokens},"thinking":${thinking},"x":""}`.length;
+    // Padded to the same length, so that 9443 tokens are left.
+    expect(capped(maxTokens, thinking, 135 - length)).toBe(expected);
+  });
+
+  test("whatever the name of the limit, each by itself", () => {
+    const body = '{"max_tokens":900,"max_tokens":5000,"max_output_tokens":99999,"thinking":{"budget_tokens":4999}}';
+    expect(rewritten(body, "/v1/messages")).toBe(body.replace("99999", "9456"));
+  });
+
+  test("the last of several members counts", () => {
+    const budget = '"thinking":{"budget_tokens":4999}';
+    const none = '"thinking":{"type":"enabled"}';
+    const body = (first: string, last: string): string => `{"max_tokens":5000,${first},${last}}`;
+    expect(rewritten(body(none, budget), "/v1/messages")).toBeUndefined();
+    expect(rewritten(body(budget, none), "/v1/messages")).toBe(body(budget, none).replace("5000", "1000"));
+  });
+
+  test.each(["/v1/chat/completions", "/v1/responses", "/v1/x"])("but not on %s", (path) => {
+    const body = '{"max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4999}}';
+    expect(rewritten(body, path)).toBe(body.replace("5000", "1000"));
+  });
+
+  test("Claude Code's limits reach the backend as they are", () => {
+    const body = '{"model":"claude-haiku","max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31999}}';
+    for (const path of ["/v1/messages", "//v1/messages/", "/v1/%6dessages"]) {
+      expect(rewriteText(path, body, rewriteRules()).body).toBeUndefined();
+    }
+  });
+
+  test("characters are counted as for any cap", () => {
+    const body = (maxTokens: number): string =>
+      `{"max_tokens":${maxTokens},"thinking":{"budget_tokens":4999},"x":"${"漢".repeat(9000)}"}`;
+    const available = 10_000 - 512 - Math.floor(body(9999).length / 3);
+    expect(rewritten(body(9999), "/v1/messages")).toBe(body(available));
+  });
+
+  test("no more is reserved than the context may leave", () => {
+    const body = '{"max_tokens":1e400,"thinking":{"budget_tokens":1e400}}';
+    const { maxTokens } = createRewriter(rewriteRules(limits))("/v1/messages", Buffer.from(body)) as Rewritten;
+    expect(maxTokens).toBe(10_000 - 512);
   });
 });
 

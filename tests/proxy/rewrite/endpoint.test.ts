@@ -6,12 +6,12 @@ const other = getEndpoint("/v1/other");
 
 test("each endpoint has the rewrites that its bodies support", () => {
   const row = (path: string) => Object.values(getEndpoint(path));
-  expect(row("/v1/chat/completions")).toEqual([true, true, "message", true]);
-  expect(row("/v1/completions")).toEqual([true, false, undefined, true]);
-  expect(row("/v1/messages")).toEqual([true, true, "member", false]);
-  expect(row("/v1/responses")).toEqual([true, true, undefined, false]);
-  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false]);
-  expect(row("/v1/other")).toEqual([false, false, undefined, false]);
+  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true]);
+  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true]);
+  expect(row("/v1/messages")).toEqual([true, true, "member", true, false]);
+  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false]);
+  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false]);
+  expect(row("/v1/other")).toEqual([false, false, undefined, false, false]);
 });
 
 test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(

@@ -55,6 +55,6 @@ describe("a hostile body of 64 MiB needs little memory besides its own", () => {
     const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
     const measure = JSON.parse(stdout.toString()) as RewriteMeasure;
     expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(3);
-    expect(measure.slices).toBeGreaterThan(10);
+    expect(measure.portions).toBeGreaterThan(10);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isReasoningModelServed, resolveModel } from "../../../src/proxy/rewrite/model-name.ts";
+import { isReasoningModelServed, resolveModel } from "../../../src/proxy/rewrite/model.ts";
 import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
 
 type Row = [submitted: string, expected: string, nonThinking?: "non-think"];

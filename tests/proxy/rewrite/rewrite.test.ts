@@ -15,6 +15,8 @@ const rewrite = createRewriter(everyRule);
 const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
 const untouchedBytes = {
+  isObject: false,
+  capExemption: undefined,
   maxTokens: undefined,
   hasSeveralModels: false,
   model: undefined,
@@ -213,24 +215,24 @@ describe("a hundred thousand levels", () => {
 describe("a long body", () => {
   const padding = `"padding":"${"x".repeat(300_000)}"`;
 
-  test("is rewritten in slices, like a short one", async () => {
+  test("is rewritten in portions, like a short one", async () => {
     const body = `{"model":"claude-x","messages":[{"role":"user","content":"hello"}],"stream":true,"max_tokens":99999}`;
     const short = rewriteText("/v1/messages", body, everyRule);
     const long = Buffer.from(`{${padding},${body.slice(1)}`);
     let nowMs = 0;
-    let slices = 0;
-    const rewriteInSlices = createRewriter(everyRule, {
+    let portions = 0;
+    const rewriteInPortions = createRewriter(everyRule, {
       portionMs: 2,
       now: () => (nowMs += 1),
-      waitForTurn: () => Promise.resolve(void (slices += 1)),
+      waitForTurn: () => Promise.resolve(void (portions += 1)),
     });
-    const rewritten = await rewriteInSlices("/v1/messages", long);
+    const rewritten = await rewriteInPortions("/v1/messages", long);
     const { pieces = [], stream, usageAdded } = rewritten as Rewritten;
     expect({ stream, usageAdded, body: Buffer.concat(pieces).toString() }).toEqual({
       ...short,
       body: `{${padding},${short.body?.slice(1)}`,
     });
-    expect(slices).toBe(10);
+    expect(portions).toBe(10);
   });
 
   test("of 256 KiB is rewritten at once, a longer one is not", () => {
