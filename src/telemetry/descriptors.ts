@@ -1,18 +1,35 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { RequestObserver } from "../domain/requests.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock } from "../time/clock.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 
-/** How many file descriptors the process may open (proc_pid_limits(5)); undefined if unknown (only Linux reports it). */
+/** How many file descriptors the process may open; undefined if unknown. */
 export function findDescriptorLimit(): number | undefined {
-  const limits = ifThere(() => readFileSync("/proc/self/limits", "utf8")) ?? "";
-  const [, soft] = /^Max open files +(\w+)/m.exec(limits) ?? [];
-  return soft === undefined ? undefined : soft === "unlimited" ? Infinity : Number(soft);
+  try {
+    return readDescriptorLimit();
+  } catch {
+    return undefined;
+  }
 }
 
-/** How many file descriptors the process has open; undefined if unknown. */
-export function countOpenDescriptors(): number | undefined {
-  return ifThere(() => readdirSync("/proc/self/fd").length);
+/** Reads the limit as proc_pid_limits(5) reports it. @throws if the system does not (only Linux does), or if no descriptor is left */
+export function readDescriptorLimit(): number {
+  const [, soft] = /^Max open files +(\w+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+  if (soft === undefined) throw new Error("/proc/self/limits does not have the limit");
+  return soft === "unlimited" ? Infinity : Number(soft);
+}
+
+/**
+ * How many file descriptors the process has open. If all that it may have are open, there is none left to count them with.
+ * @throws if the system does not tell (only Linux does)
+ */
+export function countOpenDescriptors(limit: number): number {
+  try {
+    return readdirSync("/proc/self/fd").length;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EMFILE") return limit;
+    throw error;
+  }
 }
 
 /** Every stream takes two: below this, a busy server runs out. */
@@ -41,12 +58,4 @@ export function createDescriptorLog(log: Log, monotonic: MonotonicClock): Reques
       log.error("Out of file descriptors, so requests fail; raise LimitNOFILE or ulimit -n", { cause, limit });
     },
   };
-}
-
-function ifThere<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

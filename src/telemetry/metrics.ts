@@ -7,11 +7,11 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
-import type { RequestObserver } from "../domain/requests.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";
-import { addGauge, createCounter } from "./series.ts";
+import { addGauge, createCounter, isolateCollectors } from "./series.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 
 /** Usage that is not committed yet. */
 export interface UncommittedUsage {
@@ -21,7 +21,7 @@ export interface UncommittedUsage {
   sinceMs: number;
 }
 
-/** Of this process; the places are those of all processes. */
+/** Describes the queue of this process; the places are those of all processes. */
 export interface ObservedQueue {
   places: number;
   /** Read at each scrape. */
@@ -121,10 +121,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addQueueGauges(registry, options);
   addSampledMetrics(registry, options.samples);
   const closeProcess = addProcessMetrics(registry);
-  return {
+  const observers = {
     ...createRequestMetrics(registry, options.perKey),
     ...createCommitObserver(registry),
     gpuSamplesReceived: createGpuObserver(registry),
+  };
+  isolateCollectors(registry);
+  return {
+    ...observers,
     requestOmitted: () => void omitted.count++,
     text() {
       readCounts();

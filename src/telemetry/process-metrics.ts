@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, type Registry } from "prom-client";
-import { countOpenDescriptors, findDescriptorLimit } from "./descriptors.ts";
+import { countOpenDescriptors, findDescriptorLimit, readDescriptorLimit } from "./descriptors.ts";
 import { addGauge } from "./series.ts";
 
 /**
@@ -38,13 +38,14 @@ export function addProcessMetrics(registry: Registry): () => void {
 
 /** Linux only. */
 function addDescriptors(registry: Registry): void {
-  if (countOpenDescriptors() === undefined) return;
-  addGauge(registry, { name: "process_open_fds", help: "Open file descriptors" }, () => countOpenDescriptors() ?? NaN);
-  addGauge(
-    registry,
-    { name: "process_max_fds", help: "Maximum number of open file descriptors" },
-    () => findDescriptorLimit() ?? NaN,
-  );
+  const limitAtStart = findDescriptorLimit();
+  if (limitAtStart === undefined) return;
+  let limit = limitAtStart;
+  addGauge(registry, { name: "process_max_fds", help: "Maximum number of open file descriptors" }, () => {
+    limit = readDescriptorLimit();
+    return limit;
+  });
+  addGauge(registry, { name: "process_open_fds", help: "Open file descriptors" }, () => countOpenDescriptors(limit));
 }
 
 function addEventLoopDelay(registry: Registry): () => void {

@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
 import { addGauge } from "./series.ts";
 
-/** What takes time to find out. A value that cannot be found out is undefined or rejects, and then has no series. */
+/** What takes time to find out. A value that is undefined has no series; one that rejects keeps the value before. */
 export interface Samples {
   upstreamUp: () => Promise<boolean>;
   database: () => Promise<{ bytes: number; logBytes?: number | undefined }>;
@@ -46,17 +46,27 @@ export function addSampledMetrics(registry: Registry, { upstreamUp, database, di
 
 const toNumber = (isUp: boolean | undefined): number | undefined => (isUp === undefined ? undefined : Number(isUp));
 
-/** @returns the latest value, and starts to find out the next one unless that is under way */
+/**
+ * @returns the latest value, and starts to find out the next one unless that is under way; it throws if the latest could
+ * not be found out
+ */
 function sampled<T>(sample: () => Promise<T>): () => T | undefined {
-  let latest: T | undefined;
+  let readLatest = (): T | undefined => undefined;
   let isSampling = false;
   const refresh = async (): Promise<void> => {
     isSampling = true;
-    latest = await sample().catch(() => undefined);
+    try {
+      const value = await sample();
+      readLatest = () => value;
+    } catch (error) {
+      readLatest = () => {
+        throw error;
+      };
+    }
     isSampling = false;
   };
   return () => {
     if (!isSampling) void refresh();
-    return latest;
+    return readLatest();
   };
 }

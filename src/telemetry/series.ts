@@ -1,4 +1,4 @@
-import { type Aggregator, Counter, Gauge, type Registry } from "prom-client";
+import { type Aggregator, Counter, Gauge, type MetricObject, type Registry } from "prom-client";
 
 export interface GaugeOptions {
   name: string;
@@ -18,6 +18,34 @@ export function addGauge(registry: Registry, options: GaugeOptions, read: () => 
       else gauge.set(value);
     },
   });
+  // It begins as 0, and would stay so if the first reading fails.
+  gauge.remove();
+}
+
+/**
+ * Lets every other metric survive one that cannot be read, as several cannot without a free file descriptor: its series
+ * keep their last values, and its failures count. To be called when all metrics are registered.
+ */
+export function isolateCollectors(registry: Registry): void {
+  const metrics = registry.getMetricsAsArray();
+  // The last one, so that a page counts its own failures.
+  const errors = new Counter({
+    name: "tollgate_collector_errors_total",
+    help: "Readings of a metric that failed; it keeps its last value",
+    labelNames: ["collector"],
+    registers: [registry],
+  });
+  for (const metric of metrics) {
+    const collect: MetricObject["collect"] | undefined = metric.collect;
+    if (collect === undefined) continue;
+    metric.collect = async () => {
+      try {
+        await collect.call(metric);
+      } catch {
+        errors.inc({ collector: metric.name });
+      }
+    };
+  }
 }
 
 /**

@@ -86,6 +86,15 @@ export const alerts: readonly Alert[] = [
     description: "Each stream takes two. Raise LimitNOFILE.",
   },
   {
+    name: "TollgateMetricsStale",
+    expression: "sum by (instance, job) (increase(tollgate_collector_errors_total[5m])) > 0",
+    for: "5m",
+    severity: "warning",
+    summary: "Some metrics keep an old value",
+    description:
+      "The label collector of tollgate_collector_errors_total names them. A lack of file descriptors is one cause.",
+  },
+  {
     name: "TollgateDisk",
     expression: "tollgate_disk_free_bytes < 1073741824 or tollgate_disk_free_bytes < 0.05 * tollgate_disk_size_bytes",
     for: "5m",

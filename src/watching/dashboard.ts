@@ -139,6 +139,11 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         queries: [[`process_open_fds${match} / process_max_fds${match}`, "{{instance}}"]],
       },
       {
+        title: "Metrics that cannot be read",
+        unit: "ops",
+        queries: [[`sum by (collector) (rate(tollgate_collector_errors_total${match}${range}))`, "{{collector}}"]],
+      },
+      {
         title: "CPU",
         unit: "percentunit",
         queries: [[`rate(process_cpu_seconds_total${match}${range})`, "{{instance}}"]],

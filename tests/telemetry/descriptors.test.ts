@@ -1,15 +1,16 @@
 import { expect, test } from "bun:test";
 import { closeSync, openSync } from "node:fs";
-import type { RequestRecord } from "../../src/domain/requests.ts";
 import { countOpenDescriptors, createDescriptorLog, findDescriptorLimit } from "../../src/telemetry/descriptors.ts";
 import { memoryLog } from "../store/test-store.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 test("open descriptors are counted, and the limit is that of the process", () => {
-  const before = countOpenDescriptors() ?? NaN;
+  const limit = findDescriptorLimit() ?? NaN;
+  const before = countOpenDescriptors(limit);
   const descriptor = openSync("/dev/null", "r");
-  expect(countOpenDescriptors()).toBe(before + 1);
+  expect(countOpenDescriptors(limit)).toBe(before + 1);
   closeSync(descriptor);
-  expect(findDescriptorLimit()).toBe(Number(Bun.spawnSync(["sh", "-c", "ulimit -n"]).stdout.toString()));
+  expect(limit).toBe(Number(Bun.spawnSync(["sh", "-c", "ulimit -n"]).stdout.toString()));
 });
 
 test("running out of descriptors is logged once in ten seconds while it lasts", () => {

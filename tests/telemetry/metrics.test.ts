@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { metricsContentType } from "../../src/telemetry/metrics.ts";
+import { aggregatedMetricsText, metricsContentType } from "../../src/telemetry/metrics.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { finish, openMetrics, seriesOf, valueOf } from "./open-metrics.ts";
@@ -75,4 +75,30 @@ test("reports the time of the last GPU push, and nothing before the first", asyn
   expect(valueOf(await metrics.text(), name)).toBeUndefined();
   metrics.gpuSamplesReceived(1, 0);
   expect(Math.abs((valueOf(await metrics.text(), name) ?? 0) - Date.now() / 1000)).toBeLessThan(5);
+});
+
+test("what cannot be read keeps its last value, counts, and hides nothing else", async () => {
+  let inFlight = (): number => 3;
+  using metrics = openMetrics({ inFlight: () => inFlight() });
+  const errors = 'tollgate_collector_errors_total{collector="tollgate_requests_in_flight"}';
+  const before = await metrics.text();
+  expect([valueOf(before, "tollgate_requests_in_flight"), valueOf(before, errors)]).toEqual([3, undefined]);
+  inFlight = () => {
+    throw new Error("unreadable");
+  };
+  const text = await metrics.text();
+  expect([valueOf(text, "tollgate_requests_in_flight"), valueOf(text, errors)]).toEqual([3, 1]);
+  expect(text.match(/^# TYPE /gm)).toEqual(before.match(/^# TYPE /gm));
+  expect(await aggregatedMetricsText([await metrics.snapshot()])).toContain(`${errors} 2\n`);
+  inFlight = () => 4;
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBe(4);
+});
+
+test("what was never read has no series", async () => {
+  using metrics = openMetrics({
+    inFlight: () => {
+      throw new Error("unreadable");
+    },
+  });
+  expect(valueOf(await metrics.text(), "tollgate_requests_in_flight")).toBeUndefined();
 });

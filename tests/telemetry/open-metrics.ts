@@ -1,6 +1,6 @@
-import type { RequestRecord } from "../../src/domain/requests.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { steadySamples } from "../support/steady-samples.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 /** The metrics of a server on which nothing has happened. */
 export function openMetrics({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain/requests.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { finish, openMetrics, seriesOf, valueOf } from "./open-metrics.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 test("counts a request by endpoint, method, outcome and status class", async () => {
   using metrics = openMetrics();

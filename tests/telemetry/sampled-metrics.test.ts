@@ -23,13 +23,24 @@ describe("what takes time to find out", () => {
     expect(values).toEqual([1, 4096, 512, 1e9, 1e10]);
   });
 
-  test("has no series if it cannot be found out", async () => {
+  test("has no series until it is found out", async () => {
     const fails = () => Promise.reject(new Error("away"));
     using metrics = openMetrics({ samples: { upstreamUp: async () => false, database: fails, disk: fails } });
     const text = await scrapeTwice(metrics);
     expect(valueOf(text, "tollgate_upstream_up")).toBe(0);
     expect(valueOf(text, "tollgate_database_bytes")).toBeUndefined();
     expect(valueOf(text, "tollgate_disk_free_bytes")).toBeUndefined();
+  });
+
+  test("keeps its last value while it cannot be found out, and counts the failures", async () => {
+    let size = async () => ({ bytes: 4096, logBytes: 512 });
+    using metrics = openMetrics({ samples: { ...steadySamples, database: () => size() } });
+    await scrapeTwice(metrics);
+    size = () => Promise.reject(new Error("away"));
+    const text = await scrapeTwice(metrics);
+    expect(valueOf(text, "tollgate_database_bytes")).toBe(4096);
+    expect(valueOf(text, 'tollgate_collector_errors_total{collector="tollgate_database_bytes"}')).toBe(1);
+    expect(valueOf(text, "tollgate_disk_free_bytes")).toBe(1e9);
   });
 
   test("delays no scrape, and is asked for once at a time", async () => {

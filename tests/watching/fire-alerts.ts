@@ -114,7 +114,7 @@ async function fireEach(): Promise<void> {
   // Prometheus sees an increase only after the first slow one.
   const slow = [complete("slow-head=33s"), complete("slow-head=38s")];
   await blockEventLoop(() => isFired("TollgateEventLoopDelay"));
-  await useUpDescriptors(() => isFired("TollgateDescriptors"));
+  await useUpDescriptors(150, () => isFired("TollgateDescriptors"));
   await lockDatabase(() => isFired("TollgateLedgerLag", "TollgateCommitFailures"));
   await refuseCounts(() => isFired("TollgateCountsRefused"));
   await Promise.all(slow);
@@ -125,6 +125,8 @@ async function fireEach(): Promise<void> {
   await isFired("TollgateBackendDown", "TollgateUpstreamErrors");
   clearInterval(failing);
   await isFired("TollgateGpuStale");
+  // More than there are.
+  await useUpDescriptors(250, () => isFired("TollgateMetricsStale"));
   program.kill("SIGKILL");
   await isFired("TollgateDown");
 }
@@ -161,8 +163,8 @@ async function blockEventLoop(meanwhile: () => Promise<void>): Promise<void> {
   clearInterval(block);
 }
 
-async function useUpDescriptors(meanwhile: () => Promise<void>): Promise<void> {
-  const idle = await Promise.all(Array.from({ length: 150 }, openConnection));
+async function useUpDescriptors(connections: number, meanwhile: () => Promise<void>): Promise<void> {
+  const idle = await Promise.all(Array.from({ length: connections }, openConnection));
   await meanwhile();
   for (const socket of idle) socket.destroy();
 }
@@ -170,7 +172,11 @@ async function useUpDescriptors(meanwhile: () => Promise<void>): Promise<void> {
 function openConnection(): Promise<Socket> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
-    const socket = connect(Number(port), hostname, () => resolve(socket));
+    const socket = connect(Number(port), hostname, () => {
+      // The kernel hands over no connection before its first byte.
+      socket.write(`GET /healthz HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+      resolve(socket);
+    });
     // The program refuses some when it has no descriptor left.
     socket.on("error", () => resolve(socket));
   });
@@ -190,7 +196,7 @@ async function lockDatabase(meanwhile: () => Promise<void>): Promise<void> {
   database.run("ROLLBACK");
 }
 
-/** The first counts go into the journal; those after its next fold, within a minute, are refused at once. */
+/** The first counts are staged; those after the next fold, within a minute, are refused at once. */
 async function refuseCounts(meanwhile: () => Promise<void>): Promise<void> {
   using database = openDatabase();
   database.run("CREATE TRIGGER refuse BEFORE INSERT ON usage_minute BEGIN SELECT RAISE(ABORT, 'no'); END");

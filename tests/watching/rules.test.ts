@@ -54,6 +54,7 @@ const healthy: AllSeries = {
   tollgate_event_loop_delay_max_seconds: always(0.03),
   process_open_fds: always(200),
   process_max_fds: always(65_536),
+  'tollgate_collector_errors_total{collector="process_max_fds"}': always(3),
   tollgate_disk_free_bytes: always(50 * 1024 ** 3),
   tollgate_disk_size_bytes: always(100 * 1024 ** 3),
   // A push each second.
@@ -112,6 +113,13 @@ const faults: readonly Fault[] = [
     fires: 300,
   },
   { alert: "TollgateDescriptors", series: { process_open_fds: inFault(60_000, 200) }, quiet: 285, fires: 300 },
+  {
+    alert: "TollgateMetricsStale",
+    series: { 'tollgate_collector_errors_total{collector="process_max_fds"}': growingInFault(0.1) },
+    quiet: 285,
+    fires: 330,
+    lingers: 5 * minute,
+  },
   {
     alert: "TollgateDisk",
     series: { tollgate_disk_free_bytes: inFault(4 * 1024 ** 3, 50 * 1024 ** 3) },

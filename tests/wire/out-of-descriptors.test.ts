@@ -6,6 +6,7 @@ import { commandLine, type Program, startProgram } from "../support/program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { valueOf } from "../telemetry/open-metrics.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
@@ -78,6 +79,44 @@ test.skipIf(prlimit === null)(
       total_input_tokens: 3 * (served + 1),
       total_output_tokens: 4 * (served + 1),
     });
+  },
+  30_000,
+);
+
+test.skipIf(prlimit === null)(
+  "a program whose idle connections take every descriptor still serves its metrics, and says so in them",
+  async () => {
+    const crowded = await startProgram({ METRICS_TOKEN: "scraper", PROXY_UPSTREAM_URL: backend.url });
+    Bun.spawnSync([String(prlimit), "--pid", String(crowded.pid), "--nofile=256:"]);
+    const scraper = await connectRaw(crowded.adminUrl);
+    const scrape = async (): Promise<string> => {
+      scraper.request("GET", "/metrics", { authorization: "Bearer scraper" });
+      expect((await scraper.head()).status).toBe(200);
+      const text = await scraper.text();
+      scraper.nextResponse();
+      return text;
+    };
+    expect(valueOf(await scrape(), "process_open_fds")).toBeLessThan(200);
+
+    // The kernel hands over no connection before its first byte.
+    const idle = await Promise.all(
+      Array.from({ length: 300 }, async () => {
+        const client = await connectRaw(crowded.adminUrl);
+        client.request("GET", "/healthz");
+        return client;
+      }),
+    );
+    await pollUntil(() => readdirSync(`/proc/${crowded.pid}/fd`).length === 256);
+    const text = await scrape();
+    expect([valueOf(text, "process_open_fds"), valueOf(text, "process_max_fds")]).toEqual([256, 256]);
+    expect(valueOf(text, "process_resident_memory_bytes")).toBeGreaterThan(1e7);
+    for (const collector of ["process_resident_memory_bytes", "process_max_fds"]) {
+      expect(valueOf(text, `tollgate_collector_errors_total{collector="${collector}"}`)).toBe(1);
+    }
+
+    for (const client of idle) client.close();
+    await pollUntil(async () => (valueOf(await scrape(), "process_open_fds") ?? 256) < 200);
+    await crowded.stop();
   },
   30_000,
 );
