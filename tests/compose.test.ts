@@ -44,7 +44,11 @@ test("the compose file and the Dockerfile have settings that the program knows a
   const [, line = ""] = /^ENV (.*)$/m.exec(dockerfile) ?? [];
   const image = Object.fromEntries(line.split(" ").map((pair) => pair.split("="))) as Record<string, string>;
   const config = readConfig({ ...image, ...(Object.fromEntries(unset) as Record<string, string>) }, false);
-  expect([config.host, config.dataDir, config.databaseUrl]).toEqual(["0.0.0.0", "/data", undefined]);
+  expect([config.listen.host, config.storage.dataDir, config.storage.databaseUrl]).toEqual([
+    "0.0.0.0",
+    "/data",
+    undefined,
+  ]);
 });
 
 test("its Grafana reads from its Prometheus, and each config is declared and used", () => {

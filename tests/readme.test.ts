@@ -151,7 +151,7 @@ describe("the README's deployment", () => {
   test("has settings that the program accepts", () => {
     const settings = assignments(environment);
     expect(Object.keys(settings)).toEqual(["PROXY_UPSTREAM_URL", "SECRET_KEY", "TRUST_PROXY"]);
-    expect(readConfig(settings, false).trustProxy).toBe(1);
+    expect(readConfig(settings, false).listen.trustedHops).toBe(1);
   });
 
   test("has a unit whose command and folders match", () => {
@@ -216,7 +216,7 @@ describe("the README's deployment", () => {
   });
 
   test("has settings for several instances that the program accepts", () => {
-    expect(readConfig(assignments(several), false).databaseUrl).toStartWith("postgres://");
+    expect(readConfig(assignments(several), false).storage.databaseUrl).toStartWith("postgres://");
   });
 
   test.skipIf(nginx.whyMissing !== undefined)(

@@ -27,7 +27,7 @@ Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { target, keep } = parse(args);
   const config = settingsOf(io);
-  if (config.databaseUrl !== undefined) {
+  if (config.storage.databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
   }
   const file = existingDatabase(config);

@@ -25,9 +25,9 @@ export interface Seen<T> extends Finding {
 }
 
 export async function checkDatabase(config: Config): Promise<Seen<DatabaseState>> {
-  const name = config.databaseUrl === undefined ? databaseFile(config.dataDir) : "PostgreSQL";
+  const name = config.storage.databaseUrl === undefined ? databaseFile(config.storage.dataDir) : "PostgreSQL";
   try {
-    const seen = await inspectStore(config);
+    const seen = await inspectStore(config.storage);
     if (seen === undefined) return ok(`${name}: empty; the first start creates its tables`);
     const size = `${name}, ${sizeOf(seen.bytes)}`;
     return seen.pendingMigrations === 0
@@ -42,7 +42,7 @@ export async function checkDatabase(config: Config): Promise<Seen<DatabaseState>
 const minFreeBytes = 100 * 1024 ** 2;
 const scarceBytes = 1024 ** 3;
 
-export async function checkDisk({ dataDir }: Config): Promise<Finding> {
+export async function checkDisk({ storage: { dataDir } }: Config): Promise<Finding> {
   const folder = existingParent(resolve(dataDir));
   const { freeBytes } = await measureDisk(folder);
   const text = `${sizeOf(freeBytes)} free in ${folder}`;

@@ -6,9 +6,9 @@ const timeoutMs = 3000;
 
 /** Requests `/healthz` of the server that runs with these settings on this host. @returns what is wrong, if anything is */
 export async function requestHealth(config: Config): Promise<string | undefined> {
-  const unix = socketPathOf(config.adminHost);
+  const unix = socketPathOf(config.listen.adminHost);
   const url = unix === undefined ? `${adminOrigin(config)}/healthz` : "http://localhost/healthz";
-  const name = unix === undefined ? url : config.adminHost;
+  const name = unix === undefined ? url : config.listen.adminHost;
   try {
     const response = await fetch(url, {
       signal: AbortSignal.timeout(timeoutMs),
@@ -23,7 +23,7 @@ export async function requestHealth(config: Config): Promise<string | undefined>
   }
 }
 
-function adminOrigin({ adminHost, adminPort, port, tls }: Config): string {
+function adminOrigin({ listen: { adminHost, adminPort, port, tls } }: Config): string {
   return `${tls === undefined ? "http" : "https"}://${reachable(adminHost)}:${adminPort ?? port}`;
 }
 

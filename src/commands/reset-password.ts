@@ -26,7 +26,7 @@ Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const fromStdin = readFlags(args);
   const config = settingsOf(io);
-  if (config.databaseUrl === undefined) existingDatabase(config);
+  if (config.storage.databaseUrl === undefined) existingDatabase(config);
   const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
   const { password, warning } = await reset(config, given, log);
@@ -64,7 +64,12 @@ interface Reset {
 async function reset(config: Config, given: string | undefined, log: Log): Promise<Reset> {
   const clock = Date.now;
   try {
-    const store = await openStore({ dataDir: config.dataDir, databaseUrl: config.databaseUrl, clock, log });
+    const store = await openStore({
+      dataDir: config.storage.dataDir,
+      databaseUrl: config.storage.databaseUrl,
+      clock,
+      log,
+    });
     try {
       return { password: await resetPassword(store, given), warning: await findWarning(config, store) };
     } finally {

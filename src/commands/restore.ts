@@ -23,7 +23,7 @@ usage.
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const source = sourceOf(args);
-  const { databaseUrl, dataDir } = settingsOf(io);
+  const { databaseUrl, dataDir } = settingsOf(io).storage;
   if (databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL");
   }

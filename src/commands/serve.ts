@@ -60,7 +60,7 @@ function warnOfSettings(config: Config, io: CommandIo): void {
   for (const { given, meant } of findMisspeltSettings(io.env)) {
     log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
   }
-  const { dataDir, databaseUrl } = config;
+  const { dataDir, databaseUrl } = config.storage;
   if (databaseUrl === undefined && isWritableByAll(dataDir)) {
     log.warn("Every user of this host can write to DATA_DIR and replace the database", { dataDir });
   }
@@ -137,7 +137,7 @@ async function toCommandError(error: unknown, config: Config): Promise<unknown> 
 
 /** Bun reports a name that does not resolve as a port in use (1.4.5). */
 async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
-  const variable = error.host === config.host ? "HOST" : "ADMIN_HOST";
+  const variable = error.host === config.listen.host ? "HOST" : "ADMIN_HOST";
   const problem =
     error.host.startsWith("unix:") || (await resolves(error.host))
       ? error.message

@@ -13,12 +13,12 @@ export function settingsOf(io: CommandIo, environment: Environment = io.env): Co
 }
 
 /** The setting to check if storage fails. A DATABASE_URL contains a password, so its value is not shown. */
-export function storageName({ databaseUrl, dataDir }: Config): string {
+export function storageName({ storage: { databaseUrl, dataDir } }: Config): string {
   return databaseUrl === undefined ? `DATA_DIR ${JSON.stringify(dataDir)}` : "DATABASE_URL";
 }
 
 /** The database file in the data folder. @throws CommandError if there is none */
-export function existingDatabase({ dataDir }: Config): string {
+export function existingDatabase({ storage: { dataDir } }: Config): string {
   const file = databaseFile(dataDir);
   try {
     accessSync(file, constants.R_OK | constants.W_OK);

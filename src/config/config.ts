@@ -187,7 +187,7 @@ const tlsFiles = ({ TLS_CERT, TLS_KEY }: Settings): { certFile: string; keyFile:
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
 
 interface UpstreamAddress {
-  /** For the log. */
+  /** Names it in the log. */
   name: string;
   /** Origin and path prefix; no trailing slash and no `/v1`. */
   baseUrl: string;
@@ -219,12 +219,14 @@ function configFrom(settings: Settings, terminal: boolean) {
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       forceStreamUsage: settings.PROXY_FORCE_STREAM_USAGE,
     },
-    maxBodyBytes: settings.MAX_BODY_BYTES,
-    /** Of all requests together; a key gets a quarter. */
-    maxHeldBytes: settings.MAX_HELD_BYTES,
-    /** 0: never. */
-    sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
-    corsOrigins: settings.PROXY_CORS_ORIGINS,
+    proxy: {
+      maxBodyBytes: settings.MAX_BODY_BYTES,
+      /** Bounds all requests together; a key gets a quarter. */
+      maxHeldBytes: settings.MAX_HELD_BYTES,
+      /** 0: never. */
+      sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
+      corsOrigins: settings.PROXY_CORS_ORIGINS,
+    },
     /** Undefined: the backend gets any number of requests at once. */
     queue:
       settings.PROXY_MAX_CONCURRENCY === undefined
@@ -234,29 +236,34 @@ function configFrom(settings: Settings, terminal: boolean) {
             maxWaiting: settings.PROXY_QUEUE_SIZE,
             timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
           },
-    host: settings.HOST,
-    port: settings.PORT,
-    adminPort: settings.ADMIN_PORT,
-    /** The same as `host` if both sides share a port. */
-    adminHost: settings.ADMIN_HOST ?? defaultAdminHost(settings),
-    /** Serves HTTPS on both sides; undefined: HTTP. */
-    tls: tlsFiles(settings),
-    dataDir: settings.DATA_DIR,
-    databaseUrl: settings.DATABASE_URL,
-    retention: {
-      usageMinutesDays: settings.USAGE_MINUTES_DAYS,
-      /** 0 days: requests are not logged one by one in the database. */
-      requestLog: { days: settings.REQUEST_LOG_DAYS, rows: settings.REQUEST_LOG_ROWS },
+    listen: {
+      host: settings.HOST,
+      port: settings.PORT,
+      adminPort: settings.ADMIN_PORT,
+      /** The same as `host` if both sides share a port. */
+      adminHost: settings.ADMIN_HOST ?? defaultAdminHost(settings),
+      /** Serves HTTPS on both sides; undefined: HTTP. */
+      tls: tlsFiles(settings),
+      /** Number of trusted reverse proxies that append to X-Forwarded-For. */
+      trustedHops: settings.TRUST_PROXY,
+    },
+    storage: {
+      dataDir: settings.DATA_DIR,
+      databaseUrl: settings.DATABASE_URL,
+      retention: {
+        usageMinutesDays: settings.USAGE_MINUTES_DAYS,
+        /** 0 days: requests are not logged one by one in the database. */
+        requestLog: { days: settings.REQUEST_LOG_DAYS, rows: settings.REQUEST_LOG_ROWS },
+      },
     },
     processes: settings.PROCESSES,
     admin: {
       username: settings.ADMIN_USERNAME,
       password: settings.ADMIN_PASSWORD,
       secretKey: settings.SECRET_KEY,
+      metricsToken: settings.METRICS_TOKEN,
     },
-    /** Number of trusted reverse proxies that append to X-Forwarded-For. */
-    trustProxy: settings.TRUST_PROXY,
-    metrics: { token: settings.METRICS_TOKEN, perKey: settings.METRICS_PER_KEY === "on" },
+    metrics: { perKey: settings.METRICS_PER_KEY === "on" },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,
     log: {
       level: settings.LOG_LEVEL,

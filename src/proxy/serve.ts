@@ -28,7 +28,7 @@ import type { Forward } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 
 export interface ProxyDeps extends TrackerDeps {
-  config: Pick<Config, "upstream" | "rewrite" | "corsOrigins" | "maxBodyBytes">;
+  config: Pick<Config, "upstream" | "rewrite"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
   findKey: FindKey;
   /** The upstream's host and port, as the request log names it. */
   backend?: string;

@@ -19,15 +19,20 @@ export async function listenOn(config: Config, parts: Services): Promise<Listene
   const connections = createConnections();
   const proxy = proxySideOf(config, parts, connections);
   const shared = { shared: parts.shareStats !== undefined, internalError, certificate: parts.certificate };
-  const atProxyPort = { ...shared, host: config.host, port: config.port, connections };
-  if (config.adminPort === undefined) {
+  const atProxyPort = { ...shared, host: config.listen.host, port: config.listen.port, connections };
+  if (config.listen.adminPort === undefined) {
     const app = createApp({ proxy, admin: await adminSideOf(config, parts, connections) });
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
   const adminApp = createSeparateAdminApp(await adminSideOf(config, parts, adminConnections));
-  const atAdminPort = { ...shared, host: config.adminHost, port: config.adminPort, connections: adminConnections };
+  const atAdminPort = {
+    ...shared,
+    host: config.listen.adminHost,
+    port: config.listen.adminPort,
+    connections: adminConnections,
+  };
   const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
     return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
@@ -40,7 +45,7 @@ export async function listenOn(config: Config, parts: Services): Promise<Listene
 const internalError = (): Response => errorResponse("internal");
 
 /** Serves a renewed certificate without a restart. @returns stops doing so */
-export function followCertificate({ tls }: Config, log: Log, listeners: Listeners): () => void {
+export function followCertificate({ listen: { tls } }: Config, log: Log, listeners: Listeners): () => void {
   if (tls === undefined) return () => {};
   return watchCertificate(tls, {
     onChange(certificate) {

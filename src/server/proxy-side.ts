@@ -27,8 +27,8 @@ export function proxySideOf(config: Config, parts: Services, connections: Connec
   const address = addressOf(baseUrl, socket);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
-    config,
-    sseKeepaliveMs: config.sseKeepaliveMs,
+    config: { ...config, ...config.proxy },
+    sseKeepaliveMs: config.proxy.sseKeepaliveMs,
     backend: socket === undefined ? new URL(baseUrl).host : name,
     findKey: parts.store.keys.findActive,
     record: parts.ledger.record,
@@ -59,7 +59,7 @@ export function proxySideOf(config: Config, parts: Services, connections: Connec
     observer: observePerTick(observeAll(...observersOf(config, parts))),
     peerAddress: connections.peerAddress,
     clientAddress: clientAddressOf(config),
-    heldBytes: createHeldBytes(config.maxHeldBytes, config.maxHeldBytes / 4),
+    heldBytes: createHeldBytes(config.proxy.maxHeldBytes, config.proxy.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
     isStopping: () => parts.draining.signal.aborted,
   });
@@ -74,7 +74,7 @@ function readUsedOf({ limits }: Services["store"]): ReadUsed {
   };
 }
 
-function observersOf({ retention }: Config, parts: Services): RequestObserver[] {
+function observersOf({ storage: { retention } }: Config, parts: Services): RequestObserver[] {
   const { metrics, recorder, upstreamFailures, ledger, log, clock } = parts;
   const observers = [metrics, recorder, upstreamFailures, createRequestLog(log), createDescriptorLog(log, monotonic)];
   if (retention.requestLog.days === 0) return observers;

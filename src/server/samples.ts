@@ -8,7 +8,7 @@ import type { Samples } from "../telemetry/sampled-metrics.ts";
 const probeMs = 5_000;
 
 /** What `/metrics` reports of the server's surroundings. */
-export function samplesOf({ upstream, dataDir }: Config, store: Store): Samples {
+export function samplesOf({ upstream, storage: { dataDir } }: Config, store: Store): Samples {
   return {
     upstreamUp: async () => (await checkUpstream(upstream, AbortSignal.timeout(probeMs))).ok,
     database: store.size,

@@ -22,9 +22,9 @@ export interface Server {
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
-  const { dataDir, databaseUrl, retention } = config;
-  await prepareToListen(config.host);
-  const certificate = config.tls === undefined ? undefined : readCertificate(config.tls);
+  const { dataDir, databaseUrl, retention } = config.storage;
+  await prepareToListen(config.listen.host);
+  const certificate = config.listen.tls === undefined ? undefined : readCertificate(config.listen.tls);
   await startFetchThread();
   const store = await openStore({ dataDir, databaseUrl, retention, clock, log });
   const parts = createServices(config, { ...options, store, certificate });

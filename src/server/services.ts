@@ -78,7 +78,7 @@ export function createServices(config: Config, opened: Opened): Services {
     samples: samplesOf(config, store),
     queue: config.queue && queue && { places: config.queue.places, depth: queue.depth },
   });
-  const logsRequests = config.retention.requestLog.days > 0;
+  const logsRequests = config.storage.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
   return {
     ...opened,

@@ -39,7 +39,7 @@ const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
   const { config, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
-  claimPorts(config, claims);
+  claimPorts(config.listen, claims);
   const aggregate = createAggregate();
   const queue =
     config.queue &&
@@ -70,7 +70,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
     processes: count,
     version: build.version,
   });
-  const env = { ...options.env, ...portsOf(config, at) };
+  const env = { ...options.env, ...portsOf(config.listen, at) };
   const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
   await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
@@ -79,14 +79,14 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   return haveLostCounts ? 1 : 0;
 }
 
-function claimPorts({ host, port, adminHost, adminPort = 0 }: Config, claims: DisposableStack): void {
+function claimPorts({ host, port, adminHost, adminPort = 0 }: Config["listen"], claims: DisposableStack): void {
   // Port 0 needs no claim: the kernel assigns a free port to the first process.
   if (port !== 0) claims.use(claimPort(host, port));
   if (adminPort !== 0) claims.use(claimPort(adminHost, adminPort));
 }
 
 /** If the kernel chose a port for the first process, the other processes share that port. */
-function portsOf({ port, adminPort }: Config, { url, adminUrl }: Addresses): Environment {
+function portsOf({ port, adminPort }: Config["listen"], { url, adminUrl }: Addresses): Environment {
   return {
     ...(port === 0 ? { PORT: new URL(url).port } : {}),
     ...(adminPort === 0 ? { ADMIN_PORT: new URL(adminUrl).port } : {}),

@@ -26,10 +26,19 @@ describe("readConfig", () => {
       maxOutputTokens: 16_384,
       forceStreamUsage: "off",
     });
-    expect([config.host, config.port, config.adminPort]).toEqual(["127.0.0.1", 8080, undefined]);
-    expect([config.dataDir, config.processes, config.trustProxy]).toEqual(["./data", 1, 0]);
-    expect(config.admin).toEqual({ username: "admin", password: undefined, secretKey: undefined });
-    expect([config.sseKeepaliveMs, config.shutdownGraceMs, config.corsOrigins]).toEqual([0, 30_000, undefined]);
+    expect([config.listen.host, config.listen.port, config.listen.adminPort]).toEqual(["127.0.0.1", 8080, undefined]);
+    expect([config.storage.dataDir, config.processes, config.listen.trustedHops]).toEqual(["./data", 1, 0]);
+    expect(config.admin).toEqual({
+      username: "admin",
+      password: undefined,
+      secretKey: undefined,
+      metricsToken: undefined,
+    });
+    expect([config.proxy.sseKeepaliveMs, config.shutdownGraceMs, config.proxy.corsOrigins]).toEqual([
+      0,
+      30_000,
+      undefined,
+    ]);
   });
 
   test("treats an empty value as unset", () => {
@@ -62,17 +71,17 @@ describe("readConfig", () => {
       false,
     );
     expect(config.upstream.streamReadTimeoutMs).toBe(250);
-    expect(config.sseKeepaliveMs).toBe(1500);
+    expect(config.proxy.sseKeepaliveMs).toBe(1500);
     expect(config.rewrite.vendorPrefixes).toEqual(["acme", "other"]);
     expect(config.rewrite.rewriteUnknownModels).toBe(true);
-    expect(config.corsOrigins).toEqual(["https://chat.example.com", "http://localhost:3000"]);
+    expect(config.proxy.corsOrigins).toEqual(["https://chat.example.com", "http://localhost:3000"]);
     expect(config.processes).toBe("auto");
     expect(config.log.format).toBe("pretty");
   });
 
   test.each(["chrome-extension://abcdefghijklmnop", "app://obsidian.md", "tauri://localhost", "http://[::1]:3000"])(
     "reads the origin %s, which a browser or a browser-based app sends",
-    (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).corsOrigins).toEqual([origin]),
+    (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).proxy.corsOrigins).toEqual([origin]),
   );
 
   test("logs in pretty format on a terminal and in JSON otherwise", () => {
@@ -184,7 +193,7 @@ describe("readConfig", () => {
     [{ ADMIN_HOST: "10.0.0.7", ADMIN_PORT: "9000" }, "10.0.0.7"],
     [{ ADMIN_HOST: "", ADMIN_PORT: "9000", HOST: "0.0.0.0" }, "127.0.0.1"],
   ])("with %j, the admin side listens on %s", (environment, host) => {
-    expect(readConfig(environment, false).adminHost).toBe(host);
+    expect(readConfig(environment, false).listen.adminHost).toBe(host);
   });
 
   test("rejects ADMIN_HOST without ADMIN_PORT", () => {
