@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { addBackup } from "../store/sqlite/backup-folder.ts";
 import { backupDatabase } from "../store/sqlite/backup.ts";
-import { StorageError } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 

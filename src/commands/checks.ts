@@ -6,7 +6,7 @@ import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
 import type { DatabaseState } from "../store/engine/contract.ts";
-import { StorageError } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { measureDisk } from "../telemetry/disk.ts";
 import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { moveToPostgres } from "../store/move/move.ts";
-import { StorageError } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 

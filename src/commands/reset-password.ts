@@ -5,7 +5,8 @@ import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/boot
 import type { Config, Environment } from "../config/config.ts";
 import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
-import { type Store, StorageError } from "../store/store.ts";
+import { type Store } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf, storageName } from "./settings.ts";
 

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { timestampOf } from "../store/sqlite/backup-folder.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
-import { StorageError } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { settingsOf } from "./settings.ts";
 

@@ -12,7 +12,7 @@ import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server/server.ts";
-import { StorageError } from "../store/store.ts";
+import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
 import { warnAtStart } from "./warn-at-start.ts";

@@ -5,7 +5,7 @@ import { msPerMinute } from "../time/seoul.ts";
 const firstAfterMs = 2 * msPerMinute;
 const everyMs = 40 * msPerMinute;
 
-/** For the backend's `x-simulate`: an overloaded backend, a refused request, a response that breaks off. */
+/** Values of the backend's `x-simulate`: an overloaded backend, a refused request, a response that breaks off. */
 const scripts = ["status=503", "reset-before-head", "die-mid-frame@1"];
 
 /** @returns the fault of the next request; undefined for nearly all of them */

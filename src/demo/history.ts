@@ -1,24 +1,31 @@
-import type { GpuPast } from "../store/gpu/past.ts";
-import type { BackendSample } from "../store/usage/reconciliation-store.ts";
 import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
-import type { UsageIncrement } from "../store/usage/contract.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
-import { pastGpus } from "./past-gpus.ts";
+import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { pastSamples } from "./past-samples.ts";
 import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
-import { cachedInput, type Persona } from "./personas.ts";
+import { type Persona, usageOf } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
+import {
+  addUsage,
+  type CountedUsage,
+  countUsage,
+  createIncrement,
+  noUsage,
+  type Usage,
+  type UsageIncrement,
+} from "../domain/usage.ts";
+import type { BackendSample } from "../store/usage/contract.ts";
 
 export interface History {
   counts: UsageIncrement[];
-  /** Of the last day; older ones are only counted. */
+  /** Those of the last day; older ones are only counted. */
   requests: PastRequest[];
   traffic: StoredTraffic;
   gpus: GpuPast;
-  /** Of the backend's own counters, in the order of time. */
+  /** Readings of the backend's own counters, in the order of time. */
   samples: BackendSample[];
 }
 
@@ -103,16 +110,14 @@ function countsIn(keys: readonly KeyPersona[], now: number, minute: number, step
     if (!isActiveAt(traffic, now - minute)) return [];
     const requests = requestsIn(traffic, minute, step, index);
     if (requests.requestCount === 0) return [];
-    const cached = cachedCounts(persona, requests.inputTokens);
-    return [{ keyId, minute, lastClosedAt: minute * msPerMinute, model, ...requests, ...cached }];
+    const { requestCount } = requests;
+    const of = { keyId, minute, lastClosedAt: minute * msPerMinute, model, requestCount };
+    return [createIncrement(countsOf(persona, requests), of)];
   });
 }
 
-function cachedCounts(persona: Persona, inputTokens: number) {
-  const cachedInputTokens = cachedInput(persona, inputTokens);
-  const isBeside = persona.path === "/v1/messages";
-  return { cachedInputTokens, cachedBesideInputTokens: isBeside ? cachedInputTokens : undefined };
-}
+const countsOf = (persona: Persona, tokens: Pick<Usage, "inputTokens" | "outputTokens">): CountedUsage =>
+  countUsage(usageOf(persona, tokens), persona.path === "/v1/messages");
 
 /** The requests of the current minute that started before `nowMs`; the clients send the others. */
 function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncrement[] {
@@ -122,19 +127,9 @@ function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncreme
     if (!isActiveAt(traffic, 0)) return [];
     const started = plannedRequests(traffic, minute, index).filter(({ startsAt }) => startsAt < nowMs);
     if (started.length === 0) return [];
-    const inputTokens = started.reduce((sum, request) => sum + request.inputTokens, 0);
-    return [
-      {
-        keyId,
-        minute,
-        model,
-        lastClosedAt: minute * msPerMinute,
-        requestCount: started.length,
-        inputTokens,
-        outputTokens: started.reduce((sum, request) => sum + request.outputTokens, 0),
-        ...cachedCounts(persona, inputTokens),
-      },
-    ];
+    const tokens = started.reduce<Usage>(addUsage, noUsage);
+    const of = { keyId, minute, model, lastClosedAt: minute * msPerMinute, requestCount: started.length };
+    return [createIncrement(countsOf(persona, tokens), of)];
   });
 }
 
@@ -145,20 +140,17 @@ function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boole
 /** The store refuses calls if too many wait. */
 const batchSize = 100;
 
+/** Writes all of it but what GPUs measured, which the store takes only in pushes. */
 export async function writeHistory(
-  store: Pick<Store, "usage" | "gpu" | "traffic" | "reconciliation">,
-  { counts, requests, traffic, gpus, samples }: History,
+  store: Pick<Store, "usage" | "traffic" | "reconciliation">,
+  { counts, requests, traffic, samples }: History,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt, usage }) => ({
     values: requestRowOf(record, endedAt, usage),
     responseId: null,
   }));
   // Without waiting in between: the store runs the writes in sequence.
-  await Promise.all([
-    store.usage.add(counts, undefined, [], { rows, amendments: [] }),
-    store.traffic.add(traffic),
-    store.gpu.addPast(gpus),
-  ]);
+  await Promise.all([store.usage.add(counts, undefined, [], { rows, amendments: [] }), store.traffic.add(traffic)]);
   // Each sample is compared with what was counted since the last one.
   for (let first = 0; first < samples.length; first += batchSize) {
     await Promise.all(samples.slice(first, first + batchSize).map((sample) => store.reconciliation.add(sample)));

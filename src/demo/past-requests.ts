@@ -1,10 +1,9 @@
-import type { Outcome } from "../domain/requests.ts";
-import type { RequestRecord } from "../domain/requests.ts";
-import type { Usage } from "../domain/usage.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
-import { cachedInput, type Persona } from "./personas.ts";
+import { type Persona, usageOf } from "./personas.ts";
 import { noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
+import type { Outcome, RequestRecord } from "../domain/requests.ts";
+import type { Usage } from "../domain/usage.ts";
 
 export interface KeyPersona {
   keyId: number;
@@ -68,12 +67,12 @@ function servedRequest(
   load: number,
   { backend }: PastRequestsOptions,
 ): PastRequest {
-  const { inputTokens, outputTokens } = planned;
+  const { outputTokens } = planned;
   const speed = speedOf(planned, load);
   const wholeMs = speed.firstByteMs + (outputTokens / speed.tokensPerSecond) * msPerSecond;
   const leaves = persona.isImpatient === true && chanceOf(planned, 20) < 1 / 8;
   const durationMs = leaves ? Math.min(wholeMs, 700 + 1800 * chanceOf(planned, 21)) : wholeMs;
-  const usage = { inputTokens, outputTokens, cachedInputTokens: cachedInput(persona, inputTokens) };
+  const usage = usageOf(persona, planned);
   const upstreamMs = persona.streamed ? speed.firstByteMs : wholeMs;
   return pastRequest(planned, { keyId, persona, backend }, durationMs, usage, {
     status: 200,

@@ -1,6 +1,6 @@
-import type { BackendSample } from "../store/usage/reconciliation-store.ts";
-import type { UsageIncrement } from "../store/usage/contract.ts";
 import { dayNumberOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import type { UsageIncrement } from "../domain/usage.ts";
+import type { BackendSample } from "../store/usage/contract.ts";
 
 const days = 3;
 /** No longer than between two samples that are compared. */

@@ -1,14 +1,14 @@
 import { bucketOf, encodeHistogram, type Histogram } from "../domain/histogram.ts";
-import type { UsageIncrement } from "../store/usage/contract.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
 import type { KeyPersona, PastRequest } from "./past-requests.ts";
 import { noise } from "./traffic.ts";
+import type { UsageIncrement } from "../domain/usage.ts";
 
 /** The charts of the last day have no finer steps. */
 const latencyMinutes = 5;
-/** Of older traffic, so many requests of each hour, key and model stand for all. */
+/** In older traffic, so many requests of each hour, key and model stand for all. */
 const samplesPerHour = 8;
 
 interface LatencySum {

@@ -1,4 +1,4 @@
-import type { RequestChange } from "../domain/requests.ts";
+import type { Usage } from "../domain/usage.ts";
 import type { KeyChange } from "../store/keys/contract.ts";
 import {
   chatTurn,
@@ -12,6 +12,7 @@ import {
   supportTurn,
 } from "./client-behaviour.ts";
 import type { Traffic } from "./traffic.ts";
+import type { RequestChange } from "../domain/requests.ts";
 
 /** One simulated key holder: traffic, past and present, and its requests. */
 export interface Persona {
@@ -118,6 +119,12 @@ export const personas: readonly Persona[] = [
   },
 ];
 
-/** The cached input of a request, or of several. Undefined if the backend reports none for this persona. */
-export const cachedInput = ({ cachedShare }: Persona, inputTokens: number): number | undefined =>
-  cachedShare === undefined ? undefined : Math.round(inputTokens * cachedShare);
+/** The usage of a request, or of several. The backend reports cached input for some personas only. */
+export const usageOf = (
+  { cachedShare }: Persona,
+  { inputTokens, outputTokens }: Pick<Usage, "inputTokens" | "outputTokens">,
+): Usage => ({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens: cachedShare === undefined ? undefined : Math.round(inputTokens * cachedShare),
+});

@@ -2,10 +2,13 @@ import { randomBytes } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
 import type { Key } from "../store/keys/contract.ts";
+import { openWriter } from "../store/sqlite/engine.ts";
+import { databaseFile } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { generateHistory, writeHistory } from "./history.ts";
+import { writePastGpus } from "./past-gpus.ts";
 import type { KeyPersona } from "./past-requests.ts";
 import { type Persona, personas } from "./personas.ts";
 
@@ -35,13 +38,18 @@ export async function seed({ backend, settings, ...options }: SeedOptions): Prom
   const store = await openStore(options);
   try {
     for (const [name, value] of Object.entries(settings)) await store.settings.set(name, value);
-    return await fill(store, options.clock(), backend);
+    return await fill(store, options, backend);
   } finally {
     await store.close();
   }
 }
 
-async function fill(store: Store, now: number, backend: string): Promise<SeededDemo> {
+async function fill(
+  store: Store,
+  { dataDir, clock }: Pick<SeedOptions, "dataDir" | "clock">,
+  backend: string,
+): Promise<SeededDemo> {
+  const now = clock();
   const clients: { persona: Persona; key: Key }[] = [];
   for (const persona of personas) {
     const daysAgo = persona.traffic.daysAgo[0];
@@ -50,7 +58,11 @@ async function fill(store: Store, now: number, backend: string): Promise<SeededD
   const gpuHost = await createKey(store, "GPU host", now, 30);
   const visitor = await createKey(store, "Your key", now, 0);
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, persona }));
-  await writeHistory(store, generateHistory(keys, now, backend));
+  const history = generateHistory(keys, now, backend);
+  await writeHistory(store, history);
+  const engine = openWriter(databaseFile(dataDir));
+  await writePastGpus(engine, history.gpus);
+  engine.close();
   for (const { persona, key } of clients) {
     if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
     if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });

@@ -1,8 +1,9 @@
+import { usageFields } from "../domain/usage.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { speedOf } from "./backend-speed.ts";
 import type { ClientTurn } from "./client-behaviour.ts";
-import { cachedInput, type Persona } from "./personas.ts";
+import { type Persona, usageOf } from "./personas.ts";
 import { type PlannedRequest, plannedRequests } from "./traffic.ts";
 
 export interface SimulatedClient {
@@ -10,7 +11,7 @@ export interface SimulatedClient {
   url: string;
   key: string;
   persona: Persona;
-  /** As in the history. */
+  /** The one that the history is made with. */
   seed: number;
   /** When the history ends, epoch milliseconds. */
   since: number;
@@ -50,11 +51,10 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
 
 /** A request that fails is sent again, as by most clients. */
 async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
-  const { startsAt, inputTokens, outputTokens } = planned;
+  const { startsAt } = planned;
   const { firstByteMs, tokensPerSecond } = speedOf(planned, client.load(minuteOf(startsAt)));
-  const cached = cachedInput(client.persona, inputTokens);
-  const usage = [inputTokens, outputTokens, ...(cached === undefined ? [] : [cached])].join();
-  const script = `usage=${usage};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
+  const usage = usageOf(client.persona, planned);
+  const script = `usage=${usageFields.flatMap((field) => usage[field] ?? []).join()};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
   const fault = client.nextFault();
   if (fault !== undefined) await post(client, turn, `${script};${fault}`);
   await post(client, turn, script);

@@ -1,7 +1,7 @@
-import type { GpuReading } from "../domain/gpu.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
 import { wait } from "../time/wait.ts";
 import { gpuCount } from "./past-gpus.ts";
+import type { GpuReading } from "../domain/gpu.ts";
 
 const gpuHostName = "gpu-01";
 const intervalMs = 1000;

@@ -35,7 +35,7 @@ export interface Requests {
 export function requestsIn(traffic: Traffic, minute: number, minutes: number, seed: number): Requests {
   const chance = (salt: number): number => noise(minute * 31 + seed * 7919 + salt);
   const expected = traffic.requestsPerMinute * minutes * shareAt(traffic.hours, minute) * (0.6 + 0.8 * chance(1));
-  // For less than one expected request, chance decides whether there is one.
+  // Chance decides whether there is a request where less than one is expected.
   const requestCount = Math.floor(expected + chance(2));
   return {
     requestCount,

@@ -1,14 +1,28 @@
 import { randomUUID } from "node:crypto";
-import { type RequestRecord } from "../domain/requests.ts";
-import { type UsageEvent } from "../domain/usage-event.ts";
-import { noUsage } from "../domain/usage.ts";
-import { type Usage } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
-import { createRefusedUsage } from "./refused-usage.ts";
+import { createRefusedUsage, type RefusedUsage } from "./refused-usage.ts";
 import type { FlushId, UsageStore } from "../store/usage/contract.ts";
-import { StorageError } from "../store/store.ts";
 import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
+import { wait } from "../time/wait.ts";
+import type { RequestRecord } from "../domain/requests.ts";
+import { noUsage, type Usage, responseRef } from "../domain/usage.ts";
+import type { UsageEvent } from "../domain/usage-event.ts";
+import { StorageError } from "../store/storage-error.ts";
+
+/*
+ * Natural group commit: a flush starts as soon as the previous one ends, and takes everything that arrived meanwhile. Under
+ * low load no event waits for a timer; under high load the batches grow.
+ *
+ * An event is gathered, being written, and committed; what the database refuses is set aside in memory. Either the ledger
+ * is well, and each response waits for the commit of its event, or it is degraded, because the last flush failed or took
+ * too long: then responses do not wait, and their counts stay in memory until a flush succeeds in time.
+ * - Each event is in exactly one place: in `gathering`, in `writing`, in `refused` or in the database.
+ * - At most one flush is under way, and a flush that is repeated keeps its number, so that the store adds it once.
+ * - No response waits longer than `waitLimitMs`, whatever storage does.
+ * - `kill -9` loses what is not committed: for a response whose end its client has seen, nothing, unless the ledger was
+ *   degraded or the event had waited for `waitLimitMs`.
+ */
 
 /** Adds usage events up and commits them to the store. */
 export interface Ledger {
@@ -55,190 +69,202 @@ interface Batch {
   usage: UsageBatch;
   /** When its first event arrived, epoch milliseconds. */
   since: number;
-  /** The committed tokens of its responses, by id. */
+  /** The committed tokens of the responses that were read. */
   added: Map<string, Usage>;
   /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
-  settled: PromiseWithResolvers<void>;
+  waited: PromiseWithResolvers<void>;
   waitTimer: Timer | undefined;
+}
+
+interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOptions, "observer"> {
+  /** Names this ledger in the ids of its flushes. */
+  id: string;
+  flushNumber: number;
+  gathering: Batch;
+  /** Undefined between flushes. */
+  writing: Batch | undefined;
+  /** Runs while there is something to write. */
+  loop: Promise<void> | undefined;
+  /** Judged by each flush and not by how long an event waits, so that nothing but storage itself leads here. */
+  degraded: boolean;
+  refused: RefusedUsage;
+  /** Rows of the request log. */
+  dropped: number;
+  flushTimer: Timer | undefined;
+  closed: boolean;
+  /** Aborted to try again at once. */
+  pause: AbortController;
 }
 
 const newBatch = (logsRequests: boolean): Batch => ({
   usage: createUsageBatch(logsRequests),
   since: 0,
   added: new Map(),
-  settled: Promise.withResolvers(),
+  waited: Promise.withResolvers(),
   waitTimer: undefined,
 });
 
-/**
- * Natural group commit: a flush starts as soon as the previous one ends, and takes everything that arrived meanwhile. Under
- * low load no event waits for a timer; under high load the batches grow.
- */
+const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRequests: false };
+
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, clock, log, observer, waitLimitMs = 1000, firstRetryMs = 50, maxRetryMs = 2000 } = options;
-  const { logsRequests = false } = options;
-  const ledger = randomUUID();
+  const { clock, log } = options;
   const refused = createRefusedUsage(log, clock);
-  let flushNumber = 0;
-  let gathering = newBatch(logsRequests);
-  let dropped = 0;
-  let writing: Batch | undefined;
-  /** The loop that writes; undefined while there is nothing to write. */
-  let loop: Promise<void> | undefined;
-  /**
-   * The last flush failed or took too long: responses do not wait for commits. Judged by each flush and not by how long an
-   * event waits, so that nothing but storage itself leads here.
-   */
-  let degraded = false;
-  let flushTimer: Timer | undefined;
-  const aborted = new AbortController();
-  let endPause = (): void => {};
-
-  async function writeAll(): Promise<void> {
-    // Events of one tick share a flush: a message to the storage thread costs more than adding an event up.
-    await new Promise(setImmediate);
-    while (!gathering.usage.isEmpty() && !aborted.signal.aborted) {
-      writing = gathering;
-      gathering = newBatch(logsRequests);
-      dropped += writing.usage.droppedRequests();
-      // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
-      for (const part of partsByKeys(writing.usage.usage(), refused.keys)) await write(part, writing);
-      settle(writing);
-      writing = undefined;
-    }
-    // Reset here, not when the promise resolves: an event that arrives in between must start the next loop.
-    loop = undefined;
-  }
-
-  /** Repeats the same part under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
-  async function write(part: FlushedUsage, batch: Batch): Promise<void> {
-    const flush: FlushId = { ledger, number: ++flushNumber };
-    for (let retryMs = firstRetryMs; !aborted.signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
-      const failure = await tryToWrite(part, flush, batch);
-      if (failure === undefined) return;
-      if (failure instanceof StorageError && failure.isRefusal) return writeHalves(part, batch, failure);
-      enterDegraded(failure.message);
-      await pause(retryMs);
-    }
-  }
-
-  /** @returns why it failed; undefined if it is committed */
-  async function tryToWrite(part: FlushedUsage, flush: FlushId, batch: Batch): Promise<Error | undefined> {
-    const startedAt = performance.now();
-    let isLate = true;
-    const enterIfLate = (): void => {
-      if (isLate && !aborted.signal.aborted) enterDegraded("no response in time");
-    };
-    // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
-    flushTimer = setTimeout(() => setImmediate(enterIfLate), waitLimitMs);
-    try {
-      const added = await store.add(part.increments, flush, part.responses, part.requests, part.settled);
-      for (const [index, { responseId }] of part.responses.entries()) {
-        batch.added.set(responseId, added?.[index] ?? noUsage);
-      }
-      const durationMs = performance.now() - startedAt;
-      observer?.committed(durationMs);
-      if (degraded && durationMs < waitLimitMs) leaveDegraded();
-      for (const increment of refused.take(part)) gathering.usage.addIncrement(increment);
-      return undefined;
-    } catch (error) {
-      observer?.commitFailed();
-      return error instanceof Error ? error : new Error(String(error));
-    } finally {
-      isLate = false;
-      clearTimeout(flushTimer);
-    }
-  }
-
-  /** Finds what the database refuses, and sets it aside. */
-  async function writeHalves(part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
-    const halves = halvesOf(part);
-    for (const half of halves ?? []) await write(half, batch);
-    if (halves !== undefined) return;
-    refused.add(part, reason.message);
-    dropped += part.requests?.rows.length ?? 0;
-  }
-
-  function pause(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    endPause = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    return promise;
-  }
-
-  function settle(batch: Batch | undefined): void {
-    clearTimeout(batch?.waitTimer);
-    batch?.settled.resolve();
-  }
-
-  /** Lets the responses go that wait for a batch. An event that joins it later waits anew. */
-  function release(batch: Batch): void {
-    settle(batch);
-    batch.settled = Promise.withResolvers();
-    batch.waitTimer = undefined;
-  }
-
-  function enterDegraded(reason: string): void {
-    if (!degraded) log.warn("Database unavailable; buffering usage in memory", { reason });
-    degraded = true;
-    if (writing !== undefined) release(writing);
-    release(gathering);
-  }
-
-  function leaveDegraded(): void {
-    degraded = false;
-    log.info("Database available again; writing buffered usage");
-  }
-
-  function waiting(): ReturnType<Ledger["waiting"]> {
-    const batches = [writing, gathering].filter((batch) => batch !== undefined && !batch.usage.isEmpty());
-    const increments = batches.flatMap((batch) => batch?.usage.usage().increments ?? []);
-    return {
-      requests: increments.reduce((sum, { requestCount }) => sum + requestCount, 0),
-      keys: new Set(increments.map(({ keyId }) => keyId)).size,
-      sinceMs: batches[0] === undefined ? 0 : Math.max(0, clock() - batches[0].since),
-    };
-  }
-
+  const state: State = {
+    ...defaults,
+    ...options,
+    id: randomUUID(),
+    flushNumber: 0,
+    gathering: newBatch(options.logsRequests ?? defaults.logsRequests),
+    writing: undefined,
+    loop: undefined,
+    degraded: false,
+    refused,
+    dropped: 0,
+    flushTimer: undefined,
+    closed: false,
+    pause: new AbortController(),
+  };
   return {
     async record(event) {
-      const batch = gathering;
+      const batch = state.gathering;
       if (batch.usage.isEmpty()) batch.since = clock();
       const own: Usage = batch.usage.add(event) ? event : noUsage;
-      loop ??= writeAll();
-      if (degraded) return own;
-      batch.waitTimer ??= setTimeout(() => release(batch), waitLimitMs);
-      await batch.settled.promise;
-      return event.responseId === undefined || own === noUsage ? own : (batch.added.get(event.responseId) ?? own);
+      state.loop ??= writeAll(state);
+      if (state.degraded) return own;
+      batch.waitTimer ??= setTimeout(() => release(batch), state.waitLimitMs);
+      await batch.waited.promise;
+      const { keyId, responseId } = event;
+      if (responseId === undefined || own === noUsage) return own;
+      return batch.added.get(responseRef(keyId, responseId)) ?? own;
     },
     logRequest(request) {
-      if (!logsRequests) return;
-      if (gathering.usage.isEmpty()) gathering.since = clock();
-      gathering.usage.addRequest(request, clock());
-      loop ??= writeAll();
+      if (!state.logsRequests) return;
+      const { usage } = state.gathering;
+      if (usage.isEmpty()) state.gathering.since = clock();
+      usage.addRequest(request, clock());
+      state.loop ??= writeAll(state);
     },
-    droppedRequests: () => dropped + gathering.usage.droppedRequests(),
-    waiting,
+    droppedRequests: () => state.dropped + state.gathering.usage.droppedRequests(),
+    waiting: () => waitingIn(state),
     refusedRequests: refused.requests,
-    state: () => (degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
-    async close(closeTimeoutMs = 5000) {
-      endPause();
-      const timedOut = Promise.withResolvers<void>();
-      const timer = setTimeout(timedOut.resolve, closeTimeoutMs);
-      await Promise.race([loop, timedOut.promise]);
-      clearTimeout(timer);
-      const { requests, keys } = waiting();
-      if (keys > 0) log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
-      const hasRefused = refused.logAll();
-      aborted.abort();
-      clearTimeout(flushTimer);
-      endPause();
-      settle(writing);
-      settle(gathering);
-      return keys === 0 && !hasRefused;
-    },
+    state: () => (state.degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
+    close: (closeTimeoutMs = 5000) => close(state, closeTimeoutMs),
   };
+}
+
+async function writeAll(state: State): Promise<void> {
+  // Events of one tick share a flush: a message to the storage thread costs more than adding an event up.
+  await new Promise(setImmediate);
+  while (!state.gathering.usage.isEmpty() && !state.closed) {
+    const batch = state.gathering;
+    state.writing = batch;
+    state.gathering = newBatch(state.logsRequests);
+    state.dropped += batch.usage.droppedRequests();
+    // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
+    for (const part of partsByKeys(batch.usage.usage(), state.refused.keys)) await write(state, part, batch);
+    endWaits(batch);
+    state.writing = undefined;
+  }
+  // Reset here, not when the promise resolves: an event that arrives in between must start the next loop.
+  state.loop = undefined;
+}
+
+/** Repeats the same part under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
+async function write(state: State, part: FlushedUsage, batch: Batch): Promise<void> {
+  const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
+  for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
+    const failure = await tryWrite(state, part, id, batch);
+    if (failure === undefined) return;
+    if (failure instanceof StorageError && failure.isRefusal) return writeHalves(state, part, batch, failure);
+    enterDegraded(state, failure.message);
+    state.pause = new AbortController();
+    await wait(retryMs, state.pause.signal);
+  }
+}
+
+/** @returns why it failed; undefined if it is committed */
+async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }: Batch): Promise<Error | undefined> {
+  const { observer, refused } = state;
+  const startedAt = performance.now();
+  let isLate = true;
+  const enterIfLate = (): void => {
+    if (isLate && !state.closed) enterDegraded(state, "no response in time");
+  };
+  // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
+  state.flushTimer = setTimeout(() => setImmediate(enterIfLate), state.waitLimitMs);
+  try {
+    const counted = await state.store.add(part.increments, id, part.responses, part.requests, part.settled);
+    for (const [index, { created, keyId, responseId }] of part.responses.entries()) {
+      if (created === undefined) added.set(responseRef(keyId, responseId), counted?.[index] ?? noUsage);
+    }
+    const durationMs = performance.now() - startedAt;
+    observer?.committed(durationMs);
+    if (state.degraded && durationMs < state.waitLimitMs) {
+      state.degraded = false;
+      state.log.info("Database available again; writing buffered usage");
+    }
+    const rest = refused.keys.size > 0 ? refused.take(part) : [];
+    for (const increment of rest) state.gathering.usage.addIncrement(increment);
+    return undefined;
+  } catch (error) {
+    observer?.commitFailed();
+    return error instanceof Error ? error : new Error(String(error));
+  } finally {
+    isLate = false;
+    clearTimeout(state.flushTimer);
+  }
+}
+
+/** Finds what the database refuses, and sets it aside. */
+async function writeHalves(state: State, part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
+  const halves = halvesOf(part);
+  for (const half of halves ?? []) await write(state, half, batch);
+  if (halves !== undefined) return;
+  state.refused.add(part, reason.message);
+  state.dropped += part.requests?.rows.length ?? 0;
+}
+
+function endWaits(batch: Batch | undefined): void {
+  clearTimeout(batch?.waitTimer);
+  batch?.waited.resolve();
+}
+
+/** Lets the responses go that wait for a batch. An event that joins it later waits anew. */
+function release(batch: Batch): void {
+  endWaits(batch);
+  batch.waited = Promise.withResolvers();
+  batch.waitTimer = undefined;
+}
+
+function enterDegraded(state: State, reason: string): void {
+  if (!state.degraded) state.log.warn("Database unavailable; buffering usage in memory", { reason });
+  state.degraded = true;
+  if (state.writing !== undefined) release(state.writing);
+  release(state.gathering);
+}
+
+function waitingIn({ writing, gathering, clock }: State): ReturnType<Ledger["waiting"]> {
+  const batches = [writing, gathering].filter((batch) => batch !== undefined && !batch.usage.isEmpty());
+  const increments = batches.flatMap((batch) => batch?.usage.usage().increments ?? []);
+  return {
+    requests: increments.reduce((sum, { requestCount }) => sum + requestCount, 0),
+    keys: new Set(increments.map(({ keyId }) => keyId)).size,
+    sinceMs: batches[0] === undefined ? 0 : Math.max(0, clock() - batches[0].since),
+  };
+}
+
+async function close(state: State, timeoutMs: number): Promise<boolean> {
+  state.pause.abort();
+  const done = new AbortController();
+  await Promise.race([state.loop, wait(timeoutMs, done.signal)]);
+  done.abort();
+  const { requests, keys } = waitingIn(state);
+  if (keys > 0) state.log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
+  const hasRefused = state.refused.logAll();
+  state.closed = true;
+  clearTimeout(state.flushTimer);
+  state.pause.abort();
+  endWaits(state.writing);
+  endWaits(state.gathering);
+  return keys === 0 && !hasRefused;
 }

@@ -1,8 +1,8 @@
-import type { KeyId } from "../domain/keys.ts";
 import type { Log } from "../log/log.ts";
-import type { UsageIncrement, UsageSum } from "../store/usage/contract.ts";
-import { addSums, addTo, type FlushedUsage, incrementOf, noSum } from "../store/usage/batch.ts";
+import { addTo, type FlushedUsage, incrementOf } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
+import type { KeyId } from "../domain/keys.ts";
+import { type UsageIncrement, type UsageSum, addSums, noSum } from "../domain/usage.ts";
 
 /** Usage that the database refuses, such as a sum out of range. It is kept until its key's usage can be written again. */
 export interface RefusedUsage {
@@ -42,7 +42,8 @@ export function createRefusedUsage(log: Log, clock: WallClock): RefusedUsage {
   return {
     keys,
     add({ increments, responses }, reason) {
-      for (const increment of [...increments, ...responses.map((one) => incrementOf(one, one))]) {
+      const reads = responses.filter(({ created }) => created === undefined);
+      for (const increment of [...increments, ...reads.map((one) => incrementOf(one, one))]) {
         const { keyId, minute, model } = increment;
         const key = findOrAdd(keyId);
         const id = `${minute}:${model ?? ""}`;
@@ -57,7 +58,6 @@ export function createRefusedUsage(log: Log, clock: WallClock): RefusedUsage {
       }
     },
     take({ increments, responses }) {
-      if (keys.size === 0) return [];
       const taken: UsageIncrement[] = [];
       for (const { keyId } of [...increments, ...responses]) {
         taken.push(...(byKey.get(keyId)?.increments.values() ?? []));

@@ -35,7 +35,6 @@ async function drainListeners(listeners: Set<Listener>, graceMs: number, stoppin
 export async function closeParts(parts: Services, leftMs = 0): Promise<boolean> {
   const { recorder, ledger, admissions, endings, store, metrics } = parts;
   parts.stopReconciler();
-  parts.stopPruning();
   await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
   const isComplete = await ledger.close(Math.max(minWriteMs, leftMs));
   await admissions.close();

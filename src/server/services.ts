@@ -12,7 +12,6 @@ import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight } from "../telemetry/observers.ts";
 import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
-import { startRequestLogPruning } from "../telemetry/request-log-pruning.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import { createUpstreamFailures, type UpstreamFailures } from "../telemetry/upstream-failures.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -45,7 +44,6 @@ export interface Services extends Opened {
   metrics: Metrics;
   recorder: TrafficRecorder;
   stopReconciler: () => void;
-  stopPruning: () => void;
   inFlight: InFlight;
   /** Undefined if the backend gets any number of requests at once. */
   queue: RequestQueue | undefined;
@@ -92,7 +90,6 @@ export function createServices(config: Config, opened: Opened): Services {
       write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
       log,
     }),
-    stopPruning: startRequestLogPruning({ prune: store.requests.prune, log }),
     inFlight,
     queue,
     upstreamFailures: createUpstreamFailures(clock),

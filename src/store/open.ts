@@ -1,12 +1,13 @@
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
+import { startMaintenance } from "./maintenance.ts";
 import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
-import type { DatabaseState } from "./engine/contract.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
 import type { Store } from "./store.ts";
+import type { DatabaseState } from "./engine/contract.ts";
 
 export interface StoreOptions {
   /** The folder of the SQLite database; created if it does not exist. Not used if there is a `databaseUrl`. */
@@ -19,7 +20,7 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the database and applies pending migrations.
+ * Opens the database and applies pending migrations. Until it is closed, it deletes rows whose time is over.
  * @throws StorageError if it cannot be opened, or if a newer version of this program wrote it
  */
 export async function openStore({
@@ -29,9 +30,18 @@ export async function openStore({
   clock,
   log,
 }: StoreOptions): Promise<Store> {
-  return databaseUrl === undefined
-    ? await openSqliteStore({ dataDir, retention, clock, log })
-    : await openPostgresStore({ url: databaseUrl, retention, clock });
+  const store =
+    databaseUrl === undefined
+      ? await openSqliteStore({ dataDir, retention, clock, log })
+      : await openPostgresStore({ url: databaseUrl, retention, clock });
+  const stopMaintenance = startMaintenance({ step: store.maintain, log });
+  return {
+    ...store,
+    async close() {
+      stopMaintenance();
+      await store.close();
+    },
+  };
 }
 
 /**

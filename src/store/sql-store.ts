@@ -7,6 +7,7 @@ import { createSessionStore } from "./accounts/sessions.ts";
 import { createSettingsStore } from "./accounts/settings.ts";
 import type { Engine } from "./engine/engine.ts";
 import { createReconciliationStore } from "./usage/reconciliation.ts";
+import { prepareMaintenance } from "./maintenance.ts";
 import { createRequestLogStore } from "./requests/requests.ts";
 import { defaultRetention } from "./retention.ts";
 import type { Store } from "./store.ts";
@@ -18,18 +19,19 @@ export type SqlStore = Omit<Store, "size" | "close">;
 
 export function createSqlStore(engine: Engine, clock: WallClock, retention = defaultRetention): SqlStore {
   const settings = createSettingsStore(engine);
-  const usage = createUsageStore(engine, clock, retention);
+  const usage = createUsageStore(engine, clock);
   return {
     keys: createKeyStore(engine, clock),
     usage,
     limits: createLimitStore(engine, clock),
-    requests: createRequestLogStore(engine, clock, retention.requestLog),
-    traffic: createTrafficStore(engine, clock),
+    requests: createRequestLogStore(engine),
+    traffic: createTrafficStore(engine),
     reconciliation: createReconciliationStore(engine, settings, usage),
     database: createDatabaseStore(engine),
     gpu: createGpuStore(engine, clock),
-    sessions: createSessionStore(engine, clock),
+    sessions: createSessionStore(engine),
     settings,
+    maintain: prepareMaintenance(engine, clock, retention),
     checkWritable: () => settings.set("last_write_check", String(clock())),
   };
 }

@@ -1,5 +1,3 @@
-import { StorageError } from "./store.ts";
-
 /** Explanations for the operator, by prefix: an extended SQLite result code starts with its primary code. */
 const explanations: readonly (readonly [code: string, explanation: string])[] = [
   ["SQLITE_FULL", "the disk is full"],
@@ -44,4 +42,20 @@ function codeOf(cause: unknown): string {
   if (!(cause instanceof Error) || !("code" in cause)) return "";
   // Bun puts the SQLSTATE, which is more specific, into `errno` (1.4.5).
   return "errno" in cause && cause.code === "ERR_POSTGRES_SERVER_ERROR" ? String(cause.errno) : String(cause.code);
+}
+
+export interface StorageErrorOptions extends ErrorOptions {
+  /** The database works but refuses these values, so the same write fails again. */
+  isRefusal?: boolean;
+}
+
+/** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
+export class StorageError extends Error {
+  override name = "StorageError";
+  readonly isRefusal: boolean;
+
+  constructor(message: string, { isRefusal = false, ...options }: StorageErrorOptions = {}) {
+    super(message, options);
+    this.isRefusal = isRefusal;
+  }
 }

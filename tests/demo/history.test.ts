@@ -4,9 +4,9 @@ import { personas } from "../../src/demo/personas.ts";
 import { generateHistory, loadInMinute } from "../../src/demo/history.ts";
 import { gpuCount } from "../../src/demo/past-gpus.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
-import type { Outcome } from "../../src/domain/requests.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
+import type { Outcome } from "../../src/domain/requests.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));

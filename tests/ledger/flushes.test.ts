@@ -57,6 +57,24 @@ test("the waiting time of the oldest event follows the clock", async () => {
   flush.commit();
 });
 
+test("the tokens that a read adds are those of its own key, whoever else reads or creates the response", async () => {
+  const { ledger, flushAt } = startLedger();
+  const reported = { inputTokens: 10, outputTokens: 2 };
+  const recorded = [
+    ledger.record({ ...usageEvent(1), created: { id: "a", madeAt: undefined, isNew: true, reported } }),
+    ledger.record({ ...usageEvent(1), responseId: "a" }),
+    ledger.record({ ...usageEvent(2), responseId: "a" }),
+  ];
+  const flush = await flushAt(0);
+  expect(flush.responses.map(({ keyId, created }) => [keyId, created?.count])).toEqual([
+    [1, 1],
+    [1, undefined],
+    [2, undefined],
+  ]);
+  flush.commit([0, 3, 4].map((outputTokens) => ({ inputTokens: 0, outputTokens })));
+  expect((await Promise.all(recorded)).map(({ outputTokens }) => outputTokens)).toEqual([2, 3, 4]);
+});
+
 test("the tokens of a response go apart from its request, and what they added is returned", async () => {
   const { ledger, flushAt } = startLedger();
   const recorded = ["a", "b", "a"].map((responseId) => ledger.record({ ...usageEvent(1), responseId }));

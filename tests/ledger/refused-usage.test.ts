@@ -107,3 +107,12 @@ test("a response that the database refuses is set aside with its key", async () 
   await runTicks();
   expect(entries).toMatchObject([{ keyId: 13, requestCount: 0, inputTokens: 10, outputTokens: 2 }]);
 });
+
+test("the tokens of a create that the database refuses are kept once", async () => {
+  const { ledger, entries, flushAt } = startLedger();
+  const created = { id: "a", madeAt: undefined, isNew: true, reported: { inputTokens: 10, outputTokens: 2 } };
+  void ledger.record({ ...usageEvent(13), created });
+  for (let flush = 0; flush < 3; flush++) (await flushAt(flush)).reject();
+  await runTicks();
+  expect(entries).toMatchObject([{ keyId: 13, requestCount: 1, inputTokens: 10, outputTokens: 2 }]);
+});

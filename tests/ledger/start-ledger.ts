@@ -1,10 +1,10 @@
 import { jest } from "bun:test";
-import type { UsageEvent } from "../../src/domain/usage-event.ts";
-import type { Usage } from "../../src/domain/usage.ts";
 import { createLedger, type LedgerOptions } from "../../src/ledger/ledger.ts";
-import type { FlushId, ResponseUsage, UsageIncrement } from "../../src/store/usage/contract.ts";
-import { StorageError } from "../../src/store/store.ts";
+import type { FlushId } from "../../src/store/usage/contract.ts";
 import { memoryLog } from "../store/test-store.ts";
+import type { Usage, ResponseUsage, UsageIncrement } from "../../src/domain/usage.ts";
+import type { UsageEvent } from "../../src/domain/usage-event.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 
 interface Flush {
   increments: readonly UsageIncrement[];

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
-import { type Store, StorageError } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { openTestStore as openSqliteStore, usageIncrement } from "./test-store.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 
 const increments = [usageIncrement({ keyId: 1, minute: 29_000_000 })];
 

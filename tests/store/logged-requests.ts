@@ -1,7 +1,7 @@
-import type { RequestRecord } from "../../src/domain/requests.ts";
-import type { Usage } from "../../src/domain/usage.ts";
 import { type RequestRow, requestRowOf } from "../../src/store/requests/row.ts";
 import { requestRecord } from "../support/request-record.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
+import type { Usage } from "../../src/domain/usage.ts";
 
 /** With what only the stored log has: the client's program, the backend and the wait in the queue. */
 export const loggedRecord = (fields: Partial<RequestRecord> = {}): RequestRecord =>

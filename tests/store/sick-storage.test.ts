@@ -2,9 +2,8 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
-import { toStorageError } from "../../src/store/storage-error.ts";
+import { toStorageError, StorageError } from "../../src/store/storage-error.ts";
 import type { WorkerCall } from "../../src/store/sqlite/worker.ts";
-import { StorageError } from "../../src/store/store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createKeys, memoryLog, openTestEngine, openTestStore, usageIncrement } from "./test-store.ts";
 
@@ -177,8 +176,9 @@ test("usage that the database refuses does not stop the usage of other keys", as
   );
   const { log, entries } = memoryLog();
   const ledger = createLedger({ store: opened.store.usage, clock: Date.now, log });
-  const recorded = [1, 2, 1].map((keyId) =>
-    ledger.record({ keyId, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 }),
+  // With ids, since the storage thread writes what depends on the tables at once.
+  const recorded = [1, 2, 1].map((keyId, n) =>
+    ledger.record({ keyId, closedAt: Date.now(), inputTokens: 3, outputTokens: 2, responseId: `response ${n}` }),
   );
   await Promise.all(recorded);
   expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 0 }]);

@@ -1,3 +1,6 @@
+import type { Report } from "../../src/store/reports/contract.ts";
+import { cpSync } from "node:fs";
+import { sql } from "drizzle-orm";
 import type { WallClock } from "../../src/time/clock.ts";
 import { createLog } from "../../src/log/log.ts";
 import { createSqlStore, type SqlStore } from "../../src/store/sql-store.ts";
@@ -5,9 +8,11 @@ import { openStore } from "../../src/store/open.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
+import { tableNames } from "../../src/store/schema/tables.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { UsageIncrement } from "../../src/store/usage/contract.ts";
+import { copyMigratedDatabase } from "../support/migrated-database.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import type { UsageIncrement } from "../../src/domain/usage.ts";
 
 export interface LogEntry {
   level: string;
@@ -16,10 +21,10 @@ export interface LogEntry {
 }
 
 /** A log whose entries the test reads. */
-export function memoryLog() {
+export function memoryLog(level: "debug" | "info" = "debug") {
   const entries: LogEntry[] = [];
   const write = (line: string): void => void entries.push(JSON.parse(line));
-  return { entries, log: createLog({ level: "debug", format: "json", clock: () => 0, write }) };
+  return { entries, log: createLog({ level, format: "json", clock: () => 0, write }) };
 }
 
 /** A store on a database of its own. */
@@ -36,13 +41,15 @@ export interface SqliteTestStore extends TestStore {
   file: string;
 }
 
-/** A store with its Worker, in a folder of its own unless the caller passes one. */
+/** A store with its Worker, in a folder of its own unless the caller passes one, which may be without a database. */
 export async function openTestStore(
   clock: WallClock = Date.now,
   existingFolder?: TempFolder,
 ): Promise<SqliteTestStore> {
   const folder = existingFolder ?? createTempFolder();
-  const { entries, log } = memoryLog();
+  if (existingFolder === undefined) copyMigratedDatabase(folder.path);
+  // Without what maintenance could not do while the database was away.
+  const { entries, log } = memoryLog("info");
   const store = await openStore({ dataDir: folder.path, clock, log });
   return {
     store,
@@ -57,23 +64,45 @@ export async function openTestStore(
   };
 }
 
+/**
+ * Copies the database of a closed store. This process keeps a lock on the original, because prepared statements keep its
+ * connections open; the server of the copy has ended.
+ */
+export function copyFolder(from: TempFolder): TempFolder {
+  const copy = createTempFolder();
+  cpSync(from.path, copy.path, { recursive: true });
+  return copy;
+}
+
 /** Only the queries, in this thread, on an empty database. */
 export interface TestEngine extends AsyncDisposable {
   store: SqlStore;
   engine: Engine;
+  /** Deletes all rows, and lets ids begin anew. The store goes on knowing the names of models. */
+  clear(): Promise<void>;
 }
 
 export async function openTestEngine(clock: WallClock = Date.now): Promise<TestEngine> {
   const folder = createTempFolder();
+  copyMigratedDatabase(folder.path);
   const engine = openWriter(databaseFile(folder.path));
   return {
     store: createSqlStore(engine, clock),
     engine,
+    clear: () =>
+      engine.transaction(async () => {
+        for (const name of [...tableNames, "sqlite_sequence"]) engine.db.run(sql.raw(`delete from ${name}`));
+      }),
     async [Symbol.asyncDispose]() {
       engine.close();
       folder.remove();
     },
   };
+}
+
+/** A round of maintenance. @returns how many steps it took */
+export async function maintain(store: Pick<Store, "maintain">): Promise<number> {
+  for (let steps = 1; ; steps++) if (!(await store.maintain())) return steps;
 }
 
 export async function createKeys(store: Pick<Store, "keys">, names: readonly string[]): Promise<number[]> {
@@ -115,7 +144,7 @@ export const usageIncrement = (
 });
 
 /** A report that is one piece of JSON. */
-export async function readBody<Body>(slices: AsyncIterable<Uint8Array>): Promise<Body> {
+export async function readBody<Body>(slices: Report<Body>): Promise<Body> {
   const parts: Uint8Array[] = [];
   for await (const slice of slices) parts.push(slice);
   return JSON.parse(Buffer.concat(parts).toString()) as Body;

@@ -1,13 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { passwordHashSetting } from "../../src/admin/session/password.ts";
 import type { WallClock } from "../../src/time/clock.ts";
 import { type Environment, readConfig } from "../../src/config/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { startServer } from "../../src/server/server.ts";
 import { createChangeNotifier } from "./change-notifier.ts";
-import { databaseUrlForTest } from "./postgres.ts";
-import { type AdminClient, type ListedKey, logIn } from "./admin-client.ts";
+import { copyDatabaseWithPassword } from "./migrated-database.ts";
+import { type EngineName, sharedPostgres, takeDatabase, type TakenDatabase } from "./postgres.ts";
+import { type AdminClient, type ListedKey, logIn, password, quickPasswordHash } from "./admin-client.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
@@ -33,20 +35,24 @@ export interface TollgateOptions {
   clock?: WallClock;
   /** An existing folder, which is kept. */
   dataDir?: string;
+  /** By default SQLite, unless the environment has DATABASE_URL. */
+  engine?: EngineName;
 }
 
-const password = "correct horse battery staple";
 const logDeadlineMs = 20_000;
 
 export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
-  const { clock = Date.now } = options;
+  const { clock = Date.now, engine = "SQLite" } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "tollgate-test-")));
+  const database = engine === "PostgreSQL" ? await takeDatabase() : undefined;
+  if (database !== undefined) await storePassword(database);
+  else if ((options.dataDir ?? environment["DATABASE_URL"]) === undefined) copyDatabaseWithPassword(dataDir);
   const { log, write, waitForLog } = createLogRecorder();
   const config = readConfig(
     {
       PORT: "0",
       DATA_DIR: dataDir,
-      DATABASE_URL: options.dataDir === undefined ? await databaseUrlForTest() : undefined,
+      DATABASE_URL: database?.url,
       ADMIN_PASSWORD: password,
       SECRET_KEY: "0123456789abcdef",
       ...environment,
@@ -79,9 +85,16 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     stop,
     async [Symbol.asyncDispose]() {
       await stop();
+      database?.release();
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** As `copyDatabaseWithPassword` does. */
+async function storePassword({ url }: TakenDatabase): Promise<void> {
+  const values = `('${passwordHashSetting}', '${quickPasswordHash}')`;
+  await (await sharedPostgres()).run(`insert into settings (name, value) values ${values}`, url);
 }
 
 function createLogRecorder(): Pick<Tollgate, "log" | "waitForLog"> & { write: (line: string) => void } {

@@ -1,5 +1,5 @@
 import type { Log } from "../../log/log.ts";
-import { StorageError } from "../../store/store.ts";
+import { StorageError } from "../../store/storage-error.ts";
 
 /** A failure as the client sees it: the status, the headers and `{"error": message}`. */
 export class ApiError extends Error {

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
-import type { UsageSum } from "../../store/usage/contract.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayBefore, dayOf } from "../../time/seoul.ts";
 import { streamJson } from "../http/json-stream.ts";

@@ -33,7 +33,6 @@ export interface RefusedAttempt {
 export interface SessionStore {
   /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
-  /** Also deletes the sessions that have expired. */
   create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
   /** Those that have not expired at `now`, latest used first. */
   list(now: number): Promise<(Omit<Session, "csrfToken"> & SessionOrigin & { idHash: string })[]>;
@@ -47,4 +46,11 @@ export interface SessionStore {
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
    */
   countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
+}
+
+export interface SettingsStore {
+  find(name: string): Promise<string | undefined>;
+  set(name: string, value: string): Promise<void>;
+  /** @returns the stored value, which may be one that another process has set */
+  setIfAbsent(name: string, value: string): Promise<string>;
 }

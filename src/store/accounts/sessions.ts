@@ -1,5 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, lt, lte, min, ne, sql } from "drizzle-orm";
-import type { WallClock } from "../../time/clock.ts";
+import { and, asc, count, desc, eq, getTableColumns, gt, lt, min, ne, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import type { SessionStore } from "./contract.ts";
 
@@ -17,17 +16,15 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
   return (idHash, now) => find(query, { idHash, now });
 }
 
-export function createSessionStore(engine: Engine, clock: WallClock): SessionStore {
+export function createSessionStore(engine: Engine): SessionStore {
   const { db, transaction, lock } = engine;
   const { sessions, loginAttempts } = engine.tables;
 
   return {
     find: prepareFindSession(engine),
-    create: (idHash, session, origin) =>
-      transaction(async () => {
-        await db.delete(sessions).where(lte(sessions.expiresAt, clock()));
-        await db.insert(sessions).values({ idHash, ...session, ...origin });
-      }),
+    async create(idHash, session, origin) {
+      await db.insert(sessions).values({ idHash, ...session, ...origin });
+    },
     async extend(idHash, expiresAt) {
       await db.update(sessions).set({ expiresAt }).where(eq(sessions.idHash, idHash));
     },
@@ -54,13 +51,14 @@ export function createSessionStore(engine: Engine, clock: WallClock): SessionSto
     countLoginAttempt: (limits, now) =>
       transaction(async () => {
         await lock("login_attempts");
-        await db.delete(loginAttempts).where(lte(loginAttempts.attemptedAt, now - windowMs));
+        const { attemptedAt } = loginAttempts;
+        // Not those in the future: a clock that was set back must not lock an address out.
+        const isRecent = and(gt(attemptedAt, now - windowMs), lt(attemptedAt, now + windowMs));
         for (const { scope, attempts } of limits) {
           const [recent] = await db
             .select({ attempts: count(), first: min(loginAttempts.attemptedAt) })
             .from(loginAttempts)
-            // Ignores attempts in the future: a clock that was set back must not lock an address out.
-            .where(and(eq(loginAttempts.address, scope), lt(loginAttempts.attemptedAt, now + windowMs)));
+            .where(and(eq(loginAttempts.address, scope), isRecent));
           if (recent !== undefined && recent.first !== null && recent.attempts >= attempts) {
             return { scope, waitMs: recent.first + windowMs - now };
           }

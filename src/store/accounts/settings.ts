@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
-import type { SettingsStore } from "../store.ts";
+import type { SettingsStore } from "./contract.ts";
 
 export function createSettingsStore({ db, tables: { settings } }: Engine): SettingsStore {
   const value = db

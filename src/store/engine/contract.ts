@@ -1,3 +1,11 @@
+/** What the console shows of the database itself. */
+export interface DatabaseStore {
+  describe(): Promise<{ kind: "sqlite" | "postgresql"; version: string; sizeBytes: number }>;
+  tables(): Promise<readonly string[]>;
+  /** Counts up to a limit, so that a long table holds up nothing. */
+  countRows(table: string): Promise<{ rows: number; isExact: boolean }>;
+}
+
 export interface StoreSize {
   bytes: number;
   /** Of SQLite's write-ahead log. */
@@ -9,7 +17,7 @@ export interface DatabaseState {
   bytes: number;
   /** How many migrations the next start applies. */
   pendingMigrations: number;
-  /** Of all keys, epoch milliseconds. */
+  /** The latest use of any key, epoch milliseconds. */
   lastUsedAt: number | undefined;
   /** The clock of the database server, epoch milliseconds; undefined if the database is a file. */
   serverTime?: number;

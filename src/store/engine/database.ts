@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import type { DatabaseStore } from "./database-store.ts";
+import type { DatabaseStore } from "./contract.ts";
 import type { Engine } from "./engine.ts";
-import { StorageError } from "../store.ts";
 import { tableNames } from "../schema/tables.ts";
+import { StorageError } from "../storage-error.ts";
 
 /** Takes a few milliseconds. */
 const maxCounted = 40_000;

@@ -1,10 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { KeyId } from "../../domain/keys.ts";
-import type { DatabaseStore } from "./database-store.ts";
+import type { DatabaseStore } from "./contract.ts";
 import type { Tables } from "../schema/schema.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 /** A database as the queries see it. `sqlite/engine.ts` and `postgres/engine.ts` implement it; the queries are written once. */
 export interface Engine {
@@ -27,6 +27,8 @@ export interface Engine {
     table: SQLiteTable,
     columns: readonly string[],
   ) => (rows: readonly (readonly (string | number)[])[]) => Statement;
+  /** Prepares a statement that deletes the oldest rows whose `column` is below a value. It returns how many, up to `maxRows`. */
+  prepareDeleteOldest: (table: SQLiteTable, column: string, maxRows: number) => (before: number) => Promise<number>;
   /**
    * Prepares sums over the rows of a table by key, with 0 where there are none. PostgreSQL finds those of all keys at once,
    * SQLite one after the other: that takes a fourth of the time (3.54).
@@ -50,6 +52,8 @@ export interface Engine {
   pipeline: (statements: readonly Statement[]) => Promise<void>;
   /** Advisory lock: until the transaction ends, other transactions wait here for the same name. */
   lock: (name: string) => Promise<void>;
+  /** Takes that lock if no other transaction has it. @returns whether this one has it */
+  tryLock: (name: string) => Promise<boolean>;
   /** The database itself: its version, and the bytes that it takes on disk. */
   describe: DatabaseStore["describe"];
   close: () => void;

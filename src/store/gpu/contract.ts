@@ -1,7 +1,6 @@
+import type { BucketRange } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
-import type { GpuPast } from "./past.ts";
-import type { BucketRange } from "../reports/usage-ranges.ts";
 
 export interface GpuSample extends GpuReading {
   /** Unique. */
@@ -33,12 +32,10 @@ export interface SharedGpu {
 
 export interface GpuStore {
   /**
-   * Stores a push, updates the latest samples, the history and `lastUsedAt`, and prunes old rows, in one transaction.
+   * Stores a push, updates the latest samples, the history and `lastUsedAt`, and deletes old samples, in one transaction.
    * @returns the GPUs of this push that another host sends too
    */
   add(push: GpuPush): Promise<readonly SharedGpu[]>;
-  /** Adds hours and minutes that nothing was stored for. Pushes must come later. */
-  addPast(past: GpuPast): Promise<void>;
   /** The latest sample of each GPU of the last seven days, ordered by GPU. */
   latest(): Promise<GpuSample[]>;
   /**

@@ -2,7 +2,6 @@ import { asc } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { gpuSlices, powerSlices, totalSlices } from "./history.ts";
-import { prepareGpuImport } from "./import.ts";
 import { prepareGpuIngest, recordedAtOf, sharedGpuMs } from "./ingest.ts";
 import { joinSlices } from "../engine/json-slices.ts";
 import type { GpuStore } from "./contract.ts";
@@ -11,12 +10,10 @@ export function createGpuStore(engine: Engine, clock: WallClock): GpuStore {
   const { db, tables, transaction } = engine;
   const { gpuLatest } = tables;
   const ingest = prepareGpuIngest(engine);
-  const addPast = prepareGpuImport(engine);
   const latest = db.select().from(gpuLatest).orderBy(asc(gpuLatest.gpuId)).prepare();
 
   return {
     add: (push) => transaction(() => ingest(push)),
-    addPast: (past) => transaction(() => addPast(past)),
     async latest() {
       const [rows, now] = [await latest.execute(), clock()];
       return rows.map(({ hostChangedAt, otherHost, ...row }) => {

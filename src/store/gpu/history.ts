@@ -3,7 +3,7 @@ import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, offsetMinutes, time
 import type { Engine } from "../engine/engine.ts";
 import { measures, sumColumns } from "./minutes-and-hours.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";
-import type { BucketRange } from "../reports/usage-ranges.ts";
+import type { BucketRange } from "../reports/contract.ts";
 import { listSegments } from "../reports/slices.ts";
 
 /** Points of `GET /api/gpu-stats/power-history`. */

@@ -1,16 +1,14 @@
 import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
-import { minuteOf, minutesPerDay, msPerMinute } from "../../time/seoul.ts";
+import { minuteOf } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareGpuMinutes, type SampleIds } from "./minutes-and-hours.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
-import type { GpuReading } from "../../domain/gpu.ts";
+import { keptSamples } from "../retention.ts";
 import type { GpuPush, SharedGpu } from "./contract.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
 
 /** A sample's id is `recordedAt * idsPerMillisecond + gpuId`. */
 const idsPerMillisecond = 256;
-const sampleRetentionMs = 7 * minutesPerDay * msPerMinute;
-/** Limits what one push deletes; after a long pause the following pushes delete the rest. */
-const maxPrunedMs = 10_000;
 
 /** Two hosts send the same GPU if its host changes again within this time. A single change is a new name. */
 export const sharedGpuMs = 120_000;
@@ -22,7 +20,7 @@ export function prepareGpuIngest(engine: Engine): (push: GpuPush) => Promise<rea
   const findFreeMillisecond = prepareFindFreeMillisecond(engine);
   const writeSamples = prepareWriteSamples(engine);
   const minutes = prepareGpuMinutes(engine);
-  const prune = preparePruning(engine);
+  const deleteOld = prepareDeleteOld(engine);
   const listShared = prepareListShared(engine);
   const markKeyUsed = prepareMarkKeyUsed(engine);
 
@@ -38,11 +36,7 @@ export function prepareGpuIngest(engine: Engine): (push: GpuPush) => Promise<rea
       await minutes.setPower(minuteOf(freeAt), sumOfPower(distinct));
     }
     await minutes.rollUpHour(minuteOf(recordedAt));
-    await engine.pipeline([
-      ...prune(recordedAt),
-      ...minutes.prune(minuteOf(recordedAt)),
-      () => markKeyUsed(keyId, recordedAt),
-    ]);
+    await engine.pipeline([...deleteOld(recordedAt), () => markKeyUsed(keyId, recordedAt)]);
     return host === null ? [] : listShared(freeAt);
   };
 }
@@ -153,19 +147,20 @@ function prepareListShared({ db, tables: { gpuLatest } }: Engine): (recordedAt: 
   };
 }
 
-function preparePruning({ db, tables }: Engine): (now: number) => Statement[] {
+/** After a long pause the following pushes delete the rest. */
+function prepareDeleteOld({ db, tables }: Engine): (now: number) => Statement[] {
   const { gpuSamples, gpuLatest } = tables;
   const cutoff = sql.placeholder("cutoff");
-  const firstSamples = sql`(select min(id) + ${maxPrunedMs * idsPerMillisecond} from ${gpuSamples})`;
-  const pruneSamples = db
+  const firstSamples = sql`(select min(id) + ${keptSamples.perPushMs * idsPerMillisecond} from ${gpuSamples})`;
+  const deleteSamples = db
     .delete(gpuSamples)
     .where(and(lt(gpuSamples.id, cutoff), lt(gpuSamples.id, firstSamples)))
     .prepare();
-  const pruneLatest = db.delete(gpuLatest).where(lt(gpuLatest.id, cutoff)).prepare();
+  const deleteLatest = db.delete(gpuLatest).where(lt(gpuLatest.id, cutoff)).prepare();
 
   return (now) => {
-    const oldestId = (now - sampleRetentionMs) * idsPerMillisecond;
-    return [pruneSamples, pruneLatest].map((query) => () => query.execute({ cutoff: oldestId }));
+    const oldestId = (now - keptSamples.ms) * idsPerMillisecond;
+    return [deleteSamples, deleteLatest].map((query) => () => query.execute({ cutoff: oldestId }));
   };
 }
 

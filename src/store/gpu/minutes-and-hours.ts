@@ -1,12 +1,7 @@
-import { and, lt, type SQL, sql } from "drizzle-orm";
-import { minutesPerDay, minutesPerHour } from "../../time/seoul.ts";
-import type { Engine, Statement } from "../engine/engine.ts";
+import { type SQL, sql } from "drizzle-orm";
+import { minutesPerHour } from "../../time/seoul.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Tables } from "../schema/schema.ts";
-
-/** The longest window is 30 days; its first bucket may begin up to a day earlier. */
-const retentionMinutes = 32 * minutesPerDay;
-/** Limits what one push deletes. */
-const maxPrunedMinutes = 10;
 
 /** What is kept of each minute and GPU, with the column of the samples that it comes from. */
 export const measures = [
@@ -29,7 +24,6 @@ export interface GpuMinutes {
   setPower: (minute: number, totalPowerW: number) => Promise<unknown>;
   /** Sums up the oldest hour that is over and is not summed up yet, if there is one. */
   rollUpHour: (now: number) => Promise<void>;
-  prune: (now: number) => Statement[];
 }
 
 /** The history of GPUs by minute, which outlives their samples. All times are minutes since the epoch. */
@@ -38,7 +32,6 @@ export function prepareGpuMinutes(engine: Engine): GpuMinutes {
     add: prepareAdd(engine),
     setPower: prepareSetPower(engine),
     rollUpHour: prepareRollUpHour(engine),
-    prune: preparePruning(engine),
   };
 }
 
@@ -135,26 +128,4 @@ function prepareRollUpHour({ db, rows, tables: { gpuMinute, gpuHour } }: Engine)
         join ${gpuMinute} final on final.minute = sums.last_minute and final.gpu_id = sums.gpu_id`,
     );
   };
-}
-
-function preparePruning({ db, tables: { gpuMinute, gpuHour, gpuPowerMinute } }: Engine): GpuMinutes["prune"] {
-  const cutoff = sql.placeholder("cutoff");
-  const deletes = [
-    { table: gpuMinute, time: gpuMinute.minute, step: maxPrunedMinutes, unit: 1 },
-    { table: gpuPowerMinute, time: gpuPowerMinute.minute, step: maxPrunedMinutes, unit: 1 },
-    { table: gpuHour, time: gpuHour.hour, step: 1, unit: minutesPerHour },
-  ].map(({ table, time, step, unit }) => {
-    const first = sql`(select min(${time}) + ${step} from ${table})`;
-    const query = db
-      .delete(table)
-      .where(and(lt(time, cutoff), lt(time, first)))
-      .prepare();
-    return { query, unit };
-  });
-  return (now) =>
-    deletes.map(
-      ({ query, unit }) =>
-        () =>
-          query.execute({ cutoff: Math.floor((now - retentionMinutes) / unit) }),
-    );
 }

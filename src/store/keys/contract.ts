@@ -1,6 +1,5 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { KeyRules } from "../../domain/keys.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
+import type { KeyId, KeyRules } from "../../domain/keys.ts";
 
 /** An API key. Times are epoch milliseconds. */
 export interface Key {

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
@@ -93,13 +93,18 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
     rotate: (id, { key, now, validUntil }) =>
       transaction(async () => {
         await lock("key_secrets");
-        await db.delete(formerSecrets).where(lte(formerSecrets.validUntil, now));
         const before = await findRow(id);
         if (before === undefined) return undefined;
         const taken = await db.select({ id: keys.id }).from(keys).where(eq(keys.key, key)).limit(1);
         if (taken.length > 0 || (await isFormer(key))) return "collision";
         const [updated] = await db.update(keys).set({ key }).where(eq(keys.id, id)).returning();
-        if (validUntil > now) await db.insert(formerSecrets).values({ key: before.key, keyId: id, validUntil });
+        const former = { keyId: id, validUntil };
+        // It may have been a former secret before, whose row is not deleted yet.
+        if (validUntil > now)
+          await db
+            .insert(formerSecrets)
+            .values({ key: before.key, ...former })
+            .onConflictDoUpdate({ target: formerSecrets.key, set: former });
         return updated && keyOf(updated);
       }),
     delete: (id) =>

@@ -1,5 +1,5 @@
-import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 /** The names of all keys; a deleted key has its last name. */
 export async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {

@@ -1,5 +1,4 @@
-import type { KeyRules } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
+import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
 
 export const noLimits: KeyLimits = {
   max_concurrency: null,
@@ -9,7 +8,7 @@ export const noLimits: KeyLimits = {
   tokens_per_month: null,
 };
 
-/** Of a key that may do everything. */
+/** The rules of a key that may do everything. */
 export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null };
 
 /** Null for rules that forbid nothing. */

@@ -1,5 +1,3 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { LimitName } from "../../domain/keys.ts";
 import { dayNumberOf, monthOf, startOfDayNumber } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
@@ -24,7 +22,8 @@ import type {
   LimitStore,
   UnusedAdmissions,
 } from "./contract.ts";
-import { groupRows } from "../usage/rows.ts";
+import type { KeyId, LimitName } from "../../domain/keys.ts";
+import { groupRows } from "../engine/rows.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
 const placeWaitMs = 1000;
@@ -32,12 +31,7 @@ const placeWaitMs = 1000;
 /** How many times all spare admissions of a key have to fit, so that they hardly take anything from other requests. */
 const timesSpare = 64;
 
-/** @param prune what else an admission runs */
-export function prepareAdmit(
-  engine: Engine,
-  clock: WallClock,
-  prune: (now: number) => Statement[] = () => [],
-): LimitStore["admit"] {
+export function prepareAdmit(engine: Engine, clock: WallClock): LimitStore["admit"] {
   const { transaction, lock, pipeline } = engine;
   const loads = prepareLoads(engine);
   const writes = prepareWrites(engine);
@@ -115,7 +109,6 @@ export function prepareAdmit(
       // Those of a repeated batch may be taken back already.
       ...writes.countRequests(admitted, isRepeated ? [] : unused, now),
       ...writes.countRefusals(refused, now),
-      ...prune(now),
     ]);
     return results;
   }

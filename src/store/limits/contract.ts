@@ -1,10 +1,8 @@
-import type { AdmissionId } from "../../domain/admissions.ts";
-import type { LimitName } from "../../domain/keys.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
 import type { KeyLoad } from "./windows.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
-import type { UsageSum } from "../usage/contract.ts";
+import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
+import type { AdmissionId } from "../../domain/admissions.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 
 /** A request of a key with limits, to be admitted or refused. */
 export interface AdmissionRequest {

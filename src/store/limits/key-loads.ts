@@ -1,10 +1,9 @@
 import { and, type AnyColumn, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
 import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { holdsPlace, type KeyLoad, type KeySecond, windowSeconds } from "./windows.ts";
 import type { AdmissionRequest, LimitStore } from "./contract.ts";
+import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 
 export interface Loads {
   /** Reads only what the limits of the requests' keys need; the rest is 0. */

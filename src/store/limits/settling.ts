@@ -1,9 +1,8 @@
-import type { AdmissionId } from "../../domain/admissions.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
-import type { UsageIncrement } from "../usage/contract.ts";
-import { groupRows } from "../usage/rows.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { AdmissionId, SettledAdmission } from "../../domain/admissions.ts";
+import type { UsageIncrement } from "../../domain/usage.ts";
+import { groupRows } from "../engine/rows.ts";
 
 export type KeySecondRow = [keyId: KeyId, second: number, requests: number, tokens: number];
 

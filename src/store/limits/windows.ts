@@ -1,5 +1,4 @@
-import type { LimitName } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
+import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 
 /** What counts against the limits of a key now. */
 export interface KeyLoad {

@@ -8,7 +8,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { openWriter } from "../sqlite/engine.ts";
 import { createFold } from "../sqlite/staged-flushes.ts";
 import { toStorageError } from "../storage-error.ts";
-import { StorageError } from "../store.ts";
+import { StorageError } from "../storage-error.ts";
 
 const rowsPerBatch = 2000;
 

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { moveMarker } from "../postgres/move-marker.ts";
 import type { QueryClient } from "../postgres/pool.ts";
-import { StorageError } from "../store.ts";
+import { StorageError } from "../storage-error.ts";
 
 export interface MovedTable {
   name: string;

@@ -11,55 +11,11 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
   // Drizzle uses only `unsafe` outside its own transactions (0.45.4), which commit early and are not used here.
   const db = drizzle({ client: client as never, casing: "snake_case" });
   const engineDb = db as unknown as Engine["db"];
-  const jsonRows: Engine["jsonRows"] = (array) =>
-    sql`json_array_elements(cast(cast(${array} as text) as json)) as value`;
   return {
     db: engineDb,
     tables: schema,
     jsonRows,
-    prepareInsert: (table, columns, sums) => {
-      const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
-        const position = columns.indexOf(name);
-        return position === -1
-          ? sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`)
-          : sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
-      });
-      const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
-      const statement = engineDb.insert(table).select(select);
-      const insert = onConflict(statement, table, sums).prepare();
-      return (rows) => () => insert.execute({ rows: JSON.stringify(rows) });
-    },
-    prepareDelete: (table, columns) => {
-      const all = getTableColumns(table);
-      const values = columns.map((name, position) =>
-        sql.raw(`cast(value->>${position} as ${all[name]?.getSQLType()})`),
-      );
-      const remove = engineDb
-        .delete(table)
-        .where(
-          sql`(${sql.join(
-            columns.map((name) => all[name]),
-            sql`, `,
-          )}) in (select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))})`,
-        )
-        .prepare();
-      return (rows) => () => remove.execute({ rows: JSON.stringify(rows) });
-    },
-    prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
-      const zero = Object.fromEntries(Object.keys(sums).map((name) => [name, 0])) as Record<Name, number>;
-      const keyIds = sql`(select cast(value #>> '{}' as bigint) from ${jsonRows(sql.placeholder("keyIds"))})`;
-      const query = engineDb
-        .select({ keyId: table.keyId, ...orZero(sums) })
-        .from(table)
-        .where(and(inArray(table.keyId, keyIds), where))
-        .groupBy(table.keyId)
-        .prepare();
-      return async (ids, values) => {
-        const rows = await query.execute({ ...values, keyIds: JSON.stringify(ids) });
-        const found = new Map(rows.map(({ keyId, ...row }) => [Number(keyId), row as Record<Name, number>]));
-        return new Map(ids.map((id) => [id, found.get(id) ?? { ...zero }]));
-      };
-    },
+    ...prepareStatements(client, engineDb),
     async rows<Row extends ColumnValues<Row>>(query: Query, texts: readonly TextColumn<Row>[] = []) {
       const found = (await db.execute(query)) as Record<string, unknown>[];
       const numbers = Object.keys(found[0] ?? {}).filter((column) => !texts.includes(column as TextColumn<Row>));
@@ -78,6 +34,12 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
     async lock(name) {
       await db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, ${lockSpace}))`);
     },
+    async tryLock(name) {
+      const [row] = await db.execute(
+        sql`select pg_try_advisory_xact_lock(hashtextextended(${name}, ${lockSpace})) as locked`,
+      );
+      return (row as { locked: boolean } | undefined)?.locked === true;
+    },
     async describe() {
       const [found] = (await client.unsafe(
         "select current_setting('server_version') as version, pg_database_size(current_database()) as bytes",
@@ -85,6 +47,67 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return { kind: "postgresql", version: found?.version ?? "", sizeBytes: Number(found?.bytes ?? 0) };
     },
     close: () => void close(),
+  };
+}
+
+const jsonRows: Engine["jsonRows"] = (array) => sql`json_array_elements(cast(cast(${array} as text) as json)) as value`;
+
+/** The statements that take any number of rows or keys as one parameter, and the one that deletes so many. */
+function prepareStatements(
+  client: PostgresPool["client"],
+  db: Engine["db"],
+): Pick<Engine, "prepareInsert" | "prepareDelete" | "prepareDeleteOldest" | "prepareKeySums"> {
+  return {
+    prepareInsert: (table, columns, sums) => {
+      const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
+        const position = columns.indexOf(name);
+        return position === -1
+          ? sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`)
+          : sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
+      });
+      const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
+      const statement = db.insert(table).select(select);
+      const insert = onConflict(statement, table, sums).prepare();
+      return (rows) => () => insert.execute({ rows: JSON.stringify(rows) });
+    },
+    prepareDelete: (table, columns) => {
+      const all = getTableColumns(table);
+      const values = columns.map((name, position) =>
+        sql.raw(`cast(value->>${position} as ${all[name]?.getSQLType()})`),
+      );
+      const remove = db
+        .delete(table)
+        .where(
+          sql`(${sql.join(
+            columns.map((name) => all[name]),
+            sql`, `,
+          )}) in (select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))})`,
+        )
+        .prepare();
+      return (rows) => () => remove.execute({ rows: JSON.stringify(rows) });
+    },
+    prepareDeleteOldest: (table, column, maxRows) => {
+      const [name, time] = [getTableName(table), columnName(table, column)];
+      // An array: it is read once, and each row then found by its place.
+      const statement = `delete from ${name} where ctid = any(array(
+        select ctid from ${name} where ${time} < $1 order by ${time} limit ${maxRows})) returning 1`;
+      return async (before) => ((await client.unsafe(statement, [before])) as unknown[]).length;
+    },
+    prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
+      const zero = Object.fromEntries(Object.keys(sums).map((name) => [name, 0])) as Record<Name, number>;
+      const keyIds = sql`(select cast(value #>> '{}' as bigint) from ${jsonRows(sql.placeholder("keyIds"))})`;
+      const query = db
+        .select({ keyId: table.keyId, ...orZero(sums) })
+        .from(table)
+        .where(and(inArray(table.keyId, keyIds), where))
+        .groupBy(table.keyId)
+        .prepare();
+      return async (ids, values) => {
+        const rows = await query.execute({ ...values, keyIds: JSON.stringify(ids) });
+        const found = new Map(rows.map(({ keyId, ...row }) => [Number(keyId), row as Record<Name, number>]));
+        return new Map(ids.map((id) => [id, found.get(id) ?? { ...zero }]));
+      };
+    },
   };
 }
 

@@ -1,10 +1,10 @@
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
-import type { DatabaseState } from "../engine/contract.ts";
-import { StorageError } from "../store.ts";
 import { listApplied, requireVersion } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
 import { createPostgresPool, type PostgresPool } from "./pool.ts";
+import { StorageError } from "../storage-error.ts";
+import type { DatabaseState } from "../engine/contract.ts";
 
 const timeoutMs = 10_000;
 

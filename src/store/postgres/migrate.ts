@@ -1,7 +1,7 @@
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import type { PostgresPool } from "./pool.ts";
-import { StorageError } from "../store.ts";
 import { requireTableNames, tableNames } from "../schema/tables.ts";
+import { StorageError } from "../storage-error.ts";
 
 const minVersion = 15;
 /** An arbitrary number, the same in every instance. */

@@ -1,9 +1,21 @@
 import type { PostgresPool } from "./pool.ts";
 
-/** A setting that exists in the target until a move is complete, so that no server starts on incomplete data. */
+/**
+ * A setting that exists in the target until a move is complete, so that no server starts on incomplete data. Its value is
+ * empty until everything is copied, and then `copied`.
+ */
 export const moveMarker = "move_unfinished";
 
-export async function isMoveUnfinished({ client }: Pick<PostgresPool, "client">): Promise<boolean> {
-  const found = (await client.unsafe("select 1 from settings where name = $1", [moveMarker])) as unknown[];
-  return found.length > 0;
+type Client = Pick<PostgresPool, "client">;
+
+export const isMoveUnfinished = async (pool: Client): Promise<boolean> => (await findMarker(pool)) !== undefined;
+
+/** Whether all that a move had left to do was to mark the data folder and to release the target. */
+export const isMoveCopied = async (pool: Client): Promise<boolean> => (await findMarker(pool))?.value === "copied";
+
+async function findMarker({ client }: Client): Promise<{ value: string } | undefined> {
+  const [found] = (await client.unsafe("select value from settings where name = $1", [moveMarker])) as {
+    value: string;
+  }[];
+  return found;
 }

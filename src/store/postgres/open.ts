@@ -1,18 +1,20 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
+import { prepareListCreators } from "../usage/counted-responses.ts";
 import { prepareListEndings } from "../limits/limits.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
-import { type Store, StorageError } from "../store.ts";
-import type { StoreSize } from "../engine/contract.ts";
+import type { Store } from "../store.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
 import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
 import { createVerifiedKeys } from "./verified-keys.ts";
+import { StorageError } from "../storage-error.ts";
+import type { StoreSize } from "../engine/contract.ts";
 
 /** Another instance may be applying migrations. */
 const openingTimeoutMs = 60_000;
@@ -78,6 +80,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
   const findActive = prepareFindActiveKey(lookupEngine, clock);
   const findSession = prepareFindSession(lookupEngine);
   const listEndings = prepareListEndings(lookupEngine);
+  const listCreators = prepareListCreators(lookupEngine);
   const flushStore = createSqlStore(createPostgresEngine(flushes), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs });
@@ -105,6 +108,8 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
           // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
           return flush === undefined ? add() : retryIfConnectionLost(add);
         }),
+      listCreators: (responseId) =>
+        lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listCreators(responseId))),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
@@ -133,6 +138,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
     },
     settings: withTimeouts(limited, store.settings),
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
+    maintain: () => others.withTimeout(callTimeoutMs, store.maintain),
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
       await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
@@ -146,7 +152,7 @@ async function sizeOf({ client }: PostgresPool): Promise<StoreSize> {
   return { bytes: Number(row?.bytes) };
 }
 
-/** For work that may be done twice. */
+/** Repeats work, which may therefore be done twice. */
 async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {

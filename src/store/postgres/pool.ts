@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SQL } from "bun";
-import { toStorageError } from "../storage-error.ts";
-import { StorageError } from "../store.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
 const idleInTransactionMs = 10_000;

@@ -3,9 +3,10 @@ import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "../keys/names.ts";
-import type { UsageSum } from "../usage/contract.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 import type { ChartRange, UsageMetric } from "./usage-ranges.ts";
-import { addSums, noSum } from "../usage/batch.ts";
+import { addSums } from "../../domain/usage.ts";
+import { noSum } from "../../domain/usage.ts";
 import { columnsOf, sumFields } from "./json.ts";
 import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
 

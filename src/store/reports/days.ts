@@ -14,9 +14,10 @@ import { type KeyCondition, keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "../keys/names.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";
 import { safeSum } from "../engine/safe-sum.ts";
-import type { UsageSum } from "../usage/contract.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 import type { DayRange } from "./usage-ranges.ts";
-import { addSums, noSum } from "../usage/batch.ts";
+import { addSums } from "../../domain/usage.ts";
+import { noSum } from "../../domain/usage.ts";
 import { columnsOf, sumFields } from "./json.ts";
 import { summedRowsPerSlice, sumSlices, type UsageRow } from "./slices.ts";
 

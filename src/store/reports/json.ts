@@ -1,4 +1,4 @@
-import type { UsageSum } from "../usage/contract.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 
 interface SumFields {
   request_count: number;

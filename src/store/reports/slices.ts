@@ -5,7 +5,7 @@ import type { Engine } from "../engine/engine.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";
 import type { KeyCondition } from "./key-filter.ts";
 import { safeSum } from "../engine/safe-sum.ts";
-import type { UsageSum } from "../usage/contract.ts";
+import type { UsageSum } from "../../domain/usage.ts";
 
 export interface UsageRow extends UsageSum {
   /** A day number, or the first minute of a bucket. */

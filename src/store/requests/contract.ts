@@ -1,8 +1,7 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { Usage } from "../../domain/usage.ts";
-import type { RequestChange } from "../../domain/requests.ts";
-import type { Outcome } from "../../domain/requests.ts";
 import type { RequestRow } from "./row.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { Outcome, RequestChange } from "../../domain/requests.ts";
+import type { Usage, UsageField } from "../../domain/usage.ts";
 
 // The request log's part of the store's contract.
 
@@ -26,8 +25,8 @@ export interface RequestLogLimits {
   rows: number;
 }
 
-/** A row of the request log. Times are milliseconds. */
-export interface LoggedRequest {
+/** A row of the request log. Times are milliseconds. Tokens are null if they were not counted. */
+export interface LoggedRequest extends Record<UsageField, number | null> {
   id: number;
   /** Epoch milliseconds. */
   endedAt: number;
@@ -48,10 +47,6 @@ export interface LoggedRequest {
   cause: string | null;
   streamed: boolean;
   changes: RequestChange[];
-  inputTokens: number | null;
-  outputTokens: number | null;
-  cachedInputTokens: number | null;
-  reasoningTokens: number | null;
   queueMs: number | null;
   upstreamMs: number | null;
   firstByteMs: number | null;
@@ -115,8 +110,6 @@ export interface RequestLogStore {
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
-  /** Deletes a bounded number of rows that are not kept, which writing to the log does too. @returns whether there may be more */
-  prune(): Promise<boolean>;
   /** The names of keys, the last ones of deleted keys. */
   keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
 }

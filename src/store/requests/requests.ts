@@ -1,13 +1,11 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
-import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
-import { prepareIdlePruning } from "./log.ts";
 import { changesOf, isStreamed } from "./row.ts";
-import type { LoggedRequest, RequestFilter, RequestLogLimits, RequestLogStore, RequestPosition } from "./contract.ts";
+import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
 const rowsPerScan = 2000;
-/** Of a key or of failures: each may be a page of its own. */
+/** Fewer if they are those of a key, or failures: each may be a page of its own. */
 const apartRowsPerScan = 500;
 
 /** A process whose flushes failed writes older requests after newer ones of another process. */
@@ -15,11 +13,10 @@ const lateMs = 10 * 60_000;
 
 type LogTable = Engine["tables"]["requestLog"];
 
-export function createRequestLogStore(engine: Engine, clock: WallClock, limits: RequestLogLimits): RequestLogStore {
+export function createRequestLogStore(engine: Engine): RequestLogStore {
   const { db } = engine;
   const { requestLog: log } = engine.tables;
   const selectFrom = prepareSelect(engine);
-  const prune = prepareIdlePruning(engine, limits);
 
   /** The ids between which the filter's times and the position lie. */
   async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
@@ -53,7 +50,6 @@ export function createRequestLogStore(engine: Engine, clock: WallClock, limits: 
       return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
-    prune: () => engine.transaction(() => prune(clock())),
     async keyNames(ids) {
       if (ids.length === 0) return [];
       const { keys, deletedKeys } = engine.tables;

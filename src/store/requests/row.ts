@@ -1,6 +1,5 @@
-import type { RequestChange } from "../../domain/requests.ts";
-import type { RequestRecord } from "../../domain/requests.ts";
-import type { Usage } from "../../domain/usage.ts";
+import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
+import { type Usage, usageFields } from "../../domain/usage.ts";
 
 /** A row of the request log on its way into the database. */
 export interface RequestRow {
@@ -27,10 +26,7 @@ export const requestColumns = [
   "code",
   "cause",
   "flags",
-  "inputTokens",
-  "outputTokens",
-  "cachedInputTokens",
-  "reasoningTokens",
+  ...usageFields,
   "queueUs",
   "upstreamUs",
   "firstByteUs",
@@ -42,7 +38,7 @@ export const requestColumns = [
 ] as const;
 
 const keyIdAt = requestColumns.indexOf("keyId");
-const inputTokensAt = requestColumns.indexOf("inputTokens");
+const tokensAt = requestColumns.indexOf(usageFields[0]);
 
 /** Clients choose these texts; longer ones are cut. */
 export const maxModelLength = 200;
@@ -87,7 +83,7 @@ export const isFailedRequest = ({ outcome, status }: Pick<RequestRecord, "outcom
 
 /** @param usage the tokens that were counted; undefined if the request does not count */
 export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usage | undefined): RequestRow["values"] {
-  return [
+  const values: RequestRow["values"] = [
     endedAt,
     request.requestId,
     request.keyId ?? null,
@@ -103,10 +99,9 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.code ?? null,
     textOrNull(request.cause, maxClientLength),
     flagsOf(request),
-    usage?.inputTokens ?? null,
-    usage?.outputTokens ?? null,
-    usage?.cachedInputTokens ?? null,
-    usage?.reasoningTokens ?? null,
+  ];
+  for (const field of usageFields) values.push(usage?.[field] ?? null);
+  values.push(
     microseconds(request.queueMs),
     microseconds(request.upstreamMs),
     microseconds(request.firstByteMs),
@@ -115,18 +110,13 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.changes?.maxTokens?.from ?? null,
     request.changes?.maxTokens?.to ?? null,
     isFailedRequest(request) ? 1 : 0,
-  ];
+  );
+  return values;
 }
 
 export const keyIdOf = ({ values }: RequestRow): string | number | null => values[keyIdAt] ?? null;
 
 /** Puts the counted tokens into a row that was made without them. */
 export function withTokens(values: RequestRow["values"], usage: Usage): RequestRow["values"] {
-  const tokens = [
-    usage.inputTokens,
-    usage.outputTokens,
-    usage.cachedInputTokens ?? null,
-    usage.reasoningTokens ?? null,
-  ];
-  return values.toSpliced(inputTokensAt, tokens.length, ...tokens);
+  return values.toSpliced(tokensAt, usageFields.length, ...usageFields.map((field) => usage[field] ?? null));
 }

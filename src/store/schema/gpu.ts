@@ -11,7 +11,7 @@ export function defineGpuTables({ table, integer, real, text, primaryKey }: Colu
     utilizationPct: integer(),
   });
 
-  /** Of the readings that have the value; the mean is the sum by the count. Sums are real, so that none overflows. */
+  /** Sums and counts are over the readings that have the value; the mean is the sum by the count. Sums are real, so that none overflows. */
   const gpuSums = () => ({
     powerSum: real().notNull(),
     powerCount: integer().notNull(),

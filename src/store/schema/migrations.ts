@@ -1,5 +1,5 @@
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import { StorageError } from "../store.ts";
+import { StorageError } from "../storage-error.ts";
 
 export interface Migration {
   /** When it was generated, epoch milliseconds. Migrations are applied in this order. */

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { mapCounters, usageFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -23,12 +24,9 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         outcome: text().notNull(),
         code: text(),
         cause: text(),
-        /** Bits; see `request-row.ts`. */
+        /** Bits; see `store/requests/row.ts`. */
         flags: integer().notNull(),
-        inputTokens: integer(),
-        outputTokens: integer(),
-        cachedInputTokens: integer(),
-        reasoningTokens: integer(),
+        ...mapCounters(usageFields, () => integer()),
         queueUs: integer(),
         upstreamUs: integer(),
         firstByteUs: integer(),

@@ -47,7 +47,7 @@ export function defineTables(columns: Columns) {
       username: text().notNull(),
       expiresAt: integer().notNull(),
       createdAt: integer(),
-      /** Of the login. */
+      /** From where the login came. */
       address: text(),
       client: text(),
     }),

@@ -1,7 +1,8 @@
 import { getTableColumns, getTableName, isTable, type Table } from "drizzle-orm";
 import { CasingCache } from "drizzle-orm/casing";
+import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import * as schema from "./schema.ts";
-import { StorageError } from "../store.ts";
+import { StorageError } from "../storage-error.ts";
 
 /** The names of all tables of the schema. */
 export const tableNames: readonly string[] = Object.values(schema)
@@ -15,6 +16,13 @@ export function columnName(table: Table, name: string): string {
   const column = getTableColumns(table)[name];
   if (column === undefined) throw new Error(`${getTableName(table)} has no column ${name}`);
   return casing.getColumnCasing(column);
+}
+
+/** The columns of a table's primary key, as SQL. */
+export function primaryKeyOf(table: SQLiteTable): string {
+  const { columns, primaryKeys } = getTableConfig(table);
+  const key = primaryKeys[0]?.columns ?? columns.filter(({ primary }) => primary);
+  return key.map((column) => casing.getColumnCasing(column)).join();
 }
 
 /** @throws StorageError if a table of the schema is not among those that exist */

@@ -20,7 +20,7 @@ export function defineTrafficTables({ table, integer, text, primaryKey }: Column
   });
 
   return {
-    /** Histograms as text; see `histogram.ts`. */
+    /** Histograms as text; see `domain/histogram.ts`. */
     latencyMinute: table("latency_minute", { minute: integer().notNull(), ...latency() }, (t) => [
       primaryKey({ columns: [t.minute, t.model] }),
     ]),

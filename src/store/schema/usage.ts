@@ -1,3 +1,4 @@
+import { countedParts, mapCounters, usageTotals } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 /** The sums of usage that a key, a minute, an hour or a day has. */
@@ -5,8 +6,7 @@ import type { Columns } from "./columns.ts";
 export function defineCounters({ integer }: Columns) {
   return {
     requestCount: integer().notNull(),
-    inputTokens: integer().notNull(),
-    outputTokens: integer().notNull(),
+    ...mapCounters(usageTotals, () => integer().notNull()),
   };
 }
 
@@ -19,10 +19,7 @@ export function defineUsageTables(columns: Columns) {
     /** Empty if the requests named no model. */
     model: text().notNull(),
     ...counters(),
-    cachedInputTokens: integer().notNull(),
-    /** Of the cached input, what is not part of the input. */
-    cachedBesideInputTokens: integer().notNull(),
-    reasoningTokens: integer().notNull(),
+    ...mapCounters(countedParts, () => integer().notNull()),
   });
 
   return {
@@ -51,16 +48,22 @@ export function defineUsageTables(columns: Columns) {
       flush: integer().notNull(),
       writtenAt: integer().notNull(),
     }),
-    /** The tokens that were counted for each response id, so that a response that is retrieved again counts once. */
+    /** Stored responses by key: whose they are, and the tokens that were counted, so that one that is read again counts once. */
     countedResponses: table(
       "counted_responses",
       {
-        idHash: text().primaryKey(),
+        idHash: text().notNull(),
+        /** 0 for what was counted before version 0.2, of whichever key. */
+        keyId: integer().notNull(),
+        /** How often the key created one under this id; 0 if it only reads one that was created elsewhere. */
+        creates: integer().notNull(),
+        /** When the backend made the latest, in its own seconds since the epoch; null if it did not say. */
+        madeAt: integer(),
         inputTokens: integer().notNull(),
         outputTokens: integer().notNull(),
         countedAt: integer().notNull(),
       },
-      (t) => [index("counted_responses_time").on(t.countedAt)],
+      (t) => [primaryKey({ columns: [t.idHash, t.keyId] }), index("counted_responses_time").on(t.countedAt)],
     ),
   };
 }

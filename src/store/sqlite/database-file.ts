@@ -1,7 +1,21 @@
-import { closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { StorageError } from "../store.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import { StorageError } from "../storage-error.ts";
 
 /** Exists beside a database that was created, so that one that has disappeared is not taken for a first start. */
 const markerOf = (file: string): string => `${file}-created`;
@@ -37,6 +51,49 @@ export function requireNotLost(file: string): number | undefined {
 export function markCreated(file: string): void {
   const text = `${basename(file)} was created. If it is lost, restore a backup, or delete this file to start with no data.\n`;
   unlessExists(() => writeFileSync(markerOf(file), text, { flag: "wx", mode: 0o600 }));
+}
+
+/** Exists beside a database whose data is in PostgreSQL now. Its text is the error of those who would use it all the same. */
+export const movedMarkerOf = (file: string): string => `${file}-moved`;
+
+/** @throws StorageError if the data was moved to PostgreSQL: a server would count into a copy that nobody reads */
+export function requireNotMoved(file: string): void {
+  const marker = movedMarkerOf(file);
+  if (existsSync(marker)) throw new StorageError(readFileSync(marker, "utf8").trim());
+}
+
+/** On disk when it returns, and whole at any moment. */
+export function markMoved(file: string, movedAt: number): void {
+  const marker = movedMarkerOf(file);
+  const partial = `${marker}.partial`;
+  const text = `${basename(file)} was moved to PostgreSQL on ${timestampOf(movedAt)}; set DATABASE_URL, or delete ${basename(marker)} to use this folder again\n`;
+  const descriptor = openSync(partial, "w");
+  try {
+    // The server's user reads what root may have written.
+    fchmodSync(descriptor, 0o644);
+    writeSync(descriptor, text);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(partial, marker);
+  syncFolder(dirname(file));
+}
+
+/** On disk when it returns. */
+export function unmarkMoved(file: string): void {
+  rmSync(movedMarkerOf(file), { force: true });
+  syncFolder(dirname(file));
+}
+
+/** Puts on disk which files the folder has. */
+export function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Only for its owner, if it is new. */

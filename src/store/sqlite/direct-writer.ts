@@ -1,3 +1,20 @@
+// Commits flushes and admissions in the calling thread, because the switches to the storage thread and back cost more than
+// the commit. Both threads write the same database file, each over a connection of its own:
+//
+//   flush -> staged (this thread) -> tables of counts (the storage thread folds)
+//   admission -> tables of limits (this thread)
+//
+// Who commits: this thread, but not while it pauses (`pausedUntil`), while a checkpoint ends, or if there are more rows than
+// a request should wait for; nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush
+// after a fold that failed. The storage thread then does it. This thread never waits for a lock, but for a fold that has it.
+//
+// Invariants. A flush has a number, and counts once, whoever commits it and however often: the tables hold the last number of
+// each ledger, and staged flushes up to it are dropped by the fold. Commits here run one after the other. Only the
+// storage thread folds, and runs checkpoints, which sync files.
+//
+// After `kill -9`: what was committed is in the write-ahead log, whoever wrote it; the next process folds the rest of the
+// staged flushes before it reads counts. A flush without a reply is either there as a whole or not at all.
+
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { createBackoff } from "../../time/backoff.ts";
@@ -10,7 +27,7 @@ import { prepareAdmit } from "../limits/admission.ts";
 import type { AdmissionResult, LimitStore } from "../limits/contract.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
-import { prepareSettledAppend } from "./staged-flushes.ts";
+import { prepareStage } from "./staged-flushes.ts";
 import type { Folded } from "./worker.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
@@ -19,10 +36,12 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the journal, mostly in one transaction. */
+/** After so many rows the thread folds the staged flushes, mostly in one transaction. */
 const rowsPerFold = 512;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
-const nothingFolded: Folded = { refused: [], isCheckpointDue: false };
+/** What `State` says of the storage thread's checkpoint; others may commit while it copies the log, not while it ends. */
+type Checkpoint = "none" | "copying" | "ending";
+const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
 
 export interface DirectWriterOptions {
   file: string;
@@ -40,146 +59,166 @@ export interface DirectWriter {
   close(): void;
 }
 
-/**
- * Commits admissions, and flushes to the journal, in the calling thread: the switches to the storage thread and back cost
- * more than the commit. The thread folds the journal into the tables, and commits by itself what the journal does not take,
- * everything while the database is locked or slow, and the first flush and admissions of each minute, which prune. It also
- * runs the checkpoints, which sync files. Keys are found over the same connection, because the commits of any other one
- * empty its page cache.
- */
+interface State {
+  /** Resolves after the latest commit here: no other statement may run between those of a transaction. */
+  latestCommit: Promise<unknown>;
+  /** Until then, on the monotonic clock, the thread commits everything. */
+  pausedUntil: number;
+  /** A single one is rather of a thread that got no core than of a slow disk. */
+  slowCommitsInARow: number;
+  /** The latest flush, whoever commits it. */
+  lastFlush: FlushId | undefined;
+  /** Rows that were staged since the latest fold began. */
+  unfoldedRows: number;
+  /** When that fold began. */
+  foldedMinute: number;
+  /** Pending while the thread folds the staged flushes. */
+  folding: Promise<void> | undefined;
+  /** The latest fold failed: the thread gets all flushes until it has written one, so that the ledger knows. */
+  hasFoldFailed: boolean;
+  checkpoint: Checkpoint;
+}
+
+type Add = Parameters<UsageStore["add"]>;
+
+/** Keys are found over the same connection, because the commits of any other one empty its page cache. */
 export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
   const engine = openDirectWriter(file);
-  const append = prepareSettledAppend(engine);
+  const stage = prepareStage(engine);
   const admit = prepareAdmit(engine, clock);
-  let pausedUntil = 0;
-  // Without jitter: nobody else pauses at the same time.
-  const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
-  /** A single one is rather of a thread that got no core than of a slow disk. */
-  let slowInARow = 0;
-  let checkpointing: "copying" | "ending" | undefined;
-  let unfolded = 0;
-  const threadMinutes = { "usage.add": 0, "limits.admit": 0 };
-  /** Pending while the thread folds the journal. */
-  let folding: Promise<void> | undefined;
-  let lastFlush: FlushId | undefined;
-  let latest: Promise<unknown> = Promise.resolve();
+  const state: State = {
+    latestCommit: Promise.resolve(),
+    pausedUntil: 0,
+    slowCommitsInARow: 0,
+    lastFlush: undefined,
+    unfoldedRows: 0,
+    foldedMinute: 0,
+    folding: undefined,
+    hasFoldFailed: false,
+    checkpoint: "none",
+  };
+  const { tryToCommit, pause } = createCommitting(state, maxCommitMs);
+  const startFold = createFolding(state, { worker, log, pause });
 
-  /** One at a time: no other statement may run between those of a transaction. */
-  function exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const done = latest.then(work);
-    latest = done.catch(() => {});
-    return done;
-  }
-
-  /** @returns undefined if it is not committed: the thread has to do it */
-  async function tryToCommit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
-    const startedAt = performance.now();
-    if (rows > maxRows || checkpointing === "ending" || startedAt < pausedUntil) return undefined;
-    try {
-      const result = await work();
-      slowInARow = performance.now() - startedAt > maxCommitMs ? slowInARow + 1 : 0;
-      if (slowInARow === 0) backoff.reset();
-      if (slowInARow > 1) pause();
-      return { result };
-    } catch (error) {
-      // Rolled back; and if not, a flush has a number: the thread does not count it again.
-      if (!isBusy(error)) pause();
-      if (!isBusy(error) || folding === undefined) return undefined;
-    }
-    // The fold, which has the lock, ends sooner than the thread would commit the same.
-    await folding;
-    return tryToCommit(rows, work);
-  }
-
-  async function tryToAppend(
-    ...[increments, id, responses = [], requests = noRequests, settled = []]: Parameters<UsageStore["add"]>
+  async function tryToStage(
+    ...[increments, id, responses = [], requests = noRequests, settled = []]: Add
   ): Promise<boolean> {
     // What a response adds depends on the tables.
-    if (id === undefined || responses.length > 0) return false;
+    if (id === undefined || responses.length > 0 || state.hasFoldFailed) return false;
     const rows = increments.length + requests.rows.length;
-    const committed = await exclusively(() =>
-      tryToCommit(rows + settled.length, () => append(id, { increments, requests, settled })),
-    );
+    const committed = await tryToCommit(rows + settled.length, () => stage(id, { increments, requests, settled }));
     if (committed === undefined) return false;
-    unfolded += rows;
-    if (unfolded >= rowsPerFold) startFold();
+    state.unfoldedRows += rows;
+    // At least once a minute, so that what the database refuses is noticed.
+    const minute = minuteOf(clock());
+    if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);
     return true;
   }
 
   /** The thread knows which flushes are committed. */
   function isRepeated(id: FlushId | undefined): boolean {
     if (id === undefined) return false;
-    const before = lastFlush?.ledger === id.ledger ? lastFlush.number : 0;
-    lastFlush = id;
+    const before = state.lastFlush?.ledger === id.ledger ? state.lastFlush.number : 0;
+    state.lastFlush = id;
     return id.number <= before;
-  }
-
-  function pause(): void {
-    pausedUntil = performance.now() + backoff.next();
-  }
-
-  /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
-  async function checkpoint(): Promise<void> {
-    checkpointing = "copying";
-    try {
-      await worker.call("copyLog");
-      checkpointing = "ending";
-      await worker.call("checkpoint");
-    } catch {
-      // It is due again after the next fold.
-    } finally {
-      checkpointing = undefined;
-    }
-  }
-
-  /** The thread also does it before it reads or writes counts. */
-  function startFold(): void {
-    unfolded = 0;
-    const done = fold().finally(() => {
-      if (folding === done) folding = undefined;
-    });
-    folding = done;
-  }
-
-  async function fold(): Promise<void> {
-    const { refused, isCheckpointDue } = (await worker.call("fold").catch(() => nothingFolded)) as Folded;
-    if (isCheckpointDue && checkpointing === undefined) void checkpoint();
-    for (const counts of refused) log.error("Database refuses usage; keeping it in the journal", { ...counts });
-    // The thread refuses before it commits, so that the ledger knows.
-    if (refused.length > 0) pause();
-  }
-
-  /** @returns whether this is the minute's first call of the method */
-  function isFirstOfMinute(method: keyof typeof threadMinutes): boolean {
-    const minute = minuteOf(clock());
-    if (threadMinutes[method] === minute) return false;
-    threadMinutes[method] = minute;
-    return true;
   }
 
   return {
     async add(...args) {
-      const isFirst = isFirstOfMinute("usage.add");
-      const isForThread = isRepeated(args[1]) || isFirst;
-      if (!isForThread && (await tryToAppend(...args))) return [];
+      if (!isRepeated(args[1]) && (await tryToStage(...args))) return [];
       try {
-        return (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
+        const added = (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
+        state.hasFoldFailed = false;
+        return added;
       } catch (error) {
         if (toStorageError(error).isRefusal) pause();
         throw error;
-      } finally {
-        if (isFirst) startFold();
       }
     },
     async admit(batch) {
-      if (!isFirstOfMinute("limits.admit")) {
-        const rows = batch.requests.length + batch.ended.length + (batch.resized?.length ?? 0);
-        const committed = await exclusively(() => tryToCommit(rows, () => admit(batch)));
-        if (committed !== undefined) return committed.result;
-      }
-      return (await worker.call("limits.admit", batch)) as AdmissionResult[];
+      const rows = batch.requests.length + batch.ended.length + (batch.resized?.length ?? 0);
+      const committed = await tryToCommit(rows, () => admit(batch));
+      return committed?.result ?? ((await worker.call("limits.admit", batch)) as AdmissionResult[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
     close: engine.close,
+  };
+}
+
+/** Commits in this thread, one transaction at a time, and pauses after those that are slow or fail. */
+function createCommitting(state: State, maxCommitMs: number) {
+  // Without jitter: nobody else pauses at the same time.
+  const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
+
+  function pause(): void {
+    state.pausedUntil = performance.now() + backoff.next();
+  }
+
+  async function commit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    const startedAt = performance.now();
+    if (rows > maxRows || state.checkpoint === "ending" || startedAt < state.pausedUntil) return undefined;
+    try {
+      const result = await work();
+      state.slowCommitsInARow = performance.now() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
+      if (state.slowCommitsInARow === 0) backoff.reset();
+      if (state.slowCommitsInARow > 1) pause();
+      return { result };
+    } catch (error) {
+      // Rolled back; and if not, a flush has a number: the thread does not count it again.
+      if (!isBusy(error)) pause();
+      if (!isBusy(error) || state.folding === undefined) return undefined;
+    }
+    // The fold, which has the lock, ends sooner than the thread would commit the same.
+    await state.folding;
+    return commit(rows, work);
+  }
+
+  return {
+    pause,
+    /** @returns undefined if it is not committed: the thread has to do it */
+    tryToCommit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
+      const done = state.latestCommit.then(() => commit(rows, work));
+      state.latestCommit = done.catch(() => {});
+      return done;
+    },
+  };
+}
+
+interface FoldingDeps extends Pick<DirectWriterOptions, "worker" | "log"> {
+  pause: () => void;
+}
+
+/** The thread also folds before it reads or writes counts. @returns starts a fold, and the checkpoint that is due after it */
+function createFolding(state: State, { worker, log, pause }: FoldingDeps): (minute: number) => void {
+  /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
+  async function checkpoint(): Promise<void> {
+    state.checkpoint = "copying";
+    try {
+      await worker.call("copyLog");
+      state.checkpoint = "ending";
+      await worker.call("checkpoint");
+    } catch {
+      // It is due again after the next fold.
+    } finally {
+      state.checkpoint = "none";
+    }
+  }
+
+  async function fold(): Promise<void> {
+    const { refused, hasFailed, isCheckpointDue } = (await worker.call("fold").catch(() => nothingFolded)) as Folded;
+    if (hasFailed) state.hasFoldFailed = true;
+    if (isCheckpointDue && state.checkpoint === "none") void checkpoint();
+    for (const counts of refused) log.error("Database refuses usage; trying again after a restart", { ...counts });
+    // The thread refuses before it commits, so that the ledger knows.
+    if (refused.length > 0) pause();
+  }
+
+  return (minute) => {
+    state.unfoldedRows = 0;
+    state.foldedMinute = minute;
+    const done = fold().finally(() => {
+      if (state.folding === done) state.folding = undefined;
+    });
+    state.folding = done;
   };
 }

@@ -1,14 +1,15 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
-import { and, eq, getTableName, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import { type Engine, type KeySums, orZero } from "../engine/engine.ts";
-import { ensureDatabaseFile, markCreated } from "./database-file.ts";
+import type { Engine } from "../engine/engine.ts";
+import { ensureDatabaseFile, markCreated, requireNotMoved } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
 import { createSpaceReleaser } from "./release-space.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import * as schema from "../schema/schema.ts";
-import { columnName, requireTableNames } from "../schema/tables.ts";
+import { requireTableNames } from "../schema/tables.ts";
+import { prepareStatements } from "./statements.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
 const writerBusyMs = 1000;
@@ -18,8 +19,6 @@ const openingBusyMs = 10_000;
 
 /** SQLite's default for automatic checkpoints. */
 const pagesPerCheckpoint = 1000;
-/** A statement for this many rows takes two thirds of the time of one for each. */
-const rowsPerInsert = 32;
 
 export interface WriterEngine extends Engine {
   /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
@@ -38,19 +37,31 @@ export interface WriterEngine extends Engine {
 /**
  * Opens the connection that creates the database if necessary, applies pending migrations and checkpoints: SQLite's
  * automatic checkpoints would let another connection sync the log's new beginning.
+ * @throws StorageError if the data was moved to PostgreSQL
  */
 export function openWriter(
   file: string,
   migrations: readonly Migration[] = readMigrations("migrations"),
 ): WriterEngine {
+  requireNotMoved(file);
   ensureDatabaseFile(file);
-  const client = new Database(file, { readwrite: true, strict: true });
+  return asWriter(new Database(file, { readwrite: true, strict: true }), file, migrations);
+}
+
+/** @param client is closed if it fails */
+export function asWriter(
+  client: Database,
+  file: string,
+  migrations: readonly Migration[] = readMigrations("migrations"),
+): WriterEngine {
   try {
     client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     // An existing database would be written to, and not take it on.
     if (statSync(file).size === 0) client.run("PRAGMA auto_vacuum = INCREMENTAL");
     migrate(client, migrations);
     requireTables(client);
+    // Again: a move holds the lock until it has marked the folder.
+    requireNotMoved(file);
     markCreated(file);
     enableWriteAheadLog(client);
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
@@ -182,43 +193,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     db,
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
-    // Takes a fourth of the time of a statement that expands all rows from JSON (SQLite 3.54).
-    prepareInsert: (table, columns, sums) => {
-      const nameOf = (name: string): string => columnName(table, name);
-      const added = sums?.added.map(nameOf).map((name) => `${name} = ${name} + excluded.${name}`) ?? [];
-      const doesAdd = added.length === 0 ? "nothing" : `update set ${added.join()}`;
-      const row = `(${columns.map(() => "?").join()})`;
-      const statement = (count: number): string =>
-        `insert into ${getTableName(table)} (${columns.map(nameOf).join()}) values ${Array(count).fill(row).join()}` +
-        (sums === undefined ? "" : ` on conflict (${sums.key.map(nameOf).join()}) do ${doesAdd}`);
-      const insert = client.prepare(statement(1));
-      // Only few tables ever get so many rows at once.
-      let insertMany: typeof insert | undefined;
-      return (rows) => async () => {
-        let at = 0;
-        for (; at + rowsPerInsert <= rows.length; at += rowsPerInsert) {
-          insertMany ??= client.prepare(statement(rowsPerInsert));
-          insertMany.run(...rows.slice(at, at + rowsPerInsert).flat());
-        }
-        for (; at < rows.length; at++) insert.run(...(rows[at] ?? []));
-      };
-    },
-    prepareDelete: (table, columns) => {
-      const conditions = columns.map((name) => `${columnName(table, name)} = ?`);
-      const remove = client.prepare(`delete from ${getTableName(table)} where ${conditions.join(" and ")}`);
-      return (rows) => async () => {
-        for (const row of rows) remove.run(...row);
-      };
-    },
-    prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
-      const query = db
-        .select(orZero(sums))
-        .from(table)
-        .where(and(eq(table.keyId, sql.placeholder("keyId")), where))
-        .prepare();
-      return async (keyIds, values) =>
-        new Map(keyIds.map((keyId) => [keyId, query.get({ ...values, keyId }) as Record<Name, number>]));
-    },
+    ...prepareStatements(client, db),
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),
     pipeline: async (statements) => {
@@ -227,6 +202,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     },
     // A transaction already has the whole database to itself.
     lock: async () => {},
+    tryLock: async () => true,
     transaction: async (work) => {
       begin();
       try {

@@ -3,11 +3,10 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
-import type { DatabaseState } from "../engine/contract.ts";
-import { StorageError } from "../store.ts";
-import { toStorageError } from "../storage-error.ts";
-import { requireNotLost } from "./database-file.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
+import { requireNotLost, requireNotMoved } from "./database-file.ts";
 import { listApplied } from "./migrate.ts";
+import type { DatabaseState } from "../engine/contract.ts";
 
 const busyTimeoutMs = 2000;
 
@@ -53,6 +52,7 @@ function lastUsedAtIn(client: Database): number | undefined {
  */
 export function inspectDataFolder(file: string): DatabaseState | undefined {
   try {
+    requireNotMoved(file);
     const bytes = requireNotLost(file) ?? 0;
     if (!existsSync(dirname(file))) return undefined;
     accessSync(dirname(file), constants.W_OK);

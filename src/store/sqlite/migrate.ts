@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
-import { StorageError } from "../store.ts";
+import { StorageError } from "../storage-error.ts";
 
 /**
  * Applies pending migrations, all or none. Replaces Drizzle's migrator, which crashes if two processes start on a new

@@ -6,12 +6,13 @@ import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { within } from "../../time/wait.ts";
 import type { Engine } from "../engine/engine.ts";
+import { prepareListCreators } from "../usage/counted-responses.ts";
 import { prepareListEndings } from "../limits/limits.ts";
 import { prepareFindSession } from "../accounts/sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
-import { toStorageError } from "../storage-error.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
-import { type Store, StorageError } from "../store.ts";
+import type { Store } from "../store.ts";
 import { findFileProblem } from "./database-file.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
@@ -21,7 +22,7 @@ import { openKeysVersion } from "./keys-version.ts";
 import { knowKeys } from "./known-keys.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
-/** For a database that neither responds nor fails, such as one on a network disk that hangs. */
+/** Ends calls to a database that neither responds nor fails, such as one on a network disk that hangs. */
 const callTimeoutMs = 5000;
 const watchIntervalMs = 2000;
 
@@ -108,6 +109,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     },
     usage: {
       add: direct.add,
+      listCreators: withStorageErrors(prepareListCreators(reader)),
       ...remote("usage", ["sumOfDay", "sumOfMinutes", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
@@ -118,14 +120,14 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
-    requests: remote("requests", ["list", "listAfter", "lastId", "prune", "keyNames"]),
+    requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     limits: {
       admit: direct.admit,
       ...remote("limits", ["listLoads", "listDays", "beat", "listInstances", "remove", "endRunning", "keepRunning"]),
       listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
-      ...remote("gpu", ["add", "addPast", "latest"]),
+      ...remote("gpu", ["add", "latest"]),
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
       history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
@@ -134,6 +136,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
       find: withStorageErrors(prepareFindSession(reader)),
     },
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
+    maintain: async () => (await worker.call("maintain")) as boolean,
     async checkWritable() {
       const problem = await findProblem();
       if (problem !== undefined) throw new StorageError(problem);

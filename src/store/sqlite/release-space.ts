@@ -1,14 +1,10 @@
 import type { Database } from "bun:sqlite";
 
-/** A step takes less than a millisecond, and after each third a checkpoint one or two more: flushes wait that long. */
-const pagesPerStep = 128;
+/** A step takes half a millisecond, and after each sixth a checkpoint one or two more: flushes wait that long. */
+const pagesPerStep = 64;
 /** Free pages that are kept for new rows: as many as this, or this share of the file. */
 const keptPages = 1024;
 const keptShare = 1 / 20;
-
-/** Each step delays the flushes that come meanwhile, and nobody waits for the space. */
-const stepPauseMs = 250;
-const idlePauseMs = 10_000;
 
 /**
  * Truncates the file step by step. Does nothing to a database from before version 0.2, which cannot release single pages
@@ -33,16 +29,3 @@ export const isIncremental = (client: Database): boolean => numberOf(client, "au
 
 const numberOf = (client: Database, pragma: string): number =>
   Object.values(client.query<Record<string, number>, []>(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0;
-
-/**
- * Releases space for as long as there is some, in steps between other work.
- * @param step returns whether to try again soon
- */
-export function releaseSpaceWhenIdle(step: () => Promise<boolean>): void {
-  const run = async (): Promise<void> => {
-    // A locked or full database has other troubles, which other calls report.
-    const hasMore = await step().catch(() => false);
-    setTimeout(() => void run(), hasMore ? stepPauseMs : idlePauseMs).unref();
-  };
-  setTimeout(() => void run(), idlePauseMs).unref();
-}

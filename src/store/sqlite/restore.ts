@@ -1,11 +1,11 @@
-import { Database } from "bun:sqlite";
-import { chownSync, closeSync, fsyncSync, lstatSync, openSync, renameSync, statSync } from "node:fs";
+import type { Database } from "bun:sqlite";
+import { chownSync, lstatSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
-import { toStorageError } from "../storage-error.ts";
-import { StorageError } from "../store.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
-import { createFolder } from "./database-file.ts";
+import { createFolder, requireNotMoved, syncFolder } from "./database-file.ts";
+import { lockDatabase } from "./lock-database.ts";
 import { startWorker } from "./worker-client.ts";
 
 export interface Restore {
@@ -23,15 +23,16 @@ export interface Restore {
 /**
  * Replaces the database of a stopped server by a copy of a backup.
  * @returns whether there was an old database, which is now `keptFile`
- * @throws StorageError if a server runs, or if the backup is damaged, of a newer version, or of another program; the
- * database is unchanged then
+ * @throws StorageError if a server runs, if the data is in PostgreSQL, or if the backup is damaged, of a newer version, or
+ * of another program; the database is unchanged then
  */
 export async function restoreDatabase(restore: Restore): Promise<boolean> {
   const { source, file, keptFile } = restore;
   requireBackup(source, file);
+  requireNotMoved(file);
   createFolder(dirname(file));
   const restored = `${file}.restored`;
-  const unlock = lockDatabase(file);
+  const locked = lockIfReadable(file);
   try {
     await copyChecked(restore, restored);
     giveToOwner(restored, file);
@@ -39,7 +40,8 @@ export async function restoreDatabase(restore: Restore): Promise<boolean> {
     removeUnfinishedCopy(restored);
     throw toStorageError(error);
   } finally {
-    unlock();
+    // The database is then one file, without a log.
+    locked?.close();
   }
   // From here on nothing waits, so that no signal ends the program between two steps.
   return replace(file, restored, keptFile);
@@ -75,30 +77,15 @@ async function copyChecked({ source, clock, signal }: Restore, target: string): 
   }
 }
 
-/**
- * Takes the database for this process only. Every server holds a shared lock on it while it runs.
- * @returns releases it; the database is then one file, without a log
- * @throws StorageError if a server runs
- */
-function lockDatabase(file: string): () => void {
-  if (statSync(file, { throwIfNoEntry: false }) === undefined) return () => {};
-  const client = new Database(file, { readwrite: true, create: false, strict: true });
+/** @returns undefined if there is no database, or a damaged one. @throws StorageError if a server runs */
+function lockIfReadable(file: string): Database | undefined {
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   try {
-    client.run("PRAGMA busy_timeout = 1000");
-    // In WAL mode, only this makes the lock exclude readers (SQLite 3.54).
-    client.run("PRAGMA locking_mode = EXCLUSIVE");
-    client.run("BEGIN EXCLUSIVE");
-    return () => {
-      client.run("ROLLBACK");
-      client.close();
-    };
+    return lockDatabase(file);
   } catch (error) {
-    client.close();
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (code.startsWith("SQLITE_BUSY"))
-      throw new StorageError("a server uses the database; stop it first", { cause: error });
     // A damaged database is one reason to restore a backup.
-    if (code.startsWith("SQLITE_NOTADB") || code.startsWith("SQLITE_CORRUPT")) return () => {};
+    if (code.startsWith("SQLITE_NOTADB") || code.startsWith("SQLITE_CORRUPT")) return undefined;
     throw toStorageError(error);
   }
 }
@@ -117,12 +104,7 @@ function giveToOwner(restored: string, file: string): void {
 function replace(file: string, restored: string, keptFile: string): boolean {
   const moved = ["", "-wal", "-shm"].map((suffix) => moveIfThere(file + suffix, keptFile + suffix));
   renameSync(restored, file);
-  const folder = openSync(dirname(file), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  syncFolder(dirname(file));
   return moved[0] === true;
 }
 

@@ -1,17 +1,32 @@
+// A staged flush is committed, and not yet added to the tables of counts and the request log: to stage one writes two pages, to
+// write it into the tables a dozen. The storage thread folds them, which adds up to 256 to the tables and removes them in one
+// transaction, before anything reads or writes counts.
+//
+// A flush is staged -> folded, or refused by the tables -> split into a row for each key and one for the admissions -> those
+// that are accepted are folded, the others stay behind `refusedId` and are tried again after a restart.
+//
+// Invariants. A flush counts once: the fold records the last number of each ledger in the same transaction, and skips rows up
+// to it. The thread folds before it writes a flush by itself, since that one's number would hide those that wait here. What
+// limits are compared with (days, seconds, admissions) is written when the flush is staged, and not again by the fold (`isSettled`).
+//
+// After `kill -9`: a row is in the file as a whole or not at all, and so is a fold. The next process to open the database folds
+// what is left.
+
 import { randomUUID } from "node:crypto";
 import { and, asc, gt, lte, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareSettling } from "../limits/settling.ts";
 import { keyIdOf } from "../requests/row.ts";
 import { toStorageError } from "../storage-error.ts";
-import { addSums, type FlushedUsage, noSum } from "../usage/batch.ts";
-import type { FlushId, UsageSum } from "../usage/contract.ts";
-import { createUsageWriter, prepareAddDays } from "../usage/writer.ts";
+import type { FlushedUsage } from "../usage/batch.ts";
+import type { FlushId } from "../usage/contract.ts";
+import { createUsageWriter, prepareAddDays, type UsageWriter } from "../usage/writer.ts";
 import { stagedFlushes } from "./staged-flushes-table.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
-interface JournaledFlush extends Required<Omit<FlushedUsage, "responses">> {
+interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
   /** Whether its admissions were settled, and the sums of days added to, when it was appended. */
   isSettled?: boolean;
 }
@@ -23,16 +38,16 @@ const maxFolded = 256;
 const partLedger = "part";
 
 /** Appends flushes, each of which writes two pages where the tables of counts and the request log need a dozen. */
-function prepareAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Statement {
+function prepareAppend(engine: Engine): (id: FlushId, flush: StagedFlush) => Statement {
   const insert = engine.prepareInsert(stagedFlushes, ["ledger", "flush", "usage"]);
   return ({ ledger, number }, flush) => insert([[ledger, number, JSON.stringify(flush)]]);
 }
 
 /**
  * Appends flushes. What the next admission of a key with limits is compared with is written at once, so that it need not
- * wait until the journal is folded.
+ * wait until they are folded.
  */
-export function prepareSettledAppend(engine: Engine): (id: FlushId, flush: JournaledFlush) => Promise<void> {
+export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) => Promise<void> {
   const append = prepareAppend(engine);
   const settle = prepareSettling(engine);
   const addDays = prepareAddDays(engine);
@@ -56,18 +71,18 @@ export interface RefusedCounts extends UsageSum {
 
 export interface Fold {
   /**
-   * Adds what the journal holds to the tables, each flush once.
+   * Adds the staged flushes to the tables, each flush once.
    * @throws if the database cannot be written
    */
   fold(): Promise<void>;
-  /** What the database has refused since the last call. It stays in the journal, and is tried again after a restart. */
+  /** What the database has refused since the last call. It stays staged, and is tried again after a restart. */
   takeRefused(): RefusedCounts[];
 }
 
 export function createFold(engine: Engine, clock: WallClock): Fold {
   const { findFirst, findRows, remove } = prepareStatements(engine);
-  const append = prepareAppend(engine);
   const writer = createUsageWriter(engine);
+  const split = prepareSplit(engine);
   /** The rows up to this one were refused. */
   let refusedId = 0;
   const refused: RefusedCounts[] = [];
@@ -78,27 +93,13 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
       const rows = await findRows.execute({ after: refusedId, limit });
       const last = rows.at(-1);
       if (last === undefined) return false;
-      const flushes = (await unrecorded(rows)).map(flushOf);
+      const flushes = (await recordNew(writer, rows, clock())).map(flushOf);
       const flush = merge(flushes);
       const missingInDays = merge(flushes.filter(({ isSettled }) => isSettled !== true)).increments;
       await writer.write({ ...flush, missingInDays });
       await remove.execute({ after: refusedId, last: last.id });
       return rows.length === limit;
     });
-  }
-
-  /** The flushes that the tables do not hold yet. A commit may succeed unnoticed, so that its flush comes again. */
-  async function unrecorded(rows: readonly Row[]): Promise<Row[]> {
-    const latest = new Map<string, number>();
-    const found: Row[] = [];
-    for (const row of rows) {
-      const { ledger, flush } = row;
-      const known = latest.get(ledger) ?? (await writer.findLastFlush(ledger));
-      if (flush > known) found.push(row);
-      latest.set(ledger, Math.max(known, flush));
-    }
-    for (const [ledger, flush] of latest) await writer.recordFlush({ ledger, number: flush }, clock());
-    return found;
   }
 
   /** One at a time, so that what the database refuses does not keep it from the others. */
@@ -112,7 +113,7 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
         const { isRefusal, message } = toStorageError(error);
         if (!isRefusal) throw error;
         if (row.ledger.startsWith(partLedger)) keepRefused(row, message);
-        else await split(row.id);
+        else await writer.transaction(() => split(row.id));
       }
     }
   }
@@ -121,20 +122,6 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
     const { increments } = flushOf(row);
     refusedId = row.id;
     refused.push({ ...increments.reduce(addSums, noSum), keyId: increments[0]?.keyId ?? 0, reason });
-  }
-
-  /** Replaces a row by one for each key and one for the admissions, so that only the counts that are refused stay. */
-  function split(id: number): Promise<void> {
-    return writer.transaction(async () => {
-      const [row] = await findRows.execute({ after: id - 1, limit: 1 });
-      // Another process may have done it.
-      if (row?.id !== id) return;
-      for (const part of partsOf(flushOf(row))) {
-        // A ledger of its own: flushes after this one may be recorded, and it would pass for one that was counted.
-        await append({ ledger: `${partLedger} ${randomUUID()}`, number: 1 }, part)();
-      }
-      await remove.execute({ after: id - 1, last: id });
-    });
   }
 
   return {
@@ -152,11 +139,44 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
   };
 }
 
+/**
+ * Records the last flush of each ledger, within a transaction. A commit may succeed unnoticed, so that its flush comes again.
+ * @returns the flushes that the tables do not hold yet
+ */
+async function recordNew(writer: UsageWriter, rows: readonly Row[], now: number): Promise<Row[]> {
+  const latest = new Map<string, number>();
+  const found: Row[] = [];
+  for (const row of rows) {
+    const { ledger, flush } = row;
+    const known = latest.get(ledger) ?? (await writer.findLastFlush(ledger));
+    if (flush > known) found.push(row);
+    latest.set(ledger, Math.max(known, flush));
+  }
+  for (const [ledger, flush] of latest) await writer.recordFlush({ ledger, number: flush }, now);
+  return found;
+}
+
+/** Replaces a row by one for each key and one for the admissions, so that only the counts that are refused stay. */
+function prepareSplit(engine: Engine): (id: number) => Promise<void> {
+  const { findRows, remove } = prepareStatements(engine);
+  const append = prepareAppend(engine);
+  return async (id) => {
+    const [row] = await findRows.execute({ after: id - 1, limit: 1 });
+    // Another process may have done it.
+    if (row?.id !== id) return;
+    for (const part of partsOf(flushOf(row))) {
+      // A ledger of its own: flushes after this one may be recorded, and it would pass for one that was counted.
+      await append({ ledger: `${partLedger} ${randomUUID()}`, number: 1 }, part)();
+    }
+    await remove.execute({ after: id - 1, last: id });
+  };
+}
+
 type Row = typeof stagedFlushes.$inferSelect;
 
-const flushOf = ({ usage }: Row): JournaledFlush => JSON.parse(usage) as JournaledFlush;
+const flushOf = ({ usage }: Row): StagedFlush => JSON.parse(usage) as StagedFlush;
 
-const merge = (flushes: readonly JournaledFlush[]): JournaledFlush => ({
+const merge = (flushes: readonly StagedFlush[]): StagedFlush => ({
   increments: flushes.flatMap(({ increments }) => increments),
   requests: {
     rows: flushes.flatMap(({ requests }) => requests.rows),
@@ -165,10 +185,10 @@ const merge = (flushes: readonly JournaledFlush[]): JournaledFlush => ({
   settled: flushes.flatMap(({ settled }) => settled),
 });
 
-function partsOf({ increments, requests, settled, isSettled = false }: JournaledFlush): JournaledFlush[] {
+function partsOf({ increments, requests, settled, isSettled = false }: StagedFlush): StagedFlush[] {
   const keys = new Set(increments.map(({ keyId }) => keyId));
   const isOfOthers = (keyId: unknown): boolean => !keys.has(keyId as KeyId);
-  const select = (isSelected: (keyId: unknown) => boolean): JournaledFlush => ({
+  const select = (isSelected: (keyId: unknown) => boolean): StagedFlush => ({
     increments: increments.filter(({ keyId }) => isSelected(keyId)),
     requests: {
       rows: requests.rows.filter((row) => isSelected(keyIdOf(row))),

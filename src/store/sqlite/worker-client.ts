@@ -1,9 +1,9 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Retention } from "../retention.ts";
-import { StorageError } from "../store.ts";
 import { isLimited, maxWaitingCalls } from "./call-queue.ts";
 import type { WorkerCall, WorkerReply } from "./worker.ts";
+import { StorageError } from "../storage-error.ts";
 
 const firstRestartMs = 50;
 const maxRestartMs = 2000;
@@ -31,7 +31,7 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
   const worker = new Worker(workerUrl);
   const pending = new Map<number, PendingCall>();
   let nextId = 1;
-  /** Of the pending calls, those that are limited. */
+  /** How many of the pending calls are limited. */
   let waiting = 0;
   let ended = false;
 

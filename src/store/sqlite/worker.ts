@@ -1,15 +1,14 @@
 import { randomUUID } from "node:crypto";
+import type { WallClock } from "../../time/clock.ts";
 import { createSqlStore } from "../sql-store.ts";
-import { toStorageError } from "../storage-error.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 import type { Retention } from "../retention.ts";
-import { StorageError } from "../store.ts";
 import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
-import { openWriter, type WriterEngine } from "./engine.ts";
+import { openWriter } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { type KeysVersion, openKeysVersion } from "./keys-version.ts";
-import { createFold, type Fold, type RefusedCounts } from "./staged-flushes.ts";
-import { releaseSpaceWhenIdle } from "./release-space.ts";
+import { createFold, type RefusedCounts } from "./staged-flushes.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -50,6 +49,7 @@ const concernedWithCounts: ReadonlySet<string> = new Set([
   "limits",
   "openReport",
   "fold",
+  "maintain",
   "close",
 ]);
 
@@ -62,73 +62,141 @@ const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "copyLog", "chec
 /** What `fold` returns. */
 export interface Folded {
   refused: RefusedCounts[];
+  /** Whether the staged flushes, or some of them, could not be added up; `usage.add` then fails too, and says why. */
+  hasFailed: boolean;
   /** The caller runs it, because its own commits have to pause for it. */
   isCheckpointDue: boolean;
 }
 
 type Method = (...args: unknown[]) => unknown;
+type Methods = Record<string, Method>;
 
 declare const self: Worker;
 
-/** The storage Worker: the only thread of this process that writes. It also runs the queries that take long. */
+/** The storage Worker: the only thread of this process that folds, deletes and checkpoints. It also runs long queries. */
 function serve(): void {
   let now = 0;
   /** Whether a call is being handled; a transaction may be open then. */
   let running = false;
-  let engine: WriterEngine | undefined;
-  let journal: Fold | undefined;
-  /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
-  const reports = new Map<string, AsyncIterator<Uint8Array>>();
-
-  async function checkpoint(): Promise<void> {
-    await engine?.checkpoint(() => methods["checkWritable"]?.());
-  }
-
-  async function foldBefore(method: string): Promise<void> {
-    try {
-      await journal?.fold();
-    } catch (error) {
-      // A flush that is recorded before those in the journal would hide them. Everything else goes on with older counts.
-      if (method === "usage.add") throw error;
-    }
-  }
-
-  /** Before the caller gets its reply, so that the next request of any process sees the change. */
-  function raiseAfter(method: string, generation: KeysVersion | undefined): void {
-    const change = methods[method];
-    methods[method] = async (...args) => {
-      try {
-        return await change?.(...args);
-      } finally {
-        generation?.raise();
-      }
-    };
-  }
-
-  const methods: Record<string, Method> = {
+  let database: OpenDatabase | undefined;
+  const queue = createCallQueue<WorkerCall>();
+  const methods: Methods = {
     open: (file, retention) => {
-      engine = openWriter(String(file));
-      journal = createFold(engine, () => now);
-      releaseSpaceWhenIdle(releaseSpace);
-      const store = createSqlStore(engine, () => now, retention as Retention);
-      for (const [noun, part] of Object.entries(store)) {
-        if (typeof part === "function") methods[noun] = part;
-        else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
-      }
-      const generation = openKeysVersion(String(file));
-      for (const change of ["keys.update", "keys.rotate", "keys.delete"]) raiseAfter(change, generation);
-    },
-    close: () => engine?.close(),
-    copyLog: () => engine?.copyLog(),
-    checkpoint,
-    fold: async (): Promise<Folded> => {
-      // A flush of nothing: the other connection writes, but prunes nothing.
-      await methods["usage.add"]?.([]);
-      return { refused: journal?.takeRefused() ?? [], isCheckpointDue: engine?.isCheckpointDue() ?? false };
+      database = openDatabase(String(file), retention as Retention, () => now);
+      Object.assign(methods, database.methods, createReports(database.methods));
     },
     backup: (file, target) => copyDatabase(String(file), String(target), { isInUse: true }),
     copyBackup: (file, target) => copyDatabase(String(file), String(target), { isInUse: false }),
     inspect: (file, thoroughness) => inspectDatabase(String(file), thoroughness === "full" ? "full" : "quick"),
+  };
+
+  async function foldBefore(method: string): Promise<void> {
+    try {
+      await database?.fold();
+    } catch (error) {
+      // A flush that is recorded before the staged ones would hide them. Everything else goes on with older counts.
+      if (method === "usage.add") throw error;
+    }
+  }
+
+  async function handle({ id, method, args, now: callerNow }: WorkerCall): Promise<void> {
+    now = callerNow;
+    try {
+      if (needsFold(method)) await foldBefore(method);
+      const result = await methods[method]?.(...(JSON.parse(args) as unknown[]).map((arg) => arg ?? undefined));
+      if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
+      else self.postMessage({ id, value: JSON.stringify(result) });
+    } catch (error) {
+      const { message, isRefusal } = toStorageError(error);
+      self.postMessage({ id, error: message, isRefusal });
+    }
+  }
+
+  /** One call at a time: no other statement may run between those of a transaction. */
+  async function runCalls(): Promise<void> {
+    running = true;
+    for (let call = queue.next(); call !== undefined; call = queue.next()) {
+      await handle(call);
+      if (!leadsToCheckpoint.has(call.method)) await database?.checkpointIfDue();
+      // Lets messages in that arrived meanwhile, so that an urgent call among them goes first. Not needed without other work.
+      if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
+    }
+    running = false;
+  }
+
+  self.addEventListener("message", ({ data }: MessageEvent<WorkerCall>) => {
+    queue.add(data);
+    if (!running) void runCalls();
+  });
+}
+
+interface OpenDatabase {
+  /** Those of the store, by `<noun>.<method>`, and those of the file. */
+  methods: Methods;
+  fold(): Promise<void>;
+  checkpointIfDue(): Promise<void>;
+}
+
+function openDatabase(file: string, retention: Retention, clock: WallClock): OpenDatabase {
+  const engine = openWriter(file);
+  const staged = createFold(engine, clock);
+  const store = createSqlStore(engine, clock, retention);
+  const checkpoint = (): Promise<void> => engine.checkpoint(store.checkWritable);
+  let hasFailed = false;
+  const methods: Methods = {};
+  for (const [noun, part] of Object.entries(store)) {
+    if (typeof part === "function") methods[noun] = part;
+    else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
+  }
+  const version = openKeysVersion(file);
+  for (const name of ["keys.update", "keys.rotate", "keys.delete"]) methods[name] = thenRaise(version, methods[name]);
+  return {
+    methods: {
+      ...methods,
+      maintain: withReleases(store.maintain, engine.releaseSpace),
+      // What the fold before it could not add.
+      fold: (): Folded => ({ refused: staged.takeRefused(), hasFailed, isCheckpointDue: engine.isCheckpointDue() }),
+      copyLog: engine.copyLog,
+      checkpoint,
+      close: engine.close,
+    },
+    async fold() {
+      hasFailed = true;
+      await staged.fold();
+      hasFailed = false;
+    },
+    async checkpointIfDue() {
+      if (engine.isCheckpointDue()) await checkpoint().catch(() => {});
+    },
+  };
+}
+
+/** Before the caller gets its reply, so that the next request of any process sees the change. */
+function thenRaise(version: KeysVersion | undefined, change: Method | undefined): Method {
+  return async (...args) => {
+    try {
+      return await change?.(...args);
+    } finally {
+      version?.raise();
+    }
+  };
+}
+
+/** Releases space once nothing more is to be deleted. A round of deletions does not begin anew before that ends. */
+function withReleases(deleteSome: () => Promise<boolean>, releaseSpace: () => number): () => Promise<boolean> {
+  let isReleasing = false;
+  return async () => {
+    if (!isReleasing && (await deleteSome())) return true;
+    isReleasing = releaseSpace() > 0;
+    return isReleasing;
+  };
+}
+
+/** Reports are read slice by slice, each in a call of its own. */
+function createReports(methods: Methods): Methods {
+  /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
+  const reports = new Map<string, AsyncIterator<Uint8Array>>();
+  return {
     openReport: (method, ...args) => {
       const slices = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
       const id = randomUUID();
@@ -145,52 +213,6 @@ function serve(): void {
       reports.delete(String(id));
     },
   };
-
-  const handle = async ({ id, method, args, now: callerNow }: WorkerCall): Promise<void> => {
-    now = callerNow;
-    try {
-      if (needsFold(method)) await foldBefore(method);
-      const result = await methods[method]?.(...(JSON.parse(args) as unknown[]).map((arg) => arg ?? undefined));
-      if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
-      else self.postMessage({ id, value: JSON.stringify(result) });
-    } catch (error) {
-      const { message, isRefusal } = toStorageError(error);
-      self.postMessage({ id, error: message, isRefusal });
-    }
-  };
-
-  const queue = createCallQueue<WorkerCall>();
-
-  /** One call at a time: no other statement may run between those of a transaction. */
-  async function runCalls(): Promise<void> {
-    running = true;
-    for (let call = queue.next(); call !== undefined; call = queue.next()) {
-      await handle(call);
-      if (!leadsToCheckpoint.has(call.method) && engine?.isCheckpointDue() === true) await checkpoint().catch(() => {});
-      // Lets messages in that arrived meanwhile, so that an urgent call among them goes first. Not needed without other work.
-      if (!isUrgent(call) || !queue.isEmpty()) await new Promise(setImmediate);
-    }
-    running = false;
-  }
-
-  /** @returns whether there is more to release, or other work goes first */
-  async function releaseSpace(): Promise<boolean> {
-    if (running || engine === undefined) return running;
-    running = true;
-    try {
-      const released = engine.releaseSpace();
-      if (engine.isCheckpointDue()) await checkpoint();
-      return released > 0;
-    } finally {
-      running = false;
-      if (!queue.isEmpty()) void runCalls();
-    }
-  }
-
-  self.addEventListener("message", ({ data }: MessageEvent<WorkerCall>) => {
-    queue.add(data);
-    if (!running) void runCalls();
-  });
 }
 
 serve();

@@ -1,9 +1,10 @@
 import type { KeyId } from "../../domain/keys.ts";
+import type { CountedField } from "../../domain/usage.ts";
 
 // The store's contract for what is known about traffic in addition to the counts: models, latencies, failures. Times are minutes or
 // hours since the epoch unless they say otherwise.
 
-/** Histograms as text; see `histogram.ts`. */
+/** Histograms as text; see `domain/histogram.ts`. */
 export interface StoredLatency {
   minute: number;
   model: string;
@@ -35,7 +36,7 @@ export interface StoredTokenless {
 
 /** Responses without tokens, by key, model and path; `hour` is the first of each. */
 export interface TokenlessSums {
-  /** Of all of them, whether or not they are listed. */
+  /** Sums over all of them, whether or not they are listed. */
   requestCount: number;
   streamedCount: number;
   /** Most requests first. */
@@ -57,23 +58,17 @@ export interface ModelUsageQuery {
   groupBy: { period: boolean; key: boolean; model: boolean };
   keyId?: KeyId | undefined;
   model?: string | undefined;
-  /** Of more groups, those of the latest periods are returned; by default, those with the most tokens. */
+  /** If there are more groups, those of the latest periods are returned; by default, those with the most tokens. */
   latestFirst?: boolean;
   limit: number;
 }
 
-export interface ModelUsage {
+export interface ModelUsage extends Record<CountedField, number> {
   /** 0 unless grouped by it; so are the others. */
   period: number;
   keyId: KeyId;
   model: string;
   requestCount: number;
-  inputTokens: number;
-  cachedInputTokens: number;
-  /** Of these, what is not part of the input. */
-  cachedBesideInputTokens: number;
-  outputTokens: number;
-  reasoningTokens: number;
 }
 
 export interface TrafficRange {

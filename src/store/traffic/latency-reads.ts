@@ -6,7 +6,7 @@ import { safeSum } from "../engine/safe-sum.ts";
 import { bucketOf, isWithin } from "./periods.ts";
 import type { LatencyFilter, StoredLatency, TrafficRange } from "./contract.ts";
 
-/** Of a minute or an hour. */
+/** One minute or one hour. */
 interface LatencyRow extends Omit<StoredLatency, "minute"> {
   period: number;
   /** The histograms are those of so many models, one after the other. */

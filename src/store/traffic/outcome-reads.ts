@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import { bucketOf, isWithin } from "./periods.ts";
 import type { OutcomePoint, OutcomeSums, StoredOutcome, TrafficRange } from "./contract.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 interface SuccessRow {
   period: number;

@@ -2,6 +2,7 @@ import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import { listLatencies } from "./latency-reads.ts";
 import { sumOutcomes } from "./outcome-reads.ts";
+import { countedFields } from "../../domain/usage.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import type { ModelUsage, ModelUsageQuery, StoredTokenless, TokenlessSums, TrafficStore } from "./contract.ts";
 
@@ -32,12 +33,11 @@ async function sumModels({ rows, tables }: Engine, query: ModelUsageQuery): Prom
     keyId === undefined ? undefined : eq(table.keyId, keyId),
     model === undefined ? undefined : eq(table.model, model),
   );
+  const tokens = countedFields.map((field) => sql`${sumOf(table[field])} as ${sql.identifier(field)}`);
   return await rows<ModelUsage>(
     sql`select ${groupBy.period ? period : sql`0`} as "period", ${groupBy.key ? table.keyId : sql`0`} as "keyId",
       ${groupBy.model ? table.model : sql`''`} as "model", ${sumOf(table.requestCount)} as "requestCount",
-      ${sumOf(table.inputTokens)} as "inputTokens", ${sumOf(table.cachedInputTokens)} as "cachedInputTokens",
-      ${sumOf(table.cachedBesideInputTokens)} as "cachedBesideInputTokens", ${sumOf(table.outputTokens)} as "outputTokens",
-      ${sumOf(table.reasoningTokens)} as "reasoningTokens"
+      ${sql.join(tokens, sql`, `)}
       from ${table} where ${where} group by ${sql.join(groups, sql`, `)}
       order by ${latestFirst ? sql`${period} desc, ` : sql``}
         ${safeSum(table.inputTokens)} + ${safeSum(table.outputTokens)} desc, ${sql.join(groups, sql`, `)}

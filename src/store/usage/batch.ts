@@ -1,13 +1,20 @@
-import { type KeyId } from "../../domain/keys.ts";
-import { type Usage } from "../../domain/usage.ts";
-import { type UsageEvent } from "../../domain/usage-event.ts";
-import { noUsage } from "../../domain/usage.ts";
-import { type RequestRecord } from "../../domain/requests.ts";
-import { type SettledAdmission } from "../../domain/admissions.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
-import type { ResponseUsage, UsageIncrement, UsageSum } from "./contract.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import type { RequestRecord } from "../../domain/requests.ts";
+import {
+  addUsageTo,
+  createIncrement,
+  noUsage,
+  pickUsage,
+  type Usage,
+  type ResponseUsage,
+  type UsageIncrement,
+  responseRef,
+} from "../../domain/usage.ts";
+import type { UsageEvent, ReportedCreate } from "../../domain/usage-event.ts";
 
 /** What one flush writes. */
 export interface FlushedUsage {
@@ -20,7 +27,7 @@ export interface FlushedUsage {
 
 /** Adds usage events up until they are flushed. */
 export interface UsageBatch {
-  /** @returns false if the event has the id of a response that the batch holds already */
+  /** @returns false if the event reads a response that the batch has a read of already, of the same key */
   add(event: UsageEvent): boolean;
   /** Keeps the object, and may change it. */
   addIncrement(increment: UsageIncrement): void;
@@ -32,7 +39,7 @@ export interface UsageBatch {
   usage(): FlushedUsage;
 }
 
-/** Bounds the memory of a long outage. The tokens of further responses are counted whether or not they were counted before. */
+/** Bounds the memory of a long outage. Further ones count whether or not they did before, and have no creator. */
 const maxResponses = 100_000;
 /** Rows of the log that wait in memory; further ones are lost, while their counts are not. */
 const maxRequests = 10_000;
@@ -44,12 +51,11 @@ export const otherModels = "other";
 export function createUsageBatch(logsRequests = false): UsageBatch {
   /** By minute, key and model, so that memory does not grow with the number of requests. */
   const increments = new Map<string, UsageIncrement>();
-  /** By response id. */
-  const responses = new Map<string, ResponseUsage>();
+  /** By response. */
+  const creates = new Map<string, ResponseUsage>();
+  const reads = new Map<string, ResponseUsage>();
   const log = createLogRows(logsRequests);
-  const settled: SettledAdmission[] = [];
-  /** The keys that are in it without what they hold, once each. */
-  const settledKeys = new Set<KeyId>();
+  const settled = createSettledList();
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
@@ -58,25 +64,25 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     else addTo(increment, added);
   }
 
-  function addResponse(event: UsageEvent, responseId: string): boolean {
-    const { keyId, closedAt, model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
-    const response = responses.get(responseId);
-    if (response === undefined) {
-      const tokens = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
-      responses.set(responseId, { responseId, keyId, closedAt, model, ...tokens });
-      return true;
-    }
-    response.inputTokens = Math.max(response.inputTokens, inputTokens);
-    response.outputTokens = Math.max(response.outputTokens, outputTokens);
-    return false;
+  function addCreate({ keyId, closedAt }: UsageEvent, { id, isNew, madeAt, reported }: ReportedCreate): void {
+    const ref = responseRef(keyId, id);
+    const before = creates.get(ref)?.created;
+    if (before === undefined && creates.size >= maxResponses) return;
+    const { inputTokens, outputTokens } = reported;
+    const created = { count: (before?.count ?? 0) + (isNew ? 1 : 0), madeAt: madeAt ?? before?.madeAt };
+    creates.set(ref, { responseId: id, keyId, closedAt, inputTokens, outputTokens, created });
   }
 
-  function addSettled(admission: SettledAdmission): void {
-    if (!("number" in admission)) {
-      if (settledKeys.has(admission.keyId)) return;
-      settledKeys.add(admission.keyId);
+  function addRead(event: UsageEvent, responseId: string): boolean {
+    const { keyId, closedAt, model, inputTokens, outputTokens } = event;
+    const read = reads.get(responseRef(keyId, responseId));
+    if (read === undefined) {
+      reads.set(responseRef(keyId, responseId), { responseId, keyId, closedAt, model, ...pickUsage(event) });
+      return true;
     }
-    settled.push(admission);
+    read.inputTokens = Math.max(read.inputTokens, inputTokens);
+    read.outputTokens = Math.max(read.outputTokens, outputTokens);
+    return false;
   }
 
   function modelOf({ model }: UsageEvent): string | undefined {
@@ -87,42 +93,51 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
 
   return {
     add(event) {
-      const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
-      if (admission !== undefined) addSettled(admission);
+      const { keyId, closedAt, requestCount = 1, responseId, created, admission } = event;
+      if (admission !== undefined) settled.add(admission);
+      if (created !== undefined) addCreate(event, created);
+      // It only tells of a create.
+      if (requestCount === 0 && event.inputTokens === 0 && event.outputTokens === 0) return true;
       const model = modelOf(event);
       const minute = minuteOf(closedAt);
-      const isPlain = responseId === undefined || (responses.size >= maxResponses && !responses.has(responseId));
+      const isPlain =
+        responseId === undefined || (reads.size >= maxResponses && !reads.has(responseRef(keyId, responseId)));
       if (isPlain) {
-        addIncrement({
-          keyId,
-          model,
-          minute,
-          requestCount,
-          inputTokens: event.inputTokens,
-          outputTokens: event.outputTokens,
-          cachedInputTokens: event.cachedInputTokens,
-          cachedBesideInputTokens: event.cachedBesideInputTokens,
-          reasoningTokens: event.reasoningTokens,
-          lastClosedAt: closedAt,
-        });
+        addIncrement(createIncrement(event, { keyId, model, minute, requestCount, lastClosedAt: closedAt }));
         log.addEvent(event, null);
         return true;
       }
       addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
-      const isFirst = addResponse({ ...event, model }, responseId);
+      const isFirst = addRead({ ...event, model }, responseId);
       log.addEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
       return isFirst;
     },
     addIncrement,
     addRequest: (request, endedAt) => log.add(request, endedAt, undefined, null),
     droppedRequests: log.dropped,
-    isEmpty: () => increments.size === 0 && log.isEmpty(),
+    isEmpty: () => increments.size + creates.size + reads.size === 0 && log.isEmpty(),
     usage: () => ({
       increments: [...increments.values()],
-      responses: [...responses.values()],
-      settled,
+      responses: [...creates.values(), ...reads.values()],
+      settled: settled.all,
       ...(logsRequests && { requests: log.requests() }),
     }),
+  };
+}
+
+/** What a flush settles: a key that is in it without what it holds only once. */
+function createSettledList(): { all: readonly SettledAdmission[]; add: (admission: SettledAdmission) => void } {
+  const all: SettledAdmission[] = [];
+  const keys = new Set<KeyId>();
+  return {
+    all,
+    add(admission) {
+      if (!("number" in admission)) {
+        if (keys.has(admission.keyId)) return;
+        keys.add(admission.keyId);
+      }
+      all.push(admission);
+    },
   };
 }
 
@@ -145,9 +160,7 @@ function createLogRows(isOn: boolean) {
       const { request, closedAt, amends: requestId, keyId } = event;
       if (request !== undefined) add(request, closedAt, event, responseId);
       else if (requestId !== undefined && isOn) {
-        const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = event;
-        const usage = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
-        amendments.push({ requestId, keyId, responseId, ...usage });
+        amendments.push({ requestId, keyId, responseId, ...pickUsage(event) });
       }
     },
     dropped: () => dropped,
@@ -156,51 +169,16 @@ function createLogRows(isOn: boolean) {
   };
 }
 
-export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
-
-export const addSums = (a: UsageSum, b: UsageSum): UsageSum => ({
-  requestCount: a.requestCount + b.requestCount,
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-});
-
 /** Changes `increment`, which is of the same key, minute and model. */
 export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
   increment.requestCount += added.requestCount;
-  increment.inputTokens += added.inputTokens;
-  increment.outputTokens += added.outputTokens;
-  if (added.cachedInputTokens !== undefined) {
-    increment.cachedInputTokens = (increment.cachedInputTokens ?? 0) + added.cachedInputTokens;
-  }
-  if (added.cachedBesideInputTokens !== undefined) {
-    increment.cachedBesideInputTokens = (increment.cachedBesideInputTokens ?? 0) + added.cachedBesideInputTokens;
-  }
-  if (added.reasoningTokens !== undefined) {
-    increment.reasoningTokens = (increment.reasoningTokens ?? 0) + added.reasoningTokens;
-  }
+  addUsageTo(increment, added);
   increment.lastClosedAt = Math.max(increment.lastClosedAt, added.lastClosedAt);
 }
 
 /** Counts tokens of a response, and no request. */
-export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: Usage): UsageIncrement => ({
-  keyId,
-  model,
-  minute: minuteOf(closedAt),
-  requestCount: 0,
-  inputTokens: tokens.inputTokens,
-  outputTokens: tokens.outputTokens,
-  cachedInputTokens: tokens.cachedInputTokens,
-  reasoningTokens: tokens.reasoningTokens,
-  lastClosedAt: closedAt,
-});
-
-/** The tokens that a response adds, with its details as far as they fit: those were not counted by id. */
-export const addedUsage = (response: ResponseUsage, added: Usage): Usage => ({
-  inputTokens: added.inputTokens,
-  outputTokens: added.outputTokens,
-  cachedInputTokens: response.cachedInputTokens && Math.min(response.cachedInputTokens, added.inputTokens),
-  reasoningTokens: response.reasoningTokens && Math.min(response.reasoningTokens, added.outputTokens),
-});
+export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: Usage): UsageIncrement =>
+  createIncrement(tokens, { keyId, model, minute: minuteOf(closedAt), requestCount: 0, lastClosedAt: closedAt });
 
 const rowCount = ({ increments, responses }: FlushedUsage): number => increments.length + responses.length;
 

@@ -1,36 +1,9 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { SettledAdmission } from "../../domain/admissions.ts";
-import type { Usage } from "../../domain/usage.ts";
+import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
-import type { BucketRange, ChartRange, DayRange } from "../reports/usage-ranges.ts";
-
-export interface UsageSum {
-  requestCount: number;
-  inputTokens: number;
-  outputTokens: number;
-}
-
-/** The sum of the usage events of one key and model in one minute. */
-export interface UsageIncrement extends UsageSum, Usage {
-  keyId: KeyId;
-  /** Minutes since the epoch. */
-  minute: number;
-  /** `closedAt` of the latest event, epoch milliseconds. */
-  lastClosedAt: number;
-  /** Unset: the requests named none. */
-  model?: string | undefined;
-  /** Of the cached input, what is not part of the input. */
-  cachedBesideInputTokens?: number | undefined;
-}
-
-/** Usage of a response that the backend stores and may report again under the same id. */
-export interface ResponseUsage extends Usage {
-  responseId: string;
-  keyId: KeyId;
-  /** Epoch milliseconds. */
-  closedAt: number;
-  model?: string | undefined;
-}
+import type { UsageReports } from "../reports/contract.ts";
+import type { Creator } from "../../domain/usage-event.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import type { Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
 
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
@@ -40,12 +13,12 @@ export interface FlushId {
   number: number;
 }
 
-export interface UsageStore {
+export interface UsageStore extends UsageReports {
   /**
    * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
-   * A flush that was committed before changes nothing. Of a response only the tokens above those that were counted for its
-   * id before are added.
-   * @param responses have different ids
+   * A flush that was committed before changes nothing. Of a response that is read, only the tokens above those that were
+   * counted for the key and its id before are added, unless there were several creates under that id.
+   * @param responses differ in id, key, or whether they were created
    * @param requests for the request log
    * @param settled admissions that end with these counts
    * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
@@ -57,26 +30,46 @@ export interface UsageStore {
     requests?: FlushedRequests,
     settled?: readonly SettledAdmission[],
   ): Promise<readonly Usage[] | undefined>;
+  /** The keys that created a response under this id, deleted ones too; runs before each request for a stored response. */
+  listCreators(responseId: string): MaybePromise<Creator[]>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
   sumOfMinutes(from: number, to: number): Promise<UsageSum>;
   /** The sum over the keys that exist now. */
   sumOfKeys(): Promise<UsageSum>;
+}
+
+/** The backend's own token counters, since its start, at one moment. */
+export interface BackendSample {
+  source: string;
+  /** Epoch milliseconds. */
+  at: number;
+  generatedTokens: number;
+  promptTokens: number;
+  /** When its process started, if it reports that. It identifies the process, which has its own counters. */
+  startedAt?: number | undefined;
+  /** The backend did not respond since the last sample: it may have restarted, and generated more than before. */
+  afterMiss?: boolean;
+}
+
+/** What a backend processed on a day in Seoul, and what was counted for it in the same minutes. */
+export interface ReconciledDay {
+  /** A day number. */
+  day: number;
+  generatedTokens: number;
+  promptTokens: number;
+  countedOutputTokens: number;
+  countedInputTokens: number;
+}
+
+export interface ReconciliationStore {
   /**
-   * Usage by day and key, latest day first, from one day in Seoul (`YYYY-MM-DD`) on. The chunks concatenate to JSON objects
-   * in the shape of the API, separated by commas, without the brackets. Each chunk is read from the database on demand.
+   * Adds what came since the last sample, unless the backend may have restarted or be another one, or the last sample is
+   * ten minutes old. A sample less than half a minute after the last one is ignored.
    */
-  daily(sinceDay: string): AsyncIterable<Uint8Array>;
-  /** Usage by bucket and key, oldest bucket first; chunks like those of `daily`. */
-  history(range: BucketRange): AsyncIterable<Uint8Array>;
-  /**
-   * The keys that use the most as columns, the others as one. The chunks concatenate to one JSON object in the shape of the
-   * API; most of them are empty, since each part of the database is read on demand.
-   */
-  chart(range: ChartRange): AsyncIterable<Uint8Array>;
-  /** The sum of each day, latest first, and the sum over the keys that exist; chunks like those of `chart`. */
-  byDay(range: DayRange): AsyncIterable<Uint8Array>;
-  /** A page of the latest days by key, latest first, as columns; chunks like those of `chart`. */
-  byDayAndKey(range: DayRange): AsyncIterable<Uint8Array>;
+  add(sample: BackendSample): Promise<void>;
+  /** From a day on, latest first. */
+  days(sinceDay: number): Promise<ReconciledDay[]>;
+  lastSample(): Promise<BackendSample | undefined>;
 }

@@ -1,69 +1,104 @@
 import { createHash } from "node:crypto";
-import { and, inArray, lt, sql } from "drizzle-orm";
-import { noUsage } from "../../domain/usage.ts";
-import { type Usage } from "../../domain/usage.ts";
-import { msPerMinute, minutesPerDay } from "../../time/seoul.ts";
-import type { Engine, Statement } from "../engine/engine.ts";
-import type { ResponseUsage } from "./contract.ts";
+import { and, eq, gt, inArray, sql } from "drizzle-orm";
+import type { Engine } from "../engine/engine.ts";
+import type { UsageStore } from "./contract.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
 
-/** Backends keep responses for 30 days at most. */
-const retentionMs = 31 * minutesPerDay * msPerMinute;
-/** Limits what one prune deletes. */
-const maxPrunedMs = 5 * msPerMinute;
-
-/** A response as it is stored. */
+/** What is stored of the creates and reads of one key under one id. */
 interface Counted extends Usage {
   idHash: string;
+  keyId: KeyId;
+  creates: number;
+  madeAt: number | null;
 }
 
 export interface CountedResponses {
   /**
-   * Remembers the usage of responses, within a transaction.
-   * @returns for each response the tokens above those that were counted for its id before
+   * Remembers creates and the usage of reads, within a transaction.
+   *
+   * A create has counted by itself, and a read counts what it shows above that: nothing for most, everything for one that
+   * ran in the background. If a read may show one of several creates, each read counts in full: else a client that chooses
+   * ids would pay for one response and read many. These are the creates of its own key, and those of other keys that were
+   * made at the same time, since a key is shown no others (`proxy/request/stored-response.ts`).
+   * @returns the tokens that each of them adds
    */
   count(responses: readonly ResponseUsage[], now: number): Promise<Usage[]>;
-  prune(now: number): Statement;
 }
 
 export function prepareCountedResponses(engine: Engine): CountedResponses {
-  const { insertNew, findAll, replace, prune } = prepareStatements(engine);
-
-  /** The rows of responses that were counted before. Locked: another instance may count the same ones at this moment. */
-  async function findKnown(rows: readonly Counted[]): Promise<Map<string, Counted>> {
-    await engine.lock("counted_responses");
-    const found = await findAll.execute({ rows: JSON.stringify(rows.map(({ idHash }) => [idHash])) });
-    return new Map(found.map((row) => [row.idHash, row]));
-  }
+  const { findAll, add } = prepareStatements(engine);
+  const addRows = async (rows: readonly Row[], now: number): Promise<void> => {
+    if (rows.length > 0) await add.execute({ rows: jsonOf(rows, now) });
+  };
 
   return {
     async count(responses, now) {
-      const rows = responses.map((one) => ({ ...one, idHash: hashOf(one.responseId) }));
-      const inserted = await insertNew.execute({ rows: jsonOf(rows, now) });
-      const isNew = new Set(inserted.map(({ idHash }) => idHash));
-      const others = rows.filter(({ idHash }) => !isNew.has(idHash));
-      if (others.length === 0) return rows.map((row) => excessOf(row, noUsage));
-      const known = await findKnown(others);
-      const raised = others.map((row) => maxOf(row, known.get(row.idHash) ?? noUsage));
-      await replace.execute({ rows: jsonOf(raised, now) });
-      return rows.map((row) => excessOf(row, known.get(row.idHash) ?? noUsage));
+      const rows = responses.map(rowOf);
+      const reads = rows.filter(({ isRead }) => isRead);
+      await addRows(
+        rows.filter(({ isRead }) => !isRead),
+        now,
+      );
+      if (reads.length === 0) return rows.map(() => noUsage);
+      // Another instance may count the same ones at this moment.
+      await engine.lock("counted_responses");
+      const found = await findAll.execute({ rows: JSON.stringify(reads.map(({ idHash }) => [idHash])) });
+      await addRows(reads, now);
+      const known = Map.groupBy(found, ({ idHash }) => idHash);
+      return rows.map((row) => {
+        return row.isRead ? excessOf(row, countedBefore(row.keyId, known.get(row.idHash) ?? [])) : noUsage;
+      });
     },
-    prune: (now) => () => prune.execute({ before: now - retentionMs }),
   };
 }
+
+export function prepareListCreators({ db, tables }: Engine): UsageStore["listCreators"] {
+  const { idHash, keyId, madeAt, creates } = tables.countedResponses;
+  const query = db
+    .select({ keyId, madeAt })
+    .from(tables.countedResponses)
+    .where(and(eq(idHash, sql.placeholder("idHash")), gt(creates, 0)))
+    .prepare();
+  return (responseId) => query.execute({ idHash: hashOf(responseId) });
+}
+
+interface Row extends Counted {
+  isRead: boolean;
+}
+
+const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens }: ResponseUsage): Row => ({
+  idHash: hashOf(responseId),
+  keyId,
+  creates: created?.count ?? 0,
+  madeAt: created?.madeAt ?? null,
+  inputTokens,
+  outputTokens,
+  isRead: created === undefined,
+});
 
 /** 128 bits: two ids share a hash once in 10^20 pairs. */
 const hashOf = (id: string): string => createHash("sha256").update(id).digest().subarray(0, 16).toString("base64url");
 
 /** Columns in the order that the statements read; rows sorted, so that concurrent flushes lock them in the same order. */
-const jsonOf = (rows: readonly Counted[], now: number): string =>
+const jsonOf = (rows: readonly Row[], now: number): string =>
   JSON.stringify(
     rows
-      .map(({ idHash, inputTokens, outputTokens }) => [idHash, inputTokens, outputTokens, now] as const)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+      .toSorted((a, b) => (a.idHash === b.idHash ? a.keyId - b.keyId : a.idHash < b.idHash ? -1 : 1))
+      .map((row) => [row.idHash, row.keyId, row.creates, row.madeAt, row.inputTokens, row.outputTokens, now]),
   );
 
-const maxOf = (a: Counted, b: Usage): Counted => ({
-  idHash: a.idHash,
+/** @param known what is stored under the id; key 0 stands for what was counted before keys were stored */
+function countedBefore(keyId: KeyId, known: readonly Counted[]): Usage {
+  const madeAt = known.find((one) => one.keyId === keyId)?.madeAt ?? null;
+  const creates = known.reduce((sum, one) => {
+    return one.keyId === keyId || one.madeAt === madeAt ? sum + one.creates : sum;
+  }, 0);
+  if (creates > 1) return noUsage;
+  return known.filter((one) => one.keyId === keyId || (one.keyId === 0 && creates === 0)).reduce<Usage>(maxOf, noUsage);
+}
+
+const maxOf = (a: Usage, b: Usage): Usage => ({
   inputTokens: Math.max(a.inputTokens, b.inputTokens),
   outputTokens: Math.max(a.outputTokens, b.outputTokens),
 });
@@ -77,36 +112,34 @@ const excessOf = (usage: Usage, counted: Usage): Usage => ({
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db, tables, jsonRows }: Engine) {
   const { countedResponses: table } = tables;
+  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens } = table;
   const rows = jsonRows(sql.placeholder("rows"));
-  const bigintAt = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const insert = () =>
-    db
-      .insert(table)
-      // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
-      .select(sql`select value->>0, ${bigintAt(1)}, ${bigintAt(2)}, ${bigintAt(3)} from ${rows} where true`);
-  const { idHash, inputTokens, outputTokens, countedAt } = table;
-  const before = sql.placeholder("before");
+  const bigints = sql.raw([1, 2, 3, 4, 5, 6].map((position) => `cast(value->>${position} as bigint)`).join());
+  /** The first create forgets what the key has read before under the same id: that was another response. */
+  const raised = (name: string) =>
+    sql.raw(`case when excluded.${name} > counted_responses.${name} or counted_responses.creates = 0 and excluded.creates > 0
+      then excluded.${name} else counted_responses.${name} end`);
 
   return {
-    insertNew: insert().onConflictDoNothing().returning({ idHash }).prepare(),
     findAll: db
-      .select({ idHash, inputTokens, outputTokens })
+      .select({ idHash, keyId, creates, madeAt, inputTokens, outputTokens })
       .from(table)
       .where(inArray(idHash, sql`(select value->>0 from ${rows})`))
       .prepare(),
-    replace: insert()
+    add: db
+      .insert(table)
+      // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
+      .select(sql`select value->>0, ${bigints} from ${rows} where true`)
       .onConflictDoUpdate({
-        target: idHash,
+        target: [idHash, keyId],
         set: {
-          inputTokens: sql`excluded.input_tokens`,
-          outputTokens: sql`excluded.output_tokens`,
+          creates: sql`${creates} + excluded.creates`,
+          madeAt: sql`coalesce(excluded.made_at, ${madeAt})`,
+          inputTokens: raised("input_tokens"),
+          outputTokens: raised("output_tokens"),
           countedAt: sql`excluded.counted_at`,
         },
       })
-      .prepare(),
-    prune: db
-      .delete(table)
-      .where(and(lt(countedAt, before), lt(countedAt, sql`(select min(counted_at) + ${maxPrunedMs} from ${table})`)))
       .prepare(),
   };
 }

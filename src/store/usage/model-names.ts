@@ -1,10 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
 import { dayNumberOf, msPerMinute } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { UsageIncrement } from "./contract.ts";
 import { otherModels } from "./batch.ts";
+import type { UsageIncrement } from "../../domain/usage.ts";
 
-/** For each key and day; further names are counted as one. Limited because clients choose them. */
+/** How many names each key has a day; further ones are counted as one. Limited because clients choose them. */
 const maxNames = 200;
 /** Names that have sums of their own in one hour: latencies, and for each key responses without tokens. */
 const maxHourlyNames = 50;

@@ -1,9 +1,8 @@
 import { desc, gte, sql } from "drizzle-orm";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { BackendSample, ReconciliationStore } from "./reconciliation-store.ts";
-import type { SettingsStore } from "../store.ts";
-import type { UsageStore } from "./contract.ts";
+import type { UsageStore, BackendSample, ReconciliationStore } from "./contract.ts";
+import type { SettingsStore } from "../accounts/contract.ts";
 
 /** The setting that holds the last sample, as JSON. */
 const sampleSetting = "backend_sample";

@@ -1,5 +1,4 @@
 import { eq, sql } from "drizzle-orm";
-import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
 import { prepareSettling } from "../limits/settling.ts";
@@ -7,7 +6,9 @@ import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import { dayOf, hourOf, sumModelRows, sumRows } from "./rows.ts";
-import type { FlushId, ResponseUsage, UsageIncrement } from "./contract.ts";
+import type { FlushId } from "./contract.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import { countedFields, type ResponseUsage, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
@@ -31,7 +32,7 @@ export interface UsageWriter {
   /** 0 if none is recorded. */
   findLastFlush(ledger: string): Promise<number>;
   /** Adds usage to all tables of counts, and requests to the log. */
-  write(usage: WrittenUsage, others?: readonly Statement[]): Promise<void>;
+  write(usage: WrittenUsage): Promise<void>;
 }
 
 export function createUsageWriter(engine: Engine): UsageWriter {
@@ -46,14 +47,13 @@ export function createUsageWriter(engine: Engine): UsageWriter {
       return committed;
     },
     ...prepareFlushes(engine),
-    async write(usage, others = []) {
+    async write(usage) {
       const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = increments } = usage;
       const limited = await modelNames.limit(increments);
       await engine.pipeline([
         ...(limited.length === 0 ? [] : addStatements(limited, missingInDays)),
         ...logStatements(requests, newTokens, responses),
         ...settle(settled, limited),
-        ...others,
       ]);
     },
   };
@@ -89,8 +89,8 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
   };
 }
 
-const counters = ["requestCount", "inputTokens", "outputTokens"] as const;
-const modelCounters = [...counters, "cachedInputTokens", "cachedBesideInputTokens", "reasoningTokens"] as const;
+const counters = ["requestCount", ...usageTotals] as const;
+const modelCounters = ["requestCount", ...countedFields] as const;
 
 const prepareAddSums = ({ prepareInsert }: Engine, table: CounterTable, period: string) =>
   prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });

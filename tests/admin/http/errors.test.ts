@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { StorageError } from "../../../src/store/store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import { startAdmin } from "../support/admin-server.ts";
 import { failing } from "../support/failing.ts";
 

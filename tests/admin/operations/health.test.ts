@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { StorageError } from "../../../src/store/store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import { type Admin, startAdmin } from "../support/admin-server.ts";
 
 let admin: Admin;

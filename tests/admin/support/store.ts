@@ -2,7 +2,8 @@ import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { databaseUrlForTest } from "../../support/postgres.ts";
+import { copyMigratedDatabase } from "../../support/migrated-database.ts";
+import { type EngineName, takeDatabase } from "../../support/postgres.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
 export interface TestStore {
@@ -13,17 +14,19 @@ export interface TestStore {
   remove: () => Promise<void>;
 }
 
-/** A real database in its own temporary folder. */
+/** A real database of its own. */
 export async function openTestStore(
   time: { now: number } = { now: 1 },
   retention = defaultRetention,
+  engine: EngineName = "SQLite",
 ): Promise<TestStore> {
   const folder = createTempFolder();
   const clock = () => time.now;
-  const databaseUrl = await databaseUrlForTest();
+  const database = engine === "PostgreSQL" ? await takeDatabase() : undefined;
+  if (database === undefined) copyMigratedDatabase(folder.path);
   const store = await openStore({
     dataDir: folder.path,
-    databaseUrl,
+    databaseUrl: database?.url,
     retention,
     clock,
     log: createLog({ level: "error", format: "json", clock, write: () => {} }),
@@ -31,9 +34,10 @@ export async function openTestStore(
   return {
     store,
     dataDir: folder.path,
-    databaseUrl,
+    databaseUrl: database?.url,
     remove: async () => {
       await store.close();
+      database?.release();
       folder.remove();
     },
   };

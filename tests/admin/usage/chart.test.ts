@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
-import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 const minute = 60_000;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 let admin: Admin;

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { onEachEngine } from "../each-engine.ts";
+import { maintain } from "../test-store.ts";
 
 const session = { csrfToken: "token", username: "admin", expiresAt: 10_000 };
 
-onEachEngine(({ openTestStore }) => {
+onEachEngine(({ openTestEngine, openTestStore }) => {
   test("a session is found until it expires", async () => {
     await using opened = await openTestStore(() => 0);
     const { sessions } = opened.store;
@@ -14,7 +15,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a session that is extended expires later and keeps its token", async () => {
-    await using opened = await openTestStore(() => 0);
+    await using opened = await openTestEngine(() => 0);
     const { sessions } = opened.store;
     await sessions.create("hash", session);
     await sessions.extend("hash", 20_000);
@@ -22,7 +23,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a deleted session is not found, and none is after all are deleted", async () => {
-    await using opened = await openTestStore(() => 0);
+    await using opened = await openTestEngine(() => 0);
     const { sessions } = opened.store;
     for (const hash of ["a", "b", "c"]) await sessions.create(hash, session);
     const found = () => Promise.all(["a", "b", "c"].map(async (hash) => sessions.find(hash, 0)));
@@ -32,13 +33,16 @@ onEachEngine(({ openTestStore }) => {
     expect(await found()).toEqual([undefined, undefined, undefined]);
   });
 
-  test("creating a session deletes the expired ones", async () => {
+  test("maintenance deletes the expired ones", async () => {
     let now = 0;
-    await using opened = await openTestStore(() => now);
+    await using opened = await openTestEngine(() => now);
     const { sessions } = opened.store;
     await sessions.create("old", session);
     now = 10_000;
     await sessions.create("new", { ...session, expiresAt: 30_000 });
+    expect(await sessions.find("old", 0)).toBeDefined();
+    now = 10_001;
+    await maintain(opened.store);
     // If the row still existed, it would be found at an earlier time.
     expect(await sessions.find("old", 0)).toBeUndefined();
     expect(await sessions.find("new", 0)).toBeDefined();
@@ -47,7 +51,7 @@ onEachEngine(({ openTestStore }) => {
   const tenAMinute = (scope: string) => [{ scope, attempts: 10 }];
 
   test("the eleventh login attempt within a minute must wait until the first is a minute old", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { sessions } = opened.store;
     const waitOf = async (now: number) => (await sessions.countLoginAttempt(tenAMinute("10.0.0.1"), now))?.waitMs;
     for (let n = 0; n < 10; n++) expect(await waitOf(1000 + n * 100)).toBeUndefined();
@@ -58,7 +62,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("login attempts of one address do not delay another", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { sessions } = opened.store;
     for (let n = 0; n < 10; n++) await sessions.countLoginAttempt(tenAMinute("10.0.0.1"), 1000);
     expect(await sessions.countLoginAttempt(tenAMinute("10.0.0.1"), 1000)).toEqual({
@@ -69,7 +73,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a login attempt counts for each of its scopes, and for none if one of them refuses it", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { sessions } = opened.store;
     const attempt = (network: string) =>
       sessions.countLoginAttempt(
@@ -97,7 +101,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a clock that is set back does not lock an address out", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { sessions } = opened.store;
     for (let n = 0; n < 10; n++) await sessions.countLoginAttempt(tenAMinute("10.0.0.1"), 900_000);
     expect(await sessions.countLoginAttempt(tenAMinute("10.0.0.1"), 100_000)).toBeUndefined();

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../../src/domain/gpu.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { createKeys, type TestEngine, readReport } from "../test-store.ts";
+import { maintain, createKeys, type TestEngine, readReport } from "../test-store.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 
 const now = new Date("2026-05-01T12:00:30.500+09:00").valueOf();
 const dayMs = 86_400_000;
@@ -130,7 +130,8 @@ onEachEngine(({ openTestEngine }) => {
   });
 
   test("a push deletes samples older than seven days; their power is kept for thirty days", async () => {
-    await using opened = await openTestEngine();
+    const time = { now };
+    await using opened = await openTestEngine(() => time.now);
     await add(opened, now, [reading(0, 500), reading(7, 1)]);
     await add(opened, now + 7 * dayMs, [reading(0, 100)]);
     expect(await sampleCount(opened)).toBe(3);
@@ -141,8 +142,11 @@ onEachEngine(({ openTestEngine }) => {
     await add(opened, now + 30 * dayMs, [reading(0, 100)]);
     expect(await powers(opened, 1440, now)).toEqual([501, 100, 100]);
     await add(opened, now + 40 * dayMs, [reading(0, 100)]);
+    expect(await powers(opened, 1440, 0)).toEqual([501, 100, 100, 100]);
+    time.now = now + 40 * dayMs;
+    await maintain(opened.store);
     expect(await powers(opened, 1440, 0)).toEqual([100, 100, 100]);
-    await add(opened, now + 40 * dayMs, [reading(0, 100)]);
+    await maintain(opened.store);
     expect(await powers(opened, 1440, 0)).toEqual([100, 100]);
   });
 
@@ -156,7 +160,7 @@ onEachEngine(({ openTestEngine }) => {
     expect(await sampleCount(opened)).toBe(6);
   });
 
-  test("a push without any valid reading still prunes and counts as a use of its key", async () => {
+  test("a push without any valid reading still deletes old samples and counts as a use of its key", async () => {
     await using opened = await openTestEngine();
     await createKeys(opened.store, ["pusher"]);
     await add(opened, now, [reading(0, 1)]);

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../../src/domain/gpu.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
+import { type GpuPast, writePastGpus } from "../../../src/demo/past-gpus.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { readReport, type TestEngine } from "../test-store.ts";
+import { maintain, readReport, type TestEngine } from "../test-store.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -41,7 +42,8 @@ async function openAt(open: (clock: () => number) => Promise<TestEngine>) {
       time.now = at;
       return store.gpu.add({ keyId: 1, recordedAt: at, readings });
     },
-    addPast: store.gpu.addPast,
+    addPast: (past: GpuPast) => writePastGpus(engine, past),
+    maintain: () => maintain(store),
     history: (bucketMinutes: number, gpuId?: number, days = 1) =>
       readReport<Point>(store.gpu.history({ since: since(days), bucketMinutes }, gpuId)),
     count: async (table: string) =>
@@ -256,8 +258,10 @@ onEachEngine(({ openTestEngine }) => {
     expect((await opened.history(1440, 1, 30)).length).toBe(1);
     const later = now + 40 * dayMs;
     await opened.add(later, [reading(0)]);
+    expect(await opened.count("gpu_minute")).toBe(62);
+    await opened.maintain();
     expect(await opened.count("gpu_minute")).toBe(42);
-    for (let second = 1; second <= 4; second++) await opened.add(later + second, [reading(0)]);
+    for (let round = 1; round <= 4; round++) await opened.maintain();
     expect(await opened.count("gpu_minute")).toBe(2);
     expect(await opened.count("gpu_power_minute")).toBe(2);
     expect(await opened.count("gpu_hour")).toBe(1);

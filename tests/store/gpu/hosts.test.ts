@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { GpuReading } from "../../../src/domain/gpu.ts";
 import { onEachEngine } from "../each-engine.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 
 const now = Date.parse("2026-05-01T12:00:00+09:00");
 

@@ -3,7 +3,7 @@ import { noRules } from "../../../src/store/keys/rules.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, readReport, usageIncrement, type DailyRow } from "../test-store.ts";
 
-onEachEngine(({ openTestStore }) => {
+onEachEngine(({ openTestEngine, openTestStore }) => {
   test("a key is found until it is switched off, and again after it is switched on", async () => {
     await using opened = await openTestStore();
     const { keys } = opened.store;
@@ -46,7 +46,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("keys are listed by id, either all of them or a page after one of them", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { keys } = opened.store;
     await createKeys(opened.store, ["a", "b", "c", "d"]);
     await keys.delete(2);
@@ -58,7 +58,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("creating a key that exists is a collision and changes nothing", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     const { keys } = opened.store;
     await keys.create({ name: "a", key: "same", createdAt: 0 });
     expect(await keys.create({ name: "b", key: "same", createdAt: 0 })).toBe("collision");
@@ -90,13 +90,13 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("updating or deleting a key that does not exist changes nothing", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     expect(await opened.store.keys.update(7, { name: "x" })).toBeUndefined();
     expect(await opened.store.keys.delete(7)).toBeUndefined();
   });
 
   test("only the keys that are switched on are counted as active", async () => {
-    await using opened = await openTestStore();
+    await using opened = await openTestEngine();
     await createKeys(opened.store, ["a", "b", "c"]);
     await opened.store.keys.update(2, { isActive: false });
     expect(await opened.store.keys.countActive()).toBe(2);

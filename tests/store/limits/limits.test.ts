@@ -1,8 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { AdmissionId } from "../../../src/domain/admissions.ts";
-import type { KeyLimits } from "../../../src/domain/keys.ts";
-import type { SettledAdmission } from "../../../src/domain/admissions.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { AdmissionResult } from "../../../src/store/limits/contract.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -11,6 +8,8 @@ import { whyNoPostgres } from "../../support/postgres.ts";
 import { openPostgresTestEngine } from "../postgres/postgres-test-store.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { usageIncrement } from "../test-store.ts";
+import type { KeyLimits } from "../../../src/domain/keys.ts";
+import type { AdmissionId, SettledAdmission } from "../../../src/domain/admissions.ts";
 
 const start = Date.parse("2026-05-01T12:00:00.000+09:00");
 const minuteOf = (ms: number) => Math.floor(ms / 60_000);
@@ -58,7 +57,7 @@ onEachEngine(({ openTestStore }) => {
   type Refusal = ReturnType<typeof refusals>[number];
   const many = (count: number, what: Refusal): Refusal[] => Array.from({ length: count }, () => what);
 
-  test("a flush that only ends admissions gives their places back, also when there is nothing to prune", async () => {
+  test("a flush that only ends admissions gives their places back", async () => {
     await using key = await open({ max_concurrency: 1 });
     await key.admit();
     await key.store.usage.add([]);

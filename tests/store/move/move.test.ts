@@ -1,36 +1,44 @@
-import { SQL } from "bun";
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { moveToPostgres } from "../../../src/store/move/move.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
-import { pollUntil } from "../../support/poll-until.ts";
+import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
-import { createKeys, openTestStore, usageIncrement } from "../test-store.ts";
+import { copyFolder, createKeys, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
 
 const rowCount = 5000;
 
-/** A closed database with thousands of keys. */
-async function filledSource() {
-  const opened = await openTestStore();
+let filled: SqliteTestStore;
+beforeAll(async () => {
+  filled = await openTestStore();
   await createKeys(
-    opened.store,
+    filled.store,
     Array.from({ length: rowCount }, (_, n) => `key ${n}`),
   );
-  await opened.store.close();
-  return { file: opened.file, [Symbol.dispose]: opened.folder.remove };
+  await filled.store.close();
+});
+afterAll(() => filled.folder.remove());
+
+/** A closed database with thousands of keys. */
+function filledSource() {
+  const folder = copyFolder(filled.folder);
+  return { folder, file: databaseFile(folder.path), [Symbol.dispose]: folder.remove };
 }
+
+type Options = Partial<Parameters<typeof moveToPostgres>[0]> & { file: string; url: string };
+
+const move = (options: Options): Promise<number> =>
+  moveToPostgres({ clock: Date.now, onProgress: () => {}, signal: new AbortController().signal, ...options });
+
+const createTarget = async () => (await sharedPostgres()).createDatabase();
 
 describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
   test("reports its progress after each batch", async () => {
-    using source = await filledSource();
+    using source = filledSource();
     const progress: [string, number, number][] = [];
-    await moveToPostgres({
-      file: source.file,
-      url: await (await sharedPostgres()).createDatabase(),
-      clock: Date.now,
-      onProgress: (...report) => void progress.push(report),
-      signal: new AbortController().signal,
-    });
+    const onProgress = (...report: [string, number, number]) => void progress.push(report);
+    await move({ file: source.file, url: await createTarget(), onProgress });
     expect(progress.filter(([table]) => table === "keys")).toEqual([
       ["keys", 2000, rowCount],
       ["keys", 4000, rowCount],
@@ -39,25 +47,16 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
   });
 
   test("that is stopped half way leaves a target on which the next move starts over", async () => {
-    using source = await filledSource();
-    const url = await (await sharedPostgres()).createDatabase();
+    using source = filledSource();
+    using again = copyFolder(source.folder);
+    const url = await createTarget();
     const stopping = new AbortController();
-    const stopped = moveToPostgres({
-      file: source.file,
-      url,
-      clock: Date.now,
-      onProgress: (table) => table === "keys" && stopping.abort(),
-      signal: stopping.signal,
-    });
+    const onProgress = (table: string) => table === "keys" && stopping.abort();
+    const stopped = move({ file: source.file, url, onProgress, signal: stopping.signal });
     await expect(stopped).rejects.toThrow("stopped before everything was copied");
+    expect(existsSync(`${source.file}-moved`)).toBeFalse();
     await expect(openPostgresStore({ url, clock: Date.now })).rejects.toThrow("was not finished");
-    await moveToPostgres({
-      file: source.file,
-      url,
-      clock: Date.now,
-      onProgress: () => {},
-      signal: new AbortController().signal,
-    });
+    await move({ file: databaseFile(again.path), url });
     const store = await openPostgresStore({ url, clock: Date.now });
     expect(await store.keys.countActive()).toBe(rowCount);
     await store.close();
@@ -66,11 +65,12 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
   test.each([
     ["a token more", "input_tokens", "new.input_tokens := new.input_tokens + 1; return new;"],
     ["a row less", "day", "return null;"],
-  ])("notices %s among many", async (_, column, change) => {
+  ])("notices %s among many, and does not mark the folder", async (_, column, change) => {
     const opened = await openTestStore();
     const ids = await createKeys(opened.store, ["a", "b", "c"]);
     await opened.store.usage.add(ids.map((keyId) => usageIncrement({ keyId, minute: 1, inputTokens: 1_000_000_000 })));
     await opened.store.close();
+    using source = copyFolder(opened.folder);
     const postgres = await sharedPostgres();
     const url = await postgres.createDatabase();
     await (await openPostgresStore({ url, clock: Date.now })).close();
@@ -79,54 +79,52 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
        create trigger spoil before insert on usage_day for each row when (new.key_id = 2) execute function spoil()`,
       url,
     );
-    const moving = moveToPostgres({
-      file: opened.file,
-      url,
-      clock: Date.now,
-      onProgress: () => {},
-      signal: new AbortController().signal,
-    });
-    await expect(moving).rejects.toThrow(`the copy differs from the original in usage_day.${column}`);
+    await expect(move({ file: databaseFile(source.path), url })).rejects.toThrow(
+      `the copy differs from the original in usage_day.${column}`,
+    );
+    expect(existsSync(source.file("tollgate.db-moved"))).toBeFalse();
     opened.folder.remove();
   });
 
-  test("fails if a server writes to the source meanwhile", async () => {
-    using source = await filledSource();
-    using server = new Database(source.file);
-    const moving = moveToPostgres({
-      file: source.file,
-      url: await (await sharedPostgres()).createDatabase(),
-      // After the table was copied, and without a change to any checksum.
-      clock: Date.now,
-      onProgress: (table) => table === "usage_minute" && server.run("update keys set name = 'KEY 0' where id = 1"),
-      signal: new AbortController().signal,
-    });
-    await expect(moving).rejects.toThrow("the data folder changed while it was copied");
+  test("lets no server use the source meanwhile", async () => {
+    using source = filledSource();
+    let attempts = 0;
+    const onProgress = () => {
+      using server = new Database(source.file);
+      attempts += 1;
+      expect(() => server.query("select 1 from keys").get()).toThrow("database is locked");
+      expect(existsSync(`${source.file}-moved`)).toBeFalse();
+    };
+    await move({ file: source.file, url: await createTarget(), onProgress });
+    expect(attempts).toBeGreaterThan(10);
+    expect(existsSync(`${source.file}-moved`)).toBeTrue();
   });
 
-  test("fails if a server adds to its journal before the first table is copied", async () => {
-    using source = await filledSource();
+  test("refuses a source that a server uses, and leaves the target as it is", async () => {
+    const running = await openTestStore();
     const postgres = await sharedPostgres();
     const url = await postgres.createDatabase();
-    await (await openPostgresStore({ url, clock: Date.now })).close();
-    await using target = new SQL(url);
-    let moving: Promise<number> | undefined;
-    await target.begin(async (transaction) => {
-      await transaction.unsafe("lock table settings in access share mode");
-      moving = moveToPostgres({
-        file: source.file,
-        url,
-        clock: Date.now,
-        onProgress: () => {},
-        signal: new AbortController().signal,
-      });
-      moving.catch(() => {});
-      // By then, the move has added the journal to the tables.
-      const waiting = "select 1 from pg_locks where not granted";
-      await pollUntil(async () => (await postgres.run(waiting, url)).length > 0);
-      using server = new Database(source.file);
-      server.run("insert into usage_journal (ledger, flush, usage) values ('one', 1, '{}')");
-    });
-    await expect(moving).rejects.toThrow("the data folder changed while it was copied");
+    await expect(move({ file: running.file, url })).rejects.toThrow("a server uses the database; stop it first");
+    expect(await postgres.run("select 1 from information_schema.tables where table_name = 'keys'", url)).toEqual([]);
+    await running[Symbol.asyncDispose]();
+  });
+
+  test("copies what a killed server left staged", async () => {
+    const killed = await openTestStore();
+    await createKeys(killed.store, ["a"]);
+    await killed.store.close();
+    using source = copyFolder(killed.folder);
+    killed.folder.remove();
+    const increments = [usageIncrement({ keyId: 1, minute: 1, inputTokens: 7 })];
+    const flush = { increments, requests: { rows: [], amendments: [] }, settled: [] };
+    // Written by hand: the server's prepared statements would keep its connection open, and with it a lock.
+    const database = new Database(databaseFile(source.path));
+    database.run("insert into usage_journal (ledger, flush, usage) values ('killed', 1, ?)", [JSON.stringify(flush)]);
+    database.close();
+    const url = await createTarget();
+    await move({ file: databaseFile(source.path), url });
+    const store = await openPostgresStore({ url, clock: Date.now });
+    expect(await store.usage.sumOfKeys()).toMatchObject({ inputTokens: 7 });
+    await store.close();
   });
 });

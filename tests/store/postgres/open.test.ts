@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { createLedger } from "../../../src/ledger/ledger.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
-import { StorageError } from "../../../src/store/store.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 
 const migrations = readMigrations("postgres-migrations");
 const later = (...statements: string[]) => ({
@@ -23,6 +23,17 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     const created = stores.map(({ keys }, n) => keys.create({ name: "k", key: `key ${n}`, createdAt: 0 }));
     expect(new Set((await Promise.all(created)).map((key) => key !== "collision" && key.id)).size).toBe(4);
     for (const store of stores) await store.close();
+  });
+
+  test("keeps the responses that were counted before their keys were stored", async () => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    const first = migrations.findIndex(({ statements }) => statements.some((one) => one.includes('"creates"')));
+    await (await openPostgresStore({ url, clock }, migrations.slice(0, first))).close();
+    await postgres.run("insert into counted_responses values ('hash', 5, 6, 7)", url);
+    await (await openPostgresStore({ url, clock })).close();
+    const old = { key_id: "0", creates: "0", made_at: null, input_tokens: "5", output_tokens: "6", counted_at: "7" };
+    expect(await postgres.run("select * from counted_responses", url)).toEqual([{ id_hash: "hash", ...old }]);
   });
 
   test("of a newer version is refused and not changed", async () => {

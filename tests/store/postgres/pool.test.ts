@@ -5,9 +5,9 @@ import {
   type PostgresPool,
   sqlStateOf,
 } from "../../../src/store/postgres/pool.ts";
-import { StorageError } from "../../../src/store/store.ts";
 import { sharedPostgres, startPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { pollUntil } from "../../support/poll-until.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 
 const createDatabase = async () => (await sharedPostgres()).createDatabase();
 const run = (pool: PostgresPool, query: string) => pool.client.unsafe(query) as Promise<Record<string, unknown>[]>;

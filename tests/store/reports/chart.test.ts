@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Store } from "../../../src/store/store.ts";
-import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 import type { ChartRange, UsageMetric } from "../../../src/store/reports/usage-ranges.ts";
 import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
@@ -37,7 +37,7 @@ const rangeOf = (fields: Partial<ChartRange> = {}): ChartRange => ({
 });
 
 const readChart = (store: Pick<Store, "usage">, range: ChartRange): Promise<Chart> =>
-  readBody<Chart>(store.usage.chart(range));
+  readBody<Chart>(store.usage.chart(range) as never);
 
 type Counted = Pick<UsageIncrement, "requestCount" | "inputTokens" | "outputTokens">;
 

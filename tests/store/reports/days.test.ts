@@ -39,7 +39,7 @@ const rowsOf = ({ rows, names }: Page): DailyRow[] =>
 async function readPages(store: Pick<Store, "usage">, range: DayRange): Promise<DailyRow[][]> {
   const pages: DailyRow[][] = [];
   for (let beforeDay: string | undefined; ;) {
-    const page = await readBody<Page>(store.usage.byDayAndKey({ ...range, beforeDay }));
+    const page = await readBody<Page>(store.usage.byDayAndKey({ ...range, beforeDay }) as never);
     pages.push(rowsOf(page));
     if (page.next_before === null) return pages;
     beforeDay = page.next_before;
@@ -72,7 +72,7 @@ onEachEngine(({ openTestEngine }) => {
           expect(pages.flat()).toEqual(rows);
           for (const page of pages.slice(0, -1)) expect(page.length).toBeGreaterThanOrEqual(200);
 
-          const { days, row_count } = await readBody<Days>(usage.byDay(rangeOf({ firstDay, hiddenIds })));
+          const { days, row_count } = await readBody<Days>(usage.byDay(rangeOf({ firstDay, hiddenIds })) as never);
           expect(row_count).toBe(rows.length);
           expect(days.date).toEqual([...new Set(rows.map(({ date }) => date))]);
           for (const [index, date] of days.date.entries()) {
@@ -97,7 +97,7 @@ onEachEngine(({ openTestEngine }) => {
       ]),
     );
     await store.keys.delete(3);
-    const days = (filter: Partial<DayRange>): Promise<Days> => readBody<Days>(store.usage.byDay(rangeOf(filter)));
+    const days = (filter: Partial<DayRange>): Promise<Days> => readBody<Days>(store.usage.byDay(rangeOf(filter)) as never);
     expect(await days({ search: "ALPHA" })).toEqual({
       row_count: 3,
       all_time: { request_count: 4, input_tokens: 40, output_tokens: 3003 },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
-import type { UsageIncrement } from "../../../src/store/usage/contract.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 import { listSegments } from "../../../src/store/reports/slices.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";

@@ -4,7 +4,7 @@ import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
-import { createKeys, usageIncrement } from "../test-store.ts";
+import { maintain, createKeys, usageIncrement } from "../test-store.ts";
 
 const dayMs = 86_400_000;
 const start = Date.parse("2026-05-02T12:00:00+09:00");
@@ -91,6 +91,24 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(found?.path).toHaveLength(300);
   });
 
+  test("the tokens of a response that two keys read in one flush are those that it adds for each", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const read = { responseId: "r", keyId: 1, closedAt: start, inputTokens: 6, outputTokens: 2 };
+    await usage.add([], undefined, [read]);
+    await usage.add(
+      [],
+      undefined,
+      [read, { ...read, keyId: 2 }, { ...read, created: { count: 1 } }],
+      requestsOf(requestRow(start, { keyId: 1 }, read, "r"), requestRow(start, { keyId: 2 }, read, "r")),
+    );
+    const { requests: listed } = await requests.list({}, 10);
+    expect(listed.map(({ keyId, inputTokens }) => [keyId, inputTokens])).toEqual([
+      [2, 6],
+      [1, 0],
+    ]);
+  });
+
   test("the tokens of a response that was counted before are those that it adds", async () => {
     await using opened = await openTestStore(() => start);
     const { usage, requests } = opened.store;
@@ -146,7 +164,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     [{ model: "'; drop table request_log; --" }, ""],
   ];
   test("filters match, alone and together, on pages of any length", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { usage, requests } = opened.store;
     await usage.add([], undefined, [], requestsOf(...rows));
     for (const [filter, expected] of filters) {
@@ -160,7 +178,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
   });
 
   test("the tail of the log counts what it leaves out", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { usage, requests } = opened.store;
     const written = Array.from({ length: 9 }, (_, n) =>
       requestRow(start, { requestId: `r${n}`, modelSent: n % 2 === 0 ? "even" : "odd" }),
@@ -176,7 +194,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
   });
 
   test("a search looks at 2,000 rows at a time and finds what lies behind them", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { usage, requests } = opened.store;
     const many = Array.from({ length: 4500 }, (_, n) =>
       requestRow(start + n, { requestId: `r${n}`, modelSent: n === 3 ? "rare" : "m" }),
@@ -191,10 +209,11 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
   test("old requests are deleted by age and by number, a bounded number at a time", async () => {
     let now = start;
     await using opened = await openTestEngine(() => now);
-    const { usage, requests } = createSqlStore(opened.engine, () => now, {
+    const store = createSqlStore(opened.engine, () => now, {
       ...defaultRetention,
       requestLog: { days: 1, rows: 20 },
     });
+    const { usage, requests } = store;
     const add = (count: number) =>
       usage.add(
         [],
@@ -202,12 +221,18 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
         [],
         requestsOf(...Array.from({ length: count }, (_, n) => requestRow(now, { requestId: `${now}-${n}` }))),
       );
-    await add(600);
-    now += 2000;
+    await add(1200);
     await add(1);
+    expect(await store.maintain()).toBe(true);
+    expect(await listAll(requests)).toHaveLength(701);
+    // What is written meanwhile does not stop it.
+    await add(100);
+    expect(await store.maintain()).toBe(true);
+    expect(await store.maintain()).toBe(false);
     expect(await listAll(requests)).toHaveLength(20);
     now += 2 * dayMs;
     await add(1);
+    await maintain(store);
     expect(await listAll(requests)).toEqual([`${now}-0`]);
   });
 
@@ -220,6 +245,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [], requestsOf(ahead, ...old, requestRow(start + dayMs, { requestId: "kept" })));
     now += 2000;
     await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "new" })));
+    await maintain(opened.store);
     expect(await listAll(requests)).toEqual(["new", "kept"]);
   });
 
@@ -230,7 +256,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [], requestsOf(requestRow(start, { requestId: "r" }), requestRow(start)));
     now -= 365 * dayMs;
     await usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "behind" })));
-    expect(await requests.prune()).toBe(false);
+    await maintain(opened.store);
     expect((await listAll(requests)).length).toBe(3);
   });
 
@@ -240,12 +266,12 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     const { usage, requests } = opened.store;
     const many = Array.from({ length: 700 }, (_, n) => requestRow(start, { requestId: `r${n}` }));
     await usage.add([], undefined, [], requestsOf(...many));
-    expect(await requests.prune()).toBe(false);
+    expect(await maintain(opened.store)).toBe(1);
     expect(await listAll(requests)).toHaveLength(700);
     now += 8 * dayMs;
-    expect(await requests.prune()).toBe(true);
+    expect(await opened.store.maintain()).toBe(true);
     expect(await listAll(requests)).toHaveLength(200);
-    expect(await requests.prune()).toBe(false);
+    expect(await opened.store.maintain()).toBe(false);
     // The last one stays, so that no later one has its id.
     expect(await listAll(requests)).toEqual(["r699"]);
   });
@@ -260,15 +286,15 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       on.usage.add([], undefined, [], requestsOf(...ids.map((requestId) => requestRow(now, { requestId }))));
     await add(...Array.from({ length: 400 }, (_, n) => `r${n}`));
     now += 2000;
-    await off.usage.add([]);
+    await maintain(off);
     expect(await listAll(off.requests)).toEqual([]);
     now += 2000;
     // For both the highest id is now lower than it was.
-    for (const { usage } of [off, on]) await usage.add([]);
+    for (const store of [off, on]) await maintain(store);
     await add("d");
     expect(await listAll(on.requests)).toEqual(["d"]);
     now += 2000;
-    expect(await off.requests.prune()).toBe(false);
+    await maintain(off);
     expect(await listAll(on.requests)).toEqual([]);
   });
 });

@@ -12,7 +12,7 @@ const keyOf = (id: number, expiresAt: number | null = null): FoundKey => ({ id, 
 
 /** Known keys over a database of a few keys whose look-ups are recorded. */
 function startKnownKeys() {
-  const state = { now: 1_000_000, generation: 0 };
+  const state = { now: 1_000_000, version: 0 };
   const database = new Map([
     ["a", keyOf(1)],
     ["expires", keyOf(2, 1_000_500)],
@@ -23,7 +23,7 @@ function startKnownKeys() {
       lookUps.push(key);
       return database.get(key);
     },
-    { read: () => state.generation, raise: () => void state.generation++ },
+    { read: () => state.version, raise: () => void state.version++ },
     () => state.now,
   );
   return { state, database, lookUps, find };
@@ -36,33 +36,33 @@ test("a key is looked up once while no key changes, and one that does not exist 
   expect(lookUps).toEqual(["a", "unknown", "unknown"]);
 });
 
-test("a new generation makes all keys unknown", () => {
+test("a new version makes all keys unknown", () => {
   const { find, database, state } = startKnownKeys();
   find("a");
   database.delete("a");
   expect(find("a")).toEqual(keyOf(1));
-  state.generation++;
+  state.version++;
   expect(find("a")).toBeUndefined();
 });
 
-test("a change of the generation during a look-up counts for what it found", () => {
-  const state = { generation: 0, isActive: true };
+test("a change of the version during a look-up counts for what it found", () => {
+  const state = { version: 0, isActive: true };
   const find = knowKeys(
     () => {
       const found = state.isActive ? keyOf(1) : undefined;
       // The change is committed after the look-up has read the old row.
       state.isActive = false;
-      state.generation++;
+      state.version++;
       return found;
     },
-    { read: () => state.generation, raise: () => {} },
+    { read: () => state.version, raise: () => {} },
     () => 1,
   );
   expect(find("a")).toEqual(keyOf(1));
   expect(find("a")).toBeUndefined();
 });
 
-test("a change that raises no generation is seen within a second, whichever way the clock goes", () => {
+test("a change that raises no version is seen within a second, whichever way the clock goes", () => {
   for (const step of [1000, -1]) {
     const { find, database, state } = startKnownKeys();
     find("a");
@@ -101,7 +101,7 @@ test("ten thousand keys are known, and further ones are looked up each time", ()
   expect(lookUps).toBe(10_002);
 });
 
-test("a generation is shared by all that open it, and outlives them", () => {
+test("a version is shared by all that open it, and outlives them", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
   const [one, other] = [openKeysVersion(file), openKeysVersion(file)];
@@ -129,7 +129,7 @@ test("without a file that can be mapped, each key is looked up", () => {
   expect(lookUps).toBe(2);
 });
 
-test("a file that is longer than a generation keeps it", () => {
+test("a file that is longer than a version keeps it", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
   writeFileSync(`${file}-keys`, new Uint8Array([7, 0, 0, 0, 1, 1]));

@@ -40,6 +40,16 @@ test("the tables that are written most are ordered by their primary key", () => 
   ]);
 });
 
+test("responses that were counted before their keys were stored stay counted", () => {
+  using client = new Database(":memory:", { strict: true });
+  const first = migrations.findIndex(({ statements }) => statements.some((one) => one.includes("`creates`")));
+  migrate(client, migrations.slice(0, first));
+  client.run("INSERT INTO counted_responses VALUES ('hash', 5, 6, 7)");
+  migrate(client, migrations);
+  const old = { key_id: 0, creates: 0, made_at: null, input_tokens: 5, output_tokens: 6, counted_at: 7 };
+  expect(client.query("SELECT * FROM counted_responses").all()).toEqual([{ id_hash: "hash", ...old }]);
+});
+
 test("a migration is applied once", () => {
   using client = emptyDatabase();
   const steps = [...migrations, later(1, "CREATE TABLE extra (id INTEGER)", "INSERT INTO extra VALUES (1)")];

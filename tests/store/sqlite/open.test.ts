@@ -51,7 +51,8 @@ describe("opening a SQLite database", () => {
   });
 
   test("creates a file that only its owner may read, and closing leaves everything in it", async () => {
-    await using opened = await openTestStore();
+    using folder = createTempFolder();
+    await using opened = await openTestStore(Date.now, folder);
     await opened.store.checkWritable();
     expect(statSync(opened.file).mode & 0o777).toBe(0o600);
     expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, jest, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { copyDatabase } from "../../../src/store/sqlite/copy-database.ts";
-import { createSpaceReleaser, releaseSpaceWhenIdle } from "../../../src/store/sqlite/release-space.ts";
+import { createSpaceReleaser } from "../../../src/store/sqlite/release-space.ts";
 import { openWriter } from "../../../src/store/sqlite/engine.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
@@ -36,7 +36,7 @@ describe("free pages", () => {
     expect(before).toBeGreaterThan(4000 * pageBytes);
     expect(after).toBeLessThan(1300 * pageBytes);
     expect(after).toBeGreaterThan(1024 * pageBytes);
-    expect(steps).toBeWithin((before - after) / pageBytes / 128 - 2, (before - after) / pageBytes / 128 + 2);
+    expect(steps).toBeWithin((before - after) / pageBytes / 64 - 2, (before - after) / pageBytes / 64 + 2);
     expect(client.query("SELECT count(*) AS n FROM rows").get()).toEqual({ n: 100 });
     expect(client.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
   });
@@ -62,31 +62,5 @@ describe("free pages", () => {
     expect(client.query("PRAGMA auto_vacuum").get()).toEqual({ auto_vacuum: 2 });
     expect(engine.releaseSpace()).toBe(0);
     engine.close();
-  });
-
-  test("are released soon again if there are more, and later after a failure", async () => {
-    jest.useFakeTimers();
-    try {
-      const results: (boolean | Error)[] = [true, false, new Error("locked"), false];
-      let steps = 0;
-      releaseSpaceWhenIdle(async () => {
-        const result = results[steps++] ?? false;
-        if (result instanceof Error) throw result;
-        return result;
-      });
-      const stepsAfter = async (milliseconds: number): Promise<number> => {
-        jest.advanceTimersByTime(milliseconds);
-        for (let microtask = 0; microtask < 10; microtask++) await Promise.resolve();
-        return steps;
-      };
-      expect(await stepsAfter(9_999)).toBe(0);
-      expect(await stepsAfter(1)).toBe(1);
-      expect(await stepsAfter(250)).toBe(2);
-      expect(await stepsAfter(9_999)).toBe(2);
-      expect(await stepsAfter(1)).toBe(3);
-      expect(await stepsAfter(10_000)).toBe(4);
-    } finally {
-      jest.useRealTimers();
-    }
   });
 });

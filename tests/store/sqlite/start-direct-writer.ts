@@ -45,17 +45,17 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
     direct,
     state,
     calls,
-    /** What the thread did besides folding the journal. */
+    /** What the thread did besides folding the staged flushes. */
     writes: () => calls.filter((call) => call !== "fold" && call !== "checkWritable"),
     logged: logged.entries,
     add,
-    /** The first flush of a minute, until the thread has folded the journal after it: a fold locks the database. */
+    /** The first flush of a minute, and the fold after it, which locks the database. */
     async addFirst() {
       await add(1);
       await worker.call("checkWritable");
     },
-    /** The rows of the journal. */
-    journaled() {
+    /** How many flushes are staged. */
+    staged() {
       using client = new Database(file, { readonly: true });
       return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
     },

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
+import { maintain } from "../test-store.ts";
 
 const start = Date.parse("2026-05-02T12:00:00+09:00");
 const minute = minuteOf(start);
@@ -25,7 +26,7 @@ const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
 const window = { from: minute, to: minute + 60, byHour: false, bucketMinutes: 1 };
 const hours = { ...window, byHour: true, bucketMinutes: 60 };
 
-onEachEngine(({ openTestStore }) => {
+onEachEngine(({ openTestEngine, openTestStore }) => {
   test("latencies add up by minute and by hour", async () => {
     await using opened = await openTestStore(() => start);
     const { traffic: store } = opened.store;
@@ -47,7 +48,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("histograms add up whether or not consecutive buckets are joined", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     const durations = ["7:1 8:2 20:1", "9:1 8:2", "20:3:1"];
     for (const duration of durations) await store.add(traffic({ latencies: [latency({ duration })] }));
@@ -65,7 +66,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("an hour has latencies of 50 models and of the rest together", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     await store.add(traffic({ latencies: Array.from({ length: 60 }, (_, n) => latency({ model: `m${n}` })) }));
     const found = await store.latencies(hours);
@@ -101,7 +102,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("outcomes without a code are no failures, whatever they are", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     const one = { minute, keyId: 1, outcome: "completed", code: "", count: 4, lastAt: start };
     const left = { ...one, outcome: "client_left", count: 2 };
@@ -144,7 +145,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a key has responses without tokens of 50 models an hour, and of the rest together", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     const invented = Array.from({ length: 300 }, (_, n) => tokenlessOf(1, `m${n}`));
     await store.add(traffic({ tokenless: invented.slice(0, 30) }));
@@ -159,7 +160,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("responses without tokens are all in the total, however few of their sums are listed", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     const sums = Array.from({ length: 1500 }, (_, n) => tokenlessOf(1 + (n % 50), `m${Math.floor(n / 50)}`));
     await store.add(traffic({ tokenless: sums }));
@@ -167,17 +168,17 @@ onEachEngine(({ openTestStore }) => {
     expect([requestCount, streamedCount, most.length]).toEqual([3000, 1500, 100]);
   });
 
-  test("what is older than 31 days is deleted, a few hours at a time", async () => {
+  test("what is older than 31 days is deleted, some of it in each round", async () => {
     let now = start;
-    await using opened = await openTestStore(() => now);
+    await using opened = await openTestEngine(() => now);
     const { traffic: store } = opened.store;
     await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 300 })] }));
     now += 32 * 86_400_000;
-    await store.add(traffic({}));
     const all = { ...window, from: 0, to: minute * 2 };
+    expect(await store.latencies(all)).toHaveLength(2);
+    await maintain(opened.store);
     expect(await store.latencies(all)).toHaveLength(1);
-    now += 3_600_000;
-    await store.add(traffic({}));
+    await maintain(opened.store);
     expect(await store.latencies(all)).toEqual([]);
   });
 

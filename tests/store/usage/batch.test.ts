@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys } from "../../../src/store/usage/batch.ts";
 import { usageIncrement } from "../test-store.ts";
+import { noUsage } from "../../../src/domain/usage.ts";
 
 const event = { keyId: 1, closedAt: 120_000, inputTokens: 10, outputTokens: 2 };
 
@@ -13,6 +14,35 @@ test("a batch keeps the ids of 100,000 responses, and counts the tokens of furth
   expect(responses[0]).toMatchObject({ inputTokens: 15, outputTokens: 2 });
   expect(increments).toEqual([
     { keyId: 1, minute: 2, requestCount: 100_002, inputTokens: 10, outputTokens: 2, lastClosedAt: 120_000 },
+  ]);
+});
+
+test("a create counts at once, and its id is kept apart from reads and from other keys", () => {
+  const batch = createUsageBatch();
+  const reported = { inputTokens: 10, outputTokens: 2 };
+  const none = { ...event, inputTokens: 0, outputTokens: 0 };
+  const created = { id: "one", madeAt: 5, isNew: true, reported };
+  const told = { ...none, requestCount: 0 as const, created: { ...created, reported: noUsage } };
+  expect(batch.isEmpty()).toBe(true);
+  expect(batch.add(told)).toBe(true);
+  expect(batch.isEmpty()).toBe(false);
+  expect(batch.usage().increments).toEqual([]);
+  expect(batch.add({ ...event, created: { ...created, madeAt: undefined, isNew: false } })).toBe(true);
+  expect(batch.add({ ...event, created })).toBe(true);
+  expect(batch.add({ ...event, keyId: 2, created })).toBe(true);
+  expect(batch.add({ ...event, responseId: "one" })).toBe(true);
+  expect(batch.add({ ...event, keyId: 2, responseId: "one" })).toBe(true);
+  expect(batch.add({ ...event, responseId: "one" })).toBe(false);
+  const one = { responseId: "one", closedAt: 120_000, ...reported };
+  expect(batch.usage().responses).toEqual([
+    { ...one, keyId: 1, created: { count: 2, madeAt: 5 } },
+    { ...one, keyId: 2, created: { count: 1, madeAt: 5 } },
+    { ...one, keyId: 1 },
+    { ...one, keyId: 2 },
+  ]);
+  expect(batch.usage().increments).toMatchObject([
+    { keyId: 1, requestCount: 4, inputTokens: 20 },
+    { keyId: 2, requestCount: 2, inputTokens: 10 },
   ]);
 });
 

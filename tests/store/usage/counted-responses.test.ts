@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../../src/time/seoul.ts";
-import type { ResponseUsage } from "../../../src/store/usage/contract.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { createKeys, type TestEngine, usageIncrement } from "../test-store.ts";
+import { maintain, createKeys, type TestEngine, usageIncrement } from "../test-store.ts";
+import type { ResponseUsage } from "../../../src/domain/usage.ts";
 
 const dayMs = 86_400_000;
 const start = new Date("2026-05-02T12:00:00+09:00").valueOf();
@@ -15,6 +15,13 @@ const response = (responseId: string, inputTokens: number, outputTokens: number,
   inputTokens,
   outputTokens,
 });
+
+const create = (responseId: string, tokens: number, keyId = 1, madeAt?: number): ResponseUsage => ({
+  ...response(responseId, tokens, tokens, keyId),
+  created: { count: 1, madeAt },
+});
+
+const tokens = (count: number) => ({ inputTokens: count, outputTokens: count });
 
 const request = usageIncrement({ keyId: 1, minute: minuteOf(start), inputTokens: 0, outputTokens: 0 });
 
@@ -50,16 +57,93 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 0, inputTokens: 11, outputTokens: 7 });
   });
 
-  test("a response counts for the key that reports it first", async () => {
+  test("a response counts once for each key that reads it, in one flush too", async () => {
     await using opened = await openTestEngine(() => start);
     await createKeys(opened.store, ["a", "b"]);
     const { usage, keys } = opened.store;
     await usage.add([], undefined, [response("one", 10, 2, 2)]);
-    await usage.add([], undefined, [response("one", 10, 2, 1)]);
-    expect(await keys.list()).toMatchObject([
-      { id: 1, inputTokens: 0 },
-      { id: 2, inputTokens: 10 },
+    await usage.add([], undefined, [response("one", 10, 2, 1), response("one", 12, 2, 2)]);
+    expect((await keys.list()).map(({ inputTokens }) => inputTokens)).toEqual([10, 12]);
+  });
+
+  test("a create adds nothing by itself, and a read what it shows above that", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    const responses = [create("one", 7), create("background", 0), response("background", 5, 5)];
+    expect(await usage.add([], undefined, responses)).toEqual([tokens(0), tokens(0), tokens(5)]);
+    const reads = [response("one", 7, 7), response("background", 6, 6)];
+    expect(await usage.add([], undefined, reads)).toEqual([tokens(0), tokens(1)]);
+    expect(await usage.sumOfMinutes(0, 100_000_000)).toEqual({ requestCount: 0, ...tokens(6) });
+  });
+
+  test("a create that is told of twice is one", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    const again = { ...create("one", 7), created: { count: 0 } };
+    await usage.add([], undefined, [create("one", 0, 1, 50)]);
+    await usage.add([], undefined, [again]);
+    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
+    expect(await usage.listCreators("one")).toEqual([{ keyId: 1, madeAt: 50 }]);
+  });
+
+  test.each<[string, ResponseUsage[]]>([
+    ["one key", [create("one", 7, 1), create("one", 7, 1)]],
+    ["one key at two times", [create("one", 7, 1, 50), create("one", 7, 1, 51)]],
+    ["two keys at unknown times", [create("one", 7, 1), create("one", 7, 2)]],
+    ["two keys at one time", [create("one", 7, 1, 50), create("one", 7, 2, 50)]],
+    ["three keys, two of them at one time", [1, 2, 3].map((keyId) => create("one", 7, keyId, 50 + (keyId % 2)))],
+  ])("each read counts in full if %s created twice under its id", async (_, creates) => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    await usage.add([], undefined, [create("other", 7)]);
+    for (const one of creates) await usage.add([], undefined, [one]);
+    for (let n = 0; n < 2; n++) {
+      const reads = [response("one", 7, 7), response("other", 7, 7)];
+      expect(await usage.add([], undefined, reads)).toEqual([tokens(7), tokens(0)]);
+    }
+  });
+
+  test("another key that creates at another time under the same id does not make reads cost more", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    await usage.add([], undefined, [create("one", 7, 1, 50)]);
+    await usage.add([], undefined, [create("one", 7, 2, 51)]);
+    await usage.add([], undefined, [create("one", 7, 2, 52)]);
+    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
+    expect(await usage.add([], undefined, [response("one", 7, 7, 2)])).toEqual([tokens(7)]);
+  });
+
+  test("the first create of a key forgets what the key has read under the same id, and later ones do not", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    await usage.add([], undefined, [response("one", 7, 7)]);
+    await usage.add([], undefined, [create("one", 0)]);
+    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(7)]);
+    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
+  });
+
+  test("only keys that created a response are its creators", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage } = opened.store;
+    await usage.add([], undefined, [response("one", 7, 7, 3), create("one", 7, 2), create("two", 7, 3, 60)]);
+    await usage.add([], undefined, [create("two", 7, 2, 61)]);
+    await usage.add([], undefined, [create("two", 7, 2, 62)]);
+    expect(await usage.listCreators("one")).toEqual([{ keyId: 2, madeAt: null }]);
+    const creators = await usage.listCreators("two");
+    expect(creators.toSorted((a, b) => a.keyId - b.keyId)).toEqual([
+      { keyId: 2, madeAt: 62 },
+      { keyId: 3, madeAt: 60 },
     ]);
+    expect(await usage.listCreators("One")).toEqual([]);
+    expect(await usage.listCreators("\0'; drop table keys")).toEqual([]);
+  });
+
+  test("what was counted before keys were stored does not count again, unless a key creates under its id", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    await usage.add([], undefined, [response("one", 7, 7, 0), response("two", 7, 7, 0)]);
+    expect(await usage.add([], undefined, [response("one", 8, 8), create("two", 0)])).toEqual([tokens(1), tokens(0)]);
+    expect(await usage.add([], undefined, [response("two", 7, 7)])).toEqual([tokens(7)]);
   });
 
   test("a flush that is sent again counts its responses once, and says that it was committed before", async () => {
@@ -71,7 +155,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 1, inputTokens: 10, outputTokens: 2 });
   });
 
-  test("ids are stored as hashes for a month, then pruned a few minutes' worth per minute", async () => {
+  test("ids are stored as hashes for a month, then deleted a few minutes' worth a round", async () => {
     let now = start;
     await using opened = await openTestEngine(() => now);
     const { usage } = opened.store;
@@ -85,10 +169,10 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await countedIds(opened)).toBe(30);
     now = start + 32 * dayMs;
     await usage.add([request]);
+    expect(await countedIds(opened)).toBe(30);
+    await maintain(opened.store);
     expect(await countedIds(opened)).toBe(25);
-    await usage.add([request]);
-    expect(await countedIds(opened)).toBe(25);
-    for (let n = 0; n < 10; n++, now += 60_000) await usage.add([request]);
+    for (let round = 0; round < 10; round++) await maintain(opened.store);
     // The one that was reported again is younger.
     expect(await countedIds(opened)).toBe(1);
   });

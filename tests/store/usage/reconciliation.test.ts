@@ -12,7 +12,7 @@ const sample = (at: number, generatedTokens: number, promptTokens = 0) => ({
   promptTokens,
 });
 
-onEachEngine(({ openTestStore }) => {
+onEachEngine(({ openTestEngine, openTestStore }) => {
   test("what a backend generated is added up by day, beside what was counted in the same minutes", async () => {
     await using opened = await openTestStore(() => start);
     const { reconciliation, usage } = opened.store;
@@ -37,7 +37,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("a sample of another process and a long pause count nothing twice", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { reconciliation } = opened.store;
     const generated = async () => (await reconciliation.days(0))[0]?.generatedTokens ?? 0;
     await reconciliation.add(sample(start, 1000));
@@ -54,7 +54,7 @@ onEachEngine(({ openTestStore }) => {
   });
 
   test("of several backends behind one address, none is compared with the counters of another", async () => {
-    await using opened = await openTestStore(() => start);
+    await using opened = await openTestEngine(() => start);
     const { reconciliation } = opened.store;
     const [a, b] = [1_790_000_000.25, 1_790_000_003.5];
     const samples = [

@@ -4,7 +4,7 @@ import { minuteOf } from "../../../src/time/seoul.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
+import { maintain, createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
@@ -102,10 +102,11 @@ onEachEngine(({ openTestEngine }) => {
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 2 });
     now += 60_001;
     await usage.add(increments, { ledger: "new", number: 2 });
+    await maintain(opened.store);
     expect(await ledgers()).toBe(1);
   });
 
-  test("minutes are kept for the longest window, then pruned a few per minute; days and hours are kept", async () => {
+  test("minutes are kept for the longest window, then deleted a few a round; days and hours are kept", async () => {
     let now = midnight;
     await using opened = await openTestEngine(() => now * 60_000);
     const { usage } = opened.store;
@@ -120,16 +121,16 @@ onEachEngine(({ openTestEngine }) => {
 
     now = midnight + 31 * 1440;
     await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    await maintain(opened.store);
     expect(await keptMinutes()).toHaveLength(40);
 
     now = midnight + 40 * 1440;
+    // A flush only writes.
     await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    const afterOne = await keptMinutes();
-    expect(afterOne.length).toBeLessThan(40);
-    expect(afterOne.length).toBeGreaterThan(20);
-    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    expect(await keptMinutes()).toEqual(afterOne);
-    for (let flush = 0; flush < 10; flush++) await usage.add([usageIncrement({ keyId: 1, minute: ++now })]);
+    expect(await keptMinutes()).toHaveLength(40);
+    await maintain(opened.store);
+    expect(await keptMinutes()).toEqual(Array.from({ length: 35 }, (_, n) => n + 5));
+    for (let round = 0; round < 7; round++) await maintain(opened.store);
     expect(await keptMinutes()).toEqual([]);
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
   });
@@ -137,15 +138,18 @@ onEachEngine(({ openTestEngine }) => {
   test("minutes are kept for as many days as the setting says", async () => {
     let now = midnight;
     await using opened = await openTestEngine();
-    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    const store = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    const { usage } = store;
     await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
     const countMinutes = async () =>
       (await opened.engine.rows<{ n: number }>(sql`select count(*) as n from usage_minute`)).map(({ n }) => n);
     now = midnight + 3 * 1440 - 1;
     await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    await maintain(store);
     expect(await countMinutes()).toEqual([2]);
     now = midnight + 3 * 1440 + 1;
     await usage.add([usageIncrement({ keyId: 1, minute: now })]);
+    await maintain(store);
     expect(await countMinutes()).toEqual([2]);
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
   });
@@ -153,11 +157,11 @@ onEachEngine(({ openTestEngine }) => {
   test("the history has hours whose minutes were all deleted", async () => {
     let now = midnight;
     await using opened = await openTestEngine();
-    const { usage } = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    const store = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
+    const { usage } = store;
     await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
     now = midnight + 5 * 1440;
-    // Requests that failed, which count nothing.
-    await usage.add([], { ledger: "one", number: 1 });
+    await maintain(store);
     expect(await opened.engine.rows(sql`select * from usage_minute`)).toEqual([]);
     const points = await readReport<HistoryPoint>(
       usage.history({ since: (midnight - 60) * 60_000, bucketMinutes: 60 }),

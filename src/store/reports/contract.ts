@@ -1,0 +1,100 @@
+import type { KeyId } from "../../domain/keys.ts";
+import type { UsageSum } from "../../domain/usage.ts";
+
+export interface BucketRange {
+  /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
+  since: number;
+  /** The end of a bucket, epoch milliseconds; undefined: now. */
+  until?: number | undefined;
+  /** Buckets are aligned to midnight in Seoul. */
+  bucketMinutes: number;
+}
+
+/** Which keys a report covers. */
+export interface KeyFilter {
+  /** Undefined: all keys. */
+  keyId?: KeyId | undefined;
+  /** Part of a name, in any case. */
+  search?: string | undefined;
+  /** Not summed. */
+  hiddenIds: readonly KeyId[];
+}
+
+export type UsageMetric = "requests" | "input" | "output" | "total";
+
+/** Minutes are counted since the epoch. */
+export interface ChartRange extends KeyFilter {
+  /** The start of a bucket. */
+  from: number;
+  /** The end of a bucket. */
+  to: number;
+  bucketMinutes: number;
+  /** Orders the keys and is the value of each bucket. */
+  metric: UsageMetric;
+  /** How many keys have a series of their own. */
+  top: number;
+  /** How many keys are listed with their sums. */
+  listed: number;
+  /** What the caller has already: the series of these keys up to the bucket that starts at `minute`. */
+  known?: { keyIds: readonly KeyId[]; minute: number } | undefined;
+}
+
+export interface DayRange extends KeyFilter {
+  /** Seoul days, `YYYY-MM-DD`. */
+  firstDay: string;
+  /** Leaves out this day and the days after it. */
+  beforeDay?: string | undefined;
+}
+
+declare const body: unique symbol;
+
+/** Chunks of JSON text that concatenate to one `Body`; most are empty, since each part of the database is read on demand. */
+export interface Report<Body> extends AsyncIterable<Uint8Array> {
+  readonly [body]?: Body;
+}
+
+/** One array for each counter: a fraction of the bytes of an object for each sum. */
+export type SumColumns = Record<keyof UsageSum, number[]>;
+
+/** The keys that use the most, and all others as one. */
+export interface ChartColumns extends UsageSum {
+  /** The start of the first bucket of each series. */
+  firstMinute: number;
+  /** Keys with usage, hidden ones too. */
+  keyCount: number;
+  /** Highest first. */
+  keys: SumColumns & { keyId: KeyId[]; name: string[] };
+  series: { keyId: KeyId; values: number[] }[];
+  other: UsageSum & { keyCount: number; values: number[] };
+}
+
+/** Days are numbered since the epoch, in Seoul time. */
+export interface DayColumns {
+  /** How many rows the same days have by key. */
+  rowCount: number;
+  /** Sums the keys that exist, since their creation. */
+  allTime: UsageSum;
+  days: SumColumns & { day: number[] };
+}
+
+export interface DayAndKeyColumns {
+  /** The day that the next page ends before; null after the last. */
+  nextBefore: number | null;
+  names: { keyId: KeyId[]; name: string[] };
+  rows: SumColumns & { day: number[]; keyId: KeyId[] };
+}
+
+export interface UsageReports {
+  /**
+   * Usage by day and key, latest day first, from one day in Seoul (`YYYY-MM-DD`) on. The chunks concatenate to JSON objects
+   * in the shape of the API, separated by commas, without the brackets. Each chunk is read from the database on demand.
+   */
+  daily(sinceDay: string): AsyncIterable<Uint8Array>;
+  /** Usage by bucket and key, oldest bucket first; chunks like those of `daily`. */
+  history(range: BucketRange): AsyncIterable<Uint8Array>;
+  chart(range: ChartRange): Report<ChartColumns>;
+  /** The sum of each day, latest first. */
+  byDay(range: DayRange): Report<DayColumns>;
+  /** A page of the latest days by key, latest first. */
+  byDayAndKey(range: DayRange): Report<DayAndKeyColumns>;
+}
