@@ -5,17 +5,9 @@ import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireSession } from "./session/auth.ts";
 import { compressJson } from "./http/compression.ts";
-import * as contracts from "./http/contracts.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
-import {
-  addGpuSamples,
-  getPushGpuScript,
-  listGpuHistory,
-  listGpuSamples,
-  listPowerHistory,
-  requireApiKey,
-} from "./gpu/gpu.ts";
+import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { listFailures, listTokenless } from "./requests/failures.ts";
@@ -28,7 +20,6 @@ import { getModelUsage } from "./usage/models.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
 import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
-import * as insight from "./http/insight-contracts.ts";
 import { getOverview } from "./operations/overview.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
@@ -40,8 +31,24 @@ import { listRequests } from "./requests/requests.ts";
 import { getSettings, type SettingsDeps } from "./operations/settings.ts";
 import { createSessions } from "./session/session.ts";
 import { getUsageChart, listUsagePoints } from "./usage/chart.ts";
-import { getUsageByDay, listUsageByDayAndKey } from "./usage/days.ts";
-import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
+import {
+  getUsageByDay,
+  getUsageSummary,
+  getUsageTotal,
+  listDailyUsage,
+  listUsageByDayAndKey,
+  listUsageHistory,
+} from "./usage/usage.ts";
+import { requireApiKey } from "./keys/require-key.ts";
+import * as sessionContract from "./session/contract.ts";
+import * as keyContract from "./keys/contract.ts";
+import * as ownKeyContract from "./keys/own-key-contract.ts";
+import * as usageContract from "./usage/contract.ts";
+import * as costContract from "./usage/cost-contract.ts";
+import * as requestContract from "./requests/contract.ts";
+import * as trafficContract from "./requests/traffic-contract.ts";
+import * as gpuContract from "./gpu/contract.ts";
+import * as operationsContract from "./operations/contract.ts";
 
 export interface AdminDeps {
   store: Store;
@@ -67,7 +74,7 @@ export interface AdminDeps {
   upstreamUrl: string;
   /** Whether the backend responds. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
-  /** Since when no request of a client got a response from the backend, epoch milliseconds. Of this process. */
+  /** Since when no request of a client got a response from the backend, epoch milliseconds. Known to this process alone. */
   requestsFailSince: () => number | undefined;
   running: InFlightDeps["running"];
   /** @returns whether there was such a request */
@@ -82,85 +89,93 @@ export interface AdminDeps {
   forceStreamUsage: string;
   /** Aborts when the server drains; ends responses that have no end. */
   draining: AbortSignal;
-  /** Of this process. */
+  /** Whether this process has written all its counts. */
   countsState: () => "ok" | "waiting" | "partly refused";
+}
+
+type Context = ReturnType<typeof contextOf>;
+
+function contextOf(deps: AdminDeps) {
+  const sessions = createSessions(deps);
+  return { ...deps, sessions, login: createLogin({ ...deps, sessions }), health: createHealth(deps) };
+}
+
+// Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
+// routes above it. Remove when a hook applies only to the routes below it.
+
+/** Serves visitors, monitors, GPU hosts and holders of keys: all that have no session. */
+function routesForOthers(context: Context) {
+  const open = new Elysia()
+    .get("/healthz", getHealth, operationsContract.getHealth)
+    .get("/readyz", getReadiness(context), operationsContract.getReadiness)
+    .get("/push-gpu.sh", getPushGpuScript, gpuContract.getPushGpuScript)
+    .post("/api/login", logIn(context), sessionContract.logIn)
+    .get("/api/me", getMe(context), sessionContract.getMe);
+
+  const withMetricsTokenOrSession = new Elysia()
+    .onBeforeHandle(requireMetricsTokenOrSession(context))
+    .get("/metrics", getMetrics(context), operationsContract.getMetrics)
+    .get("/alerts.yaml", getAlerts, operationsContract.getAlerts)
+    .get("/grafana.json", grafanaDashboard, operationsContract.getDashboard);
+
+  const withGpuKey = new Elysia()
+    .derive(requireApiKey(context, "gpu"))
+    .post("/api/gpu-stats", addGpuSamples(context), gpuContract.addGpuSamples);
+
+  const withInferenceKey = new Elysia()
+    .derive(requireApiKey(context, "inference"))
+    .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey);
+
+  return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
 
 /** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
 export function adminRoutes(deps: AdminDeps) {
-  const sessions = createSessions(deps);
-  const login = createLogin({ ...deps, sessions });
-  const health = createHealth(deps);
-  const context = { ...deps, sessions, login, health };
-
-  // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
-  // routes above it. Remove when a hook applies only to the routes below it.
-
-  const open = new Elysia()
-    .get("/healthz", getHealth, contracts.getHealth)
-    .get("/readyz", getReadiness(context), contracts.getReadiness)
-    .get("/push-gpu.sh", getPushGpuScript, contracts.getPushGpuScript)
-    .post("/api/login", logIn(context), contracts.logIn)
-    .get("/api/me", getMe(context), contracts.getMe);
-
-  const withMetricsTokenOrSession = new Elysia()
-    .onBeforeHandle(requireMetricsTokenOrSession(context))
-    .get("/metrics", getMetrics(context), contracts.getMetrics)
-    .get("/alerts.yaml", getAlerts, contracts.getAlerts)
-    .get("/grafana.json", grafanaDashboard, contracts.getDashboard);
-
-  const withGpuKey = new Elysia()
-    .derive(requireApiKey(context, "gpu"))
-    .post("/api/gpu-stats", addGpuSamples(context), contracts.addGpuSamples);
-
-  const withInferenceKey = new Elysia()
-    .derive(requireApiKey(context, "inference"))
-    .get("/api/own-key", getOwnKey(context), contracts.getOwnKey);
-
+  const context = contextOf(deps);
   const withSession = new Elysia()
     .derive(requireSession(context))
     .onTransform(parseIntegers)
     .mapResponse(compressJson)
-    .get("/api/keys", listKeys(context), contracts.listKeys)
-    .get("/api/usage/summary", getUsageSummary(context), contracts.getUsageSummary)
-    .get("/api/usage/total", getUsageTotal(context), contracts.getUsageTotal)
-    .get("/api/usage/daily", listDailyUsage(context), contracts.listDailyUsage)
-    .get("/api/usage/history", listUsageHistory(context), contracts.listUsageHistory)
-    .get("/api/usage/points", listUsagePoints(context), contracts.listUsagePoints)
-    .get("/api/usage/chart", getUsageChart(context), contracts.getUsageChart)
-    .get("/api/usage/by-day", getUsageByDay(context), contracts.getUsageByDay)
-    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), contracts.listUsageByDayAndKey)
-    .get("/api/gpu-stats", listGpuSamples(context), contracts.listGpuSamples)
-    .get("/api/gpu-stats/power-history", listPowerHistory(context), contracts.listPowerHistory)
-    .get("/api/gpu-stats/history", listGpuHistory(context), contracts.listGpuHistory)
-    .get("/api/overview", getOverview(context), contracts.getOverview)
-    .get("/api/requests", listRequests(context), insight.listRequests)
-    .get("/api/requests/stream", streamRequests(context), insight.streamRequests)
-    .get("/api/in-flight", listInFlight(context), insight.listInFlight)
-    .get("/api/usage/models", getModelUsage(context), insight.getModelUsage)
-    .get("/api/usage/without-tokens", listTokenless(context), insight.listTokenless)
-    .get("/api/latency", getLatency(context), insight.getLatency)
-    .get("/api/failures", listFailures(context), insight.listFailures)
-    .get("/api/reconciliation", getReconciliation(context), insight.getReconciliation)
-    .get("/api/prices", getPrices(context), insight.getPrices)
-    .get("/api/settings", getSettings(context), insight.getSettings)
-    .get("/api/sessions", listSessions(context), insight.listSessions)
-    .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), contracts.getOpenApi);
+    .get("/api/keys", listKeys(context), keyContract.listKeys)
+    .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)
+    .get("/api/usage/total", getUsageTotal(context), usageContract.getUsageTotal)
+    .get("/api/usage/daily", listDailyUsage(context), usageContract.listDailyUsage)
+    .get("/api/usage/history", listUsageHistory(context), usageContract.listUsageHistory)
+    .get("/api/usage/points", listUsagePoints(context), usageContract.listUsagePoints)
+    .get("/api/usage/chart", getUsageChart(context), usageContract.getUsageChart)
+    .get("/api/usage/by-day", getUsageByDay(context), usageContract.getUsageByDay)
+    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), usageContract.listUsageByDayAndKey)
+    .get("/api/gpu-stats", listGpuSamples(context), gpuContract.listGpuSamples)
+    .get("/api/gpu-stats/power-history", listPowerHistory(context), gpuContract.listPowerHistory)
+    .get("/api/gpu-stats/history", listGpuHistory(context), gpuContract.listGpuHistory)
+    .get("/api/overview", getOverview(context), operationsContract.getOverview)
+    .get("/api/requests", listRequests(context), requestContract.listRequests)
+    .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
+    .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
+    .get("/api/usage/models", getModelUsage(context), costContract.getModelUsage)
+    .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
+    .get("/api/latency", getLatency(context), trafficContract.getLatency)
+    .get("/api/failures", listFailures(context), trafficContract.listFailures)
+    .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
+    .get("/api/prices", getPrices(context), costContract.getPrices)
+    .get("/api/settings", getSettings(context), operationsContract.getSettings)
+    .get("/api/sessions", listSessions(context), sessionContract.listSessions)
+    .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), operationsContract.getOpenApi);
 
   const withSessionAndCsrfToken = new Elysia()
     .derive(requireSession(context))
     .derive(requireCsrfToken(context))
-    .post("/api/keys", createKey(context), contracts.createKey)
-    .patch("/api/keys/:id", updateKey(context), contracts.updateKey)
-    .post("/api/keys/:id/rotate", rotateKey(context), contracts.rotateKey)
-    .delete("/api/keys/:id", deleteKey(context), contracts.deleteKey)
-    .delete("/api/in-flight/:id", endInFlight(context), insight.endInFlight)
-    .put("/api/prices", setPrices(context), insight.setPrices)
-    .post("/api/explain", explainRequest(context), insight.explainRequest)
-    .post("/api/password", changePassword(context), insight.changePassword)
-    .delete("/api/sessions/:id", endSession(context), insight.endSession)
-    .delete("/api/sessions", endOtherSessions(context), insight.endOtherSessions)
-    .post("/api/logout", logOut(context), contracts.logOut);
+    .post("/api/keys", createKey(context), keyContract.createKey)
+    .patch("/api/keys/:id", updateKey(context), keyContract.updateKey)
+    .post("/api/keys/:id/rotate", rotateKey(context), keyContract.rotateKey)
+    .delete("/api/keys/:id", deleteKey(context), keyContract.deleteKey)
+    .delete("/api/in-flight/:id", endInFlight(context), requestContract.endInFlight)
+    .put("/api/prices", setPrices(context), costContract.setPrices)
+    .post("/api/explain", explainRequest(context), requestContract.explainRequest)
+    .post("/api/password", changePassword(context), sessionContract.changePassword)
+    .delete("/api/sessions/:id", endSession(context), sessionContract.endSession)
+    .delete("/api/sessions", endOtherSessions(context), sessionContract.endOtherSessions)
+    .post("/api/logout", logOut(context), sessionContract.logOut);
 
   const app = new Elysia()
     .onError(({ error, set, path, status }) => {
@@ -171,10 +186,7 @@ export function adminRoutes(deps: AdminDeps) {
     .onTransform(({ set }) => {
       Object.assign(set.headers, adminHeaders);
     })
-    .use(open)
-    .use(withMetricsTokenOrSession)
-    .use(withGpuKey)
-    .use(withInferenceKey)
+    .use(routesForOthers(context))
     .use(withSession)
     .use(withSessionAndCsrfToken);
   return app.use(notFoundRoutes(app.routes));

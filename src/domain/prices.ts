@@ -1,30 +1,29 @@
-import { dayNumberFrom } from "../time/seoul.ts";
-import type { PricesBody } from "../admin/requests/traffic-contract.ts";
+import type { CountedField } from "./usage.ts";
 
-type ModelPrice = PricesBody["models"][number];
-
-export interface PricedTokens {
-  inputTokens: number;
-  cachedInputTokens: number;
-  /** Of the cached input, what is not part of the input. */
-  cachedBesideInputTokens: number;
-  outputTokens: number;
+/** What a million tokens cost, of the models that a pattern names, from a day on. */
+export interface ModelPrice {
+  /** A model's name; `*` stands for any characters. */
+  pattern: string;
+  /** The first day, as a day number in Seoul. */
+  fromDay: number;
+  input: number;
+  /** Null: the same as the input. */
+  cachedInput: number | null;
+  output: number;
 }
 
 /** A price with what is needed to look it up, for thousands of look-ups. */
 export interface RankedPrice {
   price: ModelPrice;
-  /** The day number in Seoul on which it begins. */
-  day: number;
   /** The pattern's text between its asterisks. */
   parts: readonly string[];
 }
 
 /** A price comes before all those that it is preferred to. */
-export const rankPrices = ({ models }: PricesBody): RankedPrice[] =>
-  models
-    .map((price) => ({ price, day: dayNumberFrom(price.valid_from), parts: price.pattern.split("*") }))
-    .toSorted((a, b) => specificity(b) - specificity(a) || b.day - a.day);
+export const rankPrices = (prices: readonly ModelPrice[]): RankedPrice[] =>
+  prices
+    .map((price) => ({ price, parts: price.pattern.split("*") }))
+    .toSorted((a, b) => specificity(b) - specificity(a) || b.price.fromDay - a.price.fromDay);
 
 /** An exact name comes before any pattern, a pattern with more letters before one with fewer. */
 const specificity = ({ parts }: RankedPrice): number =>
@@ -32,7 +31,7 @@ const specificity = ({ parts }: RankedPrice): number =>
 
 /** Looks up the price of a model on a day (a day number in Seoul); undefined if there is none. */
 export function pricesOn(ranked: readonly RankedPrice[], day: number): (model: string) => ModelPrice | undefined {
-  const valid = ranked.filter((one) => one.day <= day);
+  const valid = ranked.filter(({ price }) => price.fromDay <= day);
   const found = new Map<string, ModelPrice | undefined>();
   return (model) => {
     if (!found.has(model)) found.set(model, valid.find(({ parts }) => matches(parts, model))?.price);
@@ -56,11 +55,11 @@ function matches([first = "", ...rest]: readonly string[], model: string): boole
 }
 
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */
-export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ day }) => day);
+export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ price }) => price.fromDay);
 
-export function costOf(price: ModelPrice, tokens: PricedTokens): number {
+export function costOf(price: ModelPrice, tokens: Record<CountedField, number>): number {
   const { inputTokens, cachedInputTokens, cachedBesideInputTokens, outputTokens } = tokens;
   const uncached = Math.max(0, inputTokens - (cachedInputTokens - cachedBesideInputTokens));
-  const cached = price.cached_input ?? price.input;
+  const cached = price.cachedInput ?? price.input;
   return (uncached * price.input + cachedInputTokens * cached + outputTokens * price.output) / 1_000_000;
 }

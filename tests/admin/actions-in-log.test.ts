@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Admin, password, startAdmin, type Visitor } from "./support/admin-server.ts";
+import { password } from "../support/admin-client.ts";
+import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 let admin: Admin;
 let owner: Required<Visitor>;

@@ -1,6 +1,8 @@
 import { type Static, type TSchema, Type as t } from "@sinclair/typebox";
-import { describes, notBlank, nullable, timestamp } from "../http/schemas.ts";
+import { byHandler, errors, nullable, okBody, open, timestamp } from "../http/schemas.ts";
+import { checkedBy, describes, hasAtMost, text } from "../http/body-schema.ts";
 import { historyQuery } from "../usage/contract.ts";
+import * as usage from "../usage/contract.ts";
 
 const gpuIds = { minimum: 0, maximum: 255 };
 export const gpuHistoryQuery = t.Object({
@@ -17,24 +19,31 @@ export type GpuHistoryQuery = Static<typeof gpuHistoryQuery>;
 
 const orNull = <S extends TSchema>(schema: S) => t.Optional(nullable(schema));
 
+const maxNameLength = 64;
+/** Without null characters, which PostgreSQL cannot store in text. */
+const isName = (value: unknown): boolean =>
+  typeof value === "string" && hasAtMost(maxNameLength, value) && !value.includes("\0");
+
 export const gpuEntry = t.Object({
   gpu_id: t.Integer(gpuIds),
-  name: t.String({ description: "At most 64 code points" }),
+  name: checkedBy(
+    (value) => (isName(value) ? undefined : "name is invalid"),
+    t.String({ description: `At most ${maxNameLength} code points` }),
+  ),
   power_draw_w: orNull(t.Number({ minimum: 0, maximum: 10_000 })),
   temp_c: orNull(t.Integer({ minimum: 0, maximum: 150 })),
   memory_used_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   memory_total_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   utilization_pct: orNull(t.Integer({ minimum: 0, maximum: 100 })),
 });
-const hostLength = { minLength: 1, maxLength: 64 };
-export const gpuSamplesRequest = describes(
-  t.Object({
-    gpus: t.Array(gpuEntry, {
-      description: "Invalid entries are skipped; the last valid entry for a gpu_id counts",
-    }),
-    host: t.Optional(nullable(t.String({ ...hostLength, pattern: notBlank, description: "Names the sender" }))),
-  }),
-);
+/** Accepts any entries, because the route skips invalid ones. */
+export const gpuSamplesRequest = t.Object({
+  gpus: checkedBy(
+    (value) => (Array.isArray(value) ? undefined : "gpus must be an array"),
+    t.Array(gpuEntry, { description: "Invalid entries are skipped; the last valid entry for a gpu_id counts" }),
+  ),
+  host: orNull(text("host", { maxLength: 64, description: "Names the sender" })),
+});
 export const gpuSample = t.Object({
   id: t.Integer(),
   recorded_at: timestamp,
@@ -55,7 +64,7 @@ export const powerHistory = t.Object({
   points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
 });
 
-/** Of one GPU; absent from the points of all GPUs. */
+/** Measures one GPU; absent from the points of all GPUs. */
 const ofOneGpu = (type: typeof t.Number | typeof t.Integer = t.Integer) => t.Optional(nullable(type()));
 export const gpuHistory = t.Object({
   days: t.Integer(),
@@ -82,3 +91,34 @@ export const gpuHistory = t.Object({
     }),
   ),
 });
+
+export const scriptText = t.String({ description: "POSIX shell" });
+
+export const getPushGpuScript = {
+  response: { 200: scriptText },
+  detail: { summary: "A shell script that sends GPU samples to this server", ...open },
+};
+
+export const addGpuSamples = {
+  parse: byHandler,
+  body: describes(gpuSamplesRequest),
+  response: { 200: okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
+  detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
+};
+
+export const listGpuSamples = {
+  response: { 200: t.Array(gpuSample), ...errors(401) },
+  detail: { summary: "The latest sample of each GPU, by gpu_id" },
+};
+
+export const listPowerHistory = {
+  query: usage.historyQuery,
+  response: { 200: powerHistory, ...errors(400, 401) },
+  detail: { summary: "The highest total power draw of all GPUs per time bucket" },
+};
+
+export const listGpuHistory = {
+  query: gpuHistoryQuery,
+  response: { 200: gpuHistory, ...errors(400, 401) },
+  detail: { summary: "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading" },
+};

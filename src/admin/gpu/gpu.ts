@@ -1,48 +1,24 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { findCredential } from "../../domain/credentials.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { GpuReading } from "../../domain/gpu.ts";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
-import type { GpuSample } from "../../store/gpu/contract.ts";
+import type { GpuSample, SharedGpu } from "../../store/gpu/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
-import { acceptedBody, type JsonObject, readJsonObject } from "../http/body.ts";
-import { ApiError } from "../http/errors.ts";
+import { type JsonObject, readJsonObject } from "../http/body.ts";
+import { bodyParser, cleanText } from "../http/body-schema.ts";
+import type { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { createPostLimit } from "./post-limit.ts";
-import { bucketRange } from "../http/query.ts";
-import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody } from "./contract.ts";
+import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, gpuSamplesRequest } from "./contract.ts";
 import type { HistoryQuery } from "../usage/contract.ts";
 import type { OkBody } from "../http/schemas.ts";
-import { createSharedGpuLog } from "./shared-gpu-log.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { GpuReading } from "../../domain/gpu.ts";
+import { bucketRange } from "../usage/ranges.ts";
 
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
-
-const maxNameCodePoints = 64;
-const entryCheck = TypeCompiler.Compile(gpuEntry);
-
-/**
- * Guard: requires an active API key.
- * @param use what the key has to be for
- * @throws ApiError 401, 403
- */
-export const requireApiKey =
-  ({ store }: { store: Pick<Store, "keys"> }, use: "gpu" | "inference") =>
-  async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
-    const key = await store.keys.findActive(findCredential(request.headers) ?? "");
-    if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
-    const { scope = "all" } = key.rules ?? {};
-    if (scope !== "all" && scope !== use) throw new ApiError(403, refusals[use]);
-    return { keyId: key.id };
-  };
-
-const refusals = {
-  gpu: "This API key may not post GPU samples",
-  inference: "This API key may only post GPU samples",
-};
 
 export interface GpuSamplesDeps {
   store: Pick<Store, "gpu">;
@@ -57,9 +33,8 @@ export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: GpuSamp
 
   return async ({ request, keyId }: { request: Request; keyId: KeyId }): Promise<OkBody> => {
     using _ = startPost(keyId);
-    const body = acceptedBody(await readJsonObject(request));
-    const { readings, skipped } = parseGpuReadings(body);
-    warnOfSharedGpus(await store.gpu.add({ keyId, recordedAt: clock(), host: parseHost(body), readings }));
+    const { host, readings, skipped } = parseGpuSamples(await readJsonObject(request));
+    warnOfSharedGpus(await store.gpu.add({ keyId, recordedAt: clock(), host, readings }));
     gpuSamplesReceived(readings.length, skipped);
     return { ok: true };
   };
@@ -89,24 +64,38 @@ export const listGpuHistory =
 export const getPushGpuScript = (): Response =>
   new Response(pushGpuScript, { headers: { "content-type": "text/plain;charset=utf-8" } });
 
+const parseSamples = bodyParser(gpuSamplesRequest);
+const entryCheck = TypeCompiler.Compile(gpuEntry);
+
+interface GpuSamples {
+  /** The sender; undefined if it has no name. */
+  host: string | undefined;
+  readings: GpuReading[];
+  /** The number of entries that are not among the readings. */
+  skipped: number;
+}
+
 /**
- * The readings of one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent,
- * because hosts report it for a sensor that they lack. The last valid entry for a GPU counts, so there are at most 256.
- * @returns the readings, and the number of entries that are not among them
- * @throws ApiError 400 if there is no `gpus` array
+ * Reads one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent, because hosts
+ * report it for a sensor that they lack. The last valid entry for a GPU counts, so there are at most 256.
+ * @throws ApiError 400
  */
-export function parseGpuReadings({ gpus }: JsonObject): { readings: GpuReading[]; skipped: number } {
-  if (!Array.isArray(gpus)) throw new ApiError(400, "gpus must be an array");
+export function parseGpuSamples(json: JsonObject | ApiError): GpuSamples {
+  const { gpus, host } = parseSamples(json);
   const readings = new Map<number, GpuReading>();
   for (const entry of gpus as unknown[]) {
     const reading = findReading(entry);
     if (reading !== undefined) readings.set(reading.gpuId, reading);
   }
-  return { readings: [...readings.values()], skipped: gpus.length - readings.size };
+  return {
+    host: typeof host === "string" ? cleanText(host) : undefined,
+    readings: [...readings.values()],
+    skipped: gpus.length - readings.size,
+  };
 }
 
 function findReading(entry: unknown): GpuReading | undefined {
-  if (!entryCheck.Check(entry) || !isName(entry.name)) return undefined;
+  if (!entryCheck.Check(entry)) return undefined;
   return {
     gpuId: withoutSign(entry.gpu_id),
     name: entry.name.toWellFormed(),
@@ -118,17 +107,6 @@ function findReading(entry: unknown): GpuReading | undefined {
   };
 }
 
-/** The sender of a POST; undefined if it has no name. @throws ApiError 400 */
-export function parseHost({ host }: JsonObject): string | undefined {
-  if (host === undefined || host === null) return undefined;
-  if (typeof host !== "string") throw new ApiError(400, "host must be a string");
-  const name = host.trim().toWellFormed();
-  if (name === "") throw new ApiError(400, "host must not be empty");
-  if (!isShort(name)) throw new ApiError(400, `host must be at most ${maxNameCodePoints} characters`);
-  if (name.includes("\0")) throw new ApiError(400, "host must not contain null characters");
-  return name;
-}
-
 /** JSON has a negative zero, which passes a minimum of 0. */
 function withoutSign(value: number): number;
 function withoutSign(value: number | null | undefined): number | null;
@@ -136,10 +114,26 @@ function withoutSign(value: number | null | undefined): number | null {
   return typeof value === "number" ? value + 0 : null;
 }
 
-/** Null characters: see `requireText` in key-fields.ts. */
-const isName = (text: string) => isShort(text) && !text.includes("\0");
+/** Whoever has a key chooses the names of hosts, and must not fill the log or the memory with them. */
+const minLogIntervalMs = 60_000;
+const maxLoggedPairs = 100;
 
-const isShort = (text: string) => text.length <= 2 * maxNameCodePoints && Array.from(text).length <= maxNameCodePoints;
+/** Logs the GPUs that two hosts send: once for each pair of hosts, and again if their GPUs change. */
+function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly SharedGpu[]) => void {
+  const logged = new Map<string, string>();
+  let loggedAt = -Infinity;
+
+  return (shared) => {
+    for (const [hosts, gpus] of Map.groupBy(shared, (gpu) => gpu.hosts.toSorted().join(", "))) {
+      const gpuIds = gpus.map(({ gpuId }) => gpuId).join(", ");
+      if (logged.get(hosts) === gpuIds || Math.abs(clock() - loggedAt) < minLogIntervalMs) continue;
+      loggedAt = clock();
+      if (logged.size === maxLoggedPairs) logged.clear();
+      logged.set(hosts, gpuIds);
+      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds });
+    }
+  };
+}
 
 function gpuSampleBody(sample: GpuSample): GpuSampleBody {
   return {

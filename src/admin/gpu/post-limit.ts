@@ -1,6 +1,6 @@
-import type { KeyId } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { ApiError } from "../http/errors.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 export interface PostLimits {
   /** In any second. */

@@ -2,7 +2,7 @@ import { ApiError } from "./errors.ts";
 
 export interface BodyLimits {
   maxKib: number;
-  /** For the whole body. */
+  /** Bounds the time of the whole body. */
   timeoutMs: number;
 }
 
@@ -32,12 +32,6 @@ export function findHeadProblem({ headers, body }: Request, limits: BodyLimits):
   if (contentType === null || !/^\s*application\/json\s*(;|$)/i.test(contentType))
     return new ApiError(415, "Content-Type must be application/json");
   return Number(headers.get("content-length") ?? 0) > limits.maxKib * 1024 ? tooLarge(limits) : undefined;
-}
-
-/** @throws ApiError if reading the body failed */
-export function acceptedBody(body: JsonObject | ApiError): JsonObject {
-  if (body instanceof ApiError) throw body;
-  return body;
 }
 
 /** A stream that is cancelled costs nothing more, while Bun would buffer without limit what nothing reads. */

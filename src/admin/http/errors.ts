@@ -13,10 +13,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Of every response of the admin API. */
+/** Every response of the admin API has them. */
 export const adminHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-/** For requests that no router can take. */
+/** Answers requests that no router can take. */
 export const malformedHostResponse = (): Response =>
   Response.json({ error: "The Host header is missing or malformed" }, { status: 400, headers: adminHeaders });
 

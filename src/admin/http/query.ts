@@ -1,11 +1,5 @@
-import type { KeyId } from "../../domain/keys.ts";
-import { keptMinutes, type Retention } from "../../store/retention.ts";
-import type { BucketRange } from "../../store/reports/usage-ranges.ts";
-import type { KeyFilter } from "../../store/reports/usage-ranges.ts";
-import { bucketFloor, isDay, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
+import { isDay } from "../../time/seoul.ts";
 import { ApiError } from "./errors.ts";
-import type { HistoryQuery } from "../usage/contract.ts";
-import { type ByDayQuery, dayMessage, timestampMessage } from "../usage/contract.ts";
 
 const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];
 
@@ -15,25 +9,6 @@ export function parseIntegers({ query }: { query: Record<string, unknown> }): vo
     const text = query[name];
     if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;
   }
-}
-
-export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "bucket_minutes">): BucketRange => ({
-  since: nowMs - query.days * minutesPerDay * msPerMinute,
-  bucketMinutes: query.bucket_minutes,
-});
-
-/**
- * The requested width, or the next one of whole hours if the first bucket begins before the minute counts that are kept: it
- * would show nothing of what hour counts still have.
- * @param from what the first bucket contains, epoch milliseconds
- */
-export function keptBucketMinutes(
-  { from, bucketMinutes }: { from: number; bucketMinutes: number },
-  nowMs: number,
-  retention: Pick<Retention, "usageMinutesDays">,
-): number {
-  const isKept = bucketFloor(minuteOf(from), bucketMinutes) >= minuteOf(nowMs) - keptMinutes(retention);
-  return isKept ? bucketMinutes : Math.ceil(bucketMinutes / minutesPerHour) * minutesPerHour;
 }
 
 const dayLength = "2026-05-01".length;
@@ -56,10 +31,7 @@ export function parseTimestamp(
   return ms;
 }
 
-export const keyIdsOf = (text = ""): KeyId[] => text.split(",").filter(Boolean).map(Number);
+export const timestampMessage = (name: string): string =>
+  `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
 
-export const keyFilterOf = (query: Pick<ByDayQuery, "key_id" | "q" | "hide">): KeyFilter => ({
-  keyId: query.key_id,
-  search: query.q,
-  hiddenIds: keyIdsOf(query.hide),
-});
+export const dayMessage = (name: string): string => `${name} must be a day, such as 2026-05-01`;

@@ -1,5 +1,4 @@
 import {
-  Kind,
   type Static,
   type TInteger,
   type TNull,
@@ -8,20 +7,29 @@ import {
   type TUnsafe,
   Type as t,
 } from "@sinclair/typebox";
-
-/**
- * A request body's shape, for the types and the OpenAPI document only. The handler validates the body itself, because
- * the specification fixes the order and the wording of the errors, counts code points, and skips single GPU entries.
- */
-export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
-  t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
+import { type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
 export const count = t.Integer({ minimum: 0 });
-/** At least one character other than white space, and no null character. */
-export const notBlank = "^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$";
-export const csrfField = t.Optional(t.String({ description: "Alternative to the header X-CSRF-Token" }));
+
+const apiNames = {
+  inputTokens: "input_tokens",
+  outputTokens: "output_tokens",
+  cachedInputTokens: "cached_input_tokens",
+  reasoningTokens: "reasoning_tokens",
+} as const satisfies Record<UsageField, string>;
+type CounterName = (typeof apiNames)[keyof typeof apiNames];
+
+/** The counters of a response in the API. */
+export const counterNames: Readonly<Record<UsageField, CounterName>> = apiNames;
+
+/** One member for each counter, by its name in the API. */
+export const counterMembers = <Value>(
+  valueOf: (field: UsageField) => Value,
+  fields: readonly UsageField[] = usageFields,
+): Record<CounterName, Value> =>
+  Object.fromEntries(fields.map((field) => [counterNames[field], valueOf(field)])) as Record<CounterName, Value>;
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
 export const integerParameter = (
@@ -36,27 +44,45 @@ export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });
 export type OkBody = Static<typeof okBody>;
 
-export const loginRequest = describes(t.Object({ username: t.String(), password: t.String() }));
-export const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
-export type LoginBody = Static<typeof loginBody>;
-export const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
-export type MeBody = Static<typeof meBody>;
-export const anonymousBody = t.Object({ authenticated: t.Literal(false) });
-export type AnonymousBody = Static<typeof anonymousBody>;
+// One contract per route: what it takes, and every response that it may send. Elysia validates queries and responses
+// with them; the console's client and the OpenAPI document are made from them.
 
-export const healthBody = t.Object({ status: t.Literal("ok") });
-export type HealthBody = Static<typeof healthBody>;
-export const readinessBody = t.Object({
-  status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
-  database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
-  upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
-  counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
-    description:
-      "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
-  }),
-});
-export type ReadinessBody = Static<typeof readinessBody>;
-export const metricsText = t.String({ description: "Prometheus text format" });
-export const alertsText = t.String({ description: "A rule file in YAML" });
-export const dashboard = t.Record(t.String(), t.Unknown(), { description: "A dashboard to import" });
-export const scriptText = t.String({ description: "POSIX shell" });
+type Errors<Status extends number> = Record<Status | 503, typeof errorBody>;
+
+/** All errors have one shape. Every route may respond with 503, since the database may be unavailable. */
+export const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
+  Object.fromEntries([...statuses, 503].map((status) => [status, errorBody])) as Errors<Status>;
+
+/** Leaves the body to the handler. "json" never runs; it puts the content type into the OpenAPI document. */
+export const byHandler = [(): null => null, "json" as const];
+
+export const open = { security: [] };
+export const sessionAndCsrf = { security: [{ session: [], csrf: [] }] };
+
+export const keyParameter = t.Optional(
+  t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),
+);
+export const modelParameter = t.Optional(
+  t.String({ maxLength: 200, error: "model must have at most 200 characters", description: "Exact" }),
+);
+
+export const choice = <const T extends string>(name: string, values: readonly T[], byDefault: NoInfer<T>): TUnsafe<T> =>
+  t.Unsafe<T>(
+    t.Optional(
+      t.Union(
+        values.map((value) => t.Literal(value)),
+        { default: byDefault, error: `${name} must be one of ${values.join(", ")}` },
+      ),
+    ),
+  );
+
+export const keyAndModel = {
+  key_id: nullable(t.Integer()),
+  key_name: nullable(t.String()),
+  model: nullable(
+    t.String({
+      description:
+        "Empty: the requests named none. `other`: beyond 200 names of a key and day; of responses without tokens, beyond 50 of a key and hour",
+    }),
+  ),
+};

@@ -1,11 +1,10 @@
-import type { LimitName } from "../../domain/keys.ts";
 import { usedOf } from "../../store/limits/windows.ts";
 import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
-import { limitNames } from "./fields.ts";
-import type { KeyBody } from "./contract.ts";
+import { type KeyBody, limitNames } from "./contract.ts";
+import type { LimitName } from "../../domain/keys.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;

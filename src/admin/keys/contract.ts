@@ -1,70 +1,136 @@
-import { type Static, Type as t } from "@sinclair/typebox";
+import { type Static, type TArray, type TUnsafe, Type as t } from "@sinclair/typebox";
+import { byHandler, count, errors, nullable, okBody, sessionAndCsrf, timestamp } from "../http/schemas.ts";
+import { checkedBy, csrfField, describes, optionalText, text } from "../http/body-schema.ts";
 import type { LimitName } from "../../domain/keys.ts";
-import { limitMaxima } from "./fields.ts";
-import { count, csrfField, describes, notBlank, nullable, timestamp } from "../http/schemas.ts";
+import { isDay } from "../../time/seoul.ts";
 
-const noNullCharacter = "^[^\\u0000]*$";
-const keyName = t.String({
-  minLength: 1,
-  maxLength: 120,
-  pattern: notBlank,
-  description: "Trimmed, then counted in code points",
-});
-const limit = (name: LimitName, description: string) =>
-  nullable(t.Integer({ minimum: 1, maximum: limitMaxima[name], description }));
+// A request's fields stand in the order in which a client hears of them.
+
+const limit = (name: LimitName, maximum: number, description: string) =>
+  nullable(
+    t.Integer({ minimum: 1, maximum, description, error: () => `${name} must be an integer from 1 to ${maximum}` }),
+  );
 const limits = {
-  max_concurrency: limit("max_concurrency", "Requests in flight"),
-  requests_per_minute: limit("requests_per_minute", "In any 60 seconds"),
-  tokens_per_minute: limit("tokens_per_minute", "Input and output, in any 60 seconds"),
-  tokens_per_day: limit("tokens_per_day", "Input and output, per day in Seoul time"),
-  tokens_per_month: limit("tokens_per_month", "Input and output, per month in Seoul time"),
-};
-const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")]);
+  max_concurrency: limit("max_concurrency", 1_000_000, "Requests in flight"),
+  requests_per_minute: limit("requests_per_minute", 1_000_000_000, "In any 60 seconds"),
+  tokens_per_minute: limit("tokens_per_minute", 1_000_000_000_000, "Input and output, in any 60 seconds"),
+  tokens_per_day: limit("tokens_per_day", 1_000_000_000_000, "Input and output, per day in Seoul time"),
+  tokens_per_month: limit("tokens_per_month", 1_000_000_000_000, "Input and output, per month in Seoul time"),
+} satisfies Record<LimitName, unknown>;
+export const limitNames = Object.keys(limits) as (keyof typeof limits)[];
+
+const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")], {
+  error: () => "scope must be one of all, inference, gpu",
+});
+
+/** With an offset, so that it means the same instant everywhere. */
+const instant = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
+/** Seoul's years have four digits between these: others have no RFC 3339 timestamp. */
+const firstInstantMs = Date.parse("0000-01-01T00:00:00.000+09:00");
+const lastInstantMs = Date.parse("9999-12-31T23:59:59.999+09:00");
+
+function findInstantProblem(value: unknown): string | undefined {
+  if (typeof value !== "string") return "expires_at must be a string";
+  const [, day] = instant.exec(value) ?? [];
+  const instantMs = day === undefined || !isDay(day) ? Number.NaN : Date.parse(value);
+  const isAllowed = instantMs >= firstInstantMs && instantMs <= lastInstantMs;
+  return isAllowed ? undefined : "expires_at must be an ISO 8601 timestamp with an offset";
+}
+
+interface ListOptions {
+  minItems?: number;
+  maxItems: number;
+  description?: string;
+}
+
+const textList = (field: string, entry: TUnsafe<string>, options: ListOptions): TArray<TUnsafe<string>> =>
+  t.Array(entry, {
+    ...options,
+    error: (value: unknown) => {
+      if (!Array.isArray(value)) return `${field} must be an array of strings`;
+      return value.length === 0
+        ? `${field} must not be empty`
+        : `${field} must have at most ${options.maxItems} entries`;
+    },
+  });
+
+const modelPattern = text("allowed_models entry", { maxLength: 256 }, (name) =>
+  name.slice(0, -1).includes("*") ? "allowed_models entry must have * only at its end" : undefined,
+);
+
 /** What a key may take and do, and the notes on it; null clears a field. */
-const keyFields = {
+export const keyFields = {
   ...limits,
-  expires_at: nullable(t.String({ format: "date-time", description: "From then on the key is like an inactive one" })),
   scope: nullable(scope),
   allowed_models: nullable(
-    t.Array(t.String({ minLength: 1, maxLength: 256, pattern: notBlank }), {
+    textList("allowed_models", modelPattern, {
       minItems: 1,
       maxItems: 100,
       description: "Names, or prefixes that end in *, in any case",
     }),
   ),
-  owner: nullable(t.String({ maxLength: 120, pattern: noNullCharacter })),
-  note: nullable(t.String({ maxLength: 1000, pattern: noNullCharacter })),
-  tags: nullable(t.Array(t.String({ minLength: 1, maxLength: 40, pattern: notBlank }), { maxItems: 10 })),
-};
-export const newKeyRequest = describes(
-  t.Object({
-    name: keyName,
-    key: t.Optional(t.String({ minLength: 1, maxLength: 512, pattern: "^[\\x21-\\x7e]+$" })),
-    ...t.Partial(t.Object(keyFields)).properties,
-    _csrf: csrfField,
-  }),
-);
-const changedKeyFields = { name: keyName, is_active: t.Boolean(), ...keyFields };
-export const keyChangeRequest = describes(
-  t.Object(
-    {
-      ...t.Partial(t.Object(changedKeyFields)).properties,
-      end_running: t.Optional(
-        t.Boolean({ description: "With is_active false or expires_at: running responses end with the key" }),
-      ),
-      _csrf: csrfField,
-    },
-    { anyOf: Object.keys(changedKeyFields).map((name) => ({ required: [name] })) },
+  expires_at: nullable(
+    checkedBy(
+      findInstantProblem,
+      t.String({ format: "date-time", description: "From then on the key is like an inactive one" }),
+    ),
   ),
-);
-export const rotationRequest = describes(
-  t.Object({
-    grace_minutes: t.Optional(
-      t.Integer({ minimum: 0, maximum: 10_080, default: 0, description: "How long the old secret is accepted" }),
+  owner: nullable(optionalText("owner", { maxLength: 120 })),
+  note: nullable(optionalText("note", { maxLength: 1000 })),
+  tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
+};
+const optionalFields = t.Partial(t.Object(keyFields));
+export type KeyFields = Static<typeof optionalFields>;
+
+const keyName = text("name", { maxLength: 120, description: "Trimmed, then counted in code points" });
+const visibleAscii = "^[\\x21-\\x7e]+$";
+const secret = t.String({
+  minLength: 1,
+  maxLength: 512,
+  pattern: visibleAscii,
+  error: (value: unknown) => {
+    if (typeof value !== "string" || value === "") return "key must be a non-empty string";
+    const isVisible = new RegExp(visibleAscii).test(value);
+    return isVisible ? "key must be at most 512 characters" : "key must contain only visible ASCII characters";
+  },
+});
+export const newKeyRequest = t.Object({
+  name: keyName,
+  key: t.Optional(secret),
+  ...optionalFields.properties,
+  _csrf: csrfField,
+});
+
+const changeableFields = {
+  is_active: t.Boolean({ error: () => "is_active must be a boolean" }),
+  name: keyName,
+  ...keyFields,
+};
+export const keyChangeRequest = t.Object(
+  {
+    ...t.Partial(t.Object(changeableFields)).properties,
+    end_running: t.Optional(
+      t.Boolean({
+        description: "With is_active false or expires_at: running responses end with the key",
+        error: () => "end_running must be a boolean",
+      }),
     ),
     _csrf: csrfField,
-  }),
+  },
+  { anyOf: Object.keys(changeableFields).map((name) => ({ required: [name] })) },
 );
+
+const graceMinutes = { minimum: 0, maximum: 10_080, default: 0 };
+export const rotationRequest = t.Object({
+  grace_minutes: t.Optional(
+    t.Integer({
+      ...graceMinutes,
+      description: "How long the old secret is accepted",
+      error: () => `grace_minutes must be an integer from ${graceMinutes.minimum} to ${graceMinutes.maximum}`,
+    }),
+  ),
+  _csrf: csrfField,
+});
 export const keyQuery = t.Object({
   search: t.Optional(
     t.String({
@@ -114,3 +180,36 @@ export const keyBody = t.Object({
   tags: t.Array(t.String()),
 });
 export type KeyBody = Static<typeof keyBody>;
+
+export const listKeys = {
+  query: keyQuery,
+  response: { 200: t.Array(keyBody), ...errors(400, 401) },
+  detail: { summary: "All keys, by id" },
+};
+
+export const createKey = {
+  parse: byHandler,
+  body: describes(newKeyRequest),
+  response: { 201: keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
+  detail: { summary: "Create a key; only this response shows it in full", ...sessionAndCsrf },
+};
+
+export const updateKey = {
+  parse: byHandler,
+  body: describes(keyChangeRequest),
+  response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
+  detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
+};
+
+export const rotateKey = {
+  parse: byHandler,
+  body: describes(rotationRequest),
+  response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  detail: { summary: "Replace the secret of a key; only this response shows the new one in full", ...sessionAndCsrf },
+};
+
+export const deleteKey = {
+  query: keyDeletionQuery,
+  response: { 200: okBody, ...errors(400, 401, 403, 404) },
+  detail: { summary: "Delete a key; its usage is kept", ...sessionAndCsrf },
+};

@@ -1,20 +1,17 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
-import type { KeyId } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
-import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import type { Actor } from "../session/auth.ts";
-import { acceptedBody, type JsonObject } from "../http/body.ts";
+import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
-import { limitNames, parseKeyFields, parseName } from "./fields.ts";
+import { generateKey, parseKeyChange, parseNewKey, parseRotation } from "./fields.ts";
 import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
-
-const maxKeyLength = 512;
+import type { KeyId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
   store: Pick<Store, "keys" | "limits">;
@@ -47,7 +44,7 @@ export const listKeys =
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, actor }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const key = await store.keys.create({ ...parseNewKey(acceptedBody(json)), createdAt: clock() });
+    const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() });
     if (key === "collision") throw new ApiError(409, "Key already exists");
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
     return status(201, fullKeyBody(key, undefined));
@@ -56,8 +53,7 @@ export const createKey =
 export const updateKey =
   ({ store, log, clock, endRunning }: EndingDeps) =>
   async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
-    const change = parseKeyChange(acceptedBody(json));
-    const endsAt = parseEnding(acceptedBody(json), change, clock());
+    const { change, changed, endsAt } = parseKeyChange(json, clock());
     const key = await store.keys.update(parseKeyId(params.id), change);
     if (key === undefined) throw keyNotFound();
     if (change.expiresAt !== undefined) await store.limits.keepRunning(key.id);
@@ -65,7 +61,6 @@ export const updateKey =
     const fields = { ...actor, keyId: key.id, name: key.name };
     if (change.name !== undefined) log.info("Key renamed", fields);
     if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
-    const changed = Object.keys(acceptedBody(json)).filter((name) => loggedFields.has(name));
     if (changed.length > 0) log.info("Key changed", { ...fields, changed: changed.join(" ") });
     return maskedKeyBody(key, await readLoad(store, key));
   };
@@ -74,7 +69,7 @@ export const updateKey =
 export const rotateKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
-    const graceMinutes = parseGrace(acceptedBody(json));
+    const graceMinutes = parseRotation(json);
     const now = clock();
     const rotation = { key: generateKey(), now, validUntil: now + graceMinutes * msPerMinute };
     const key = await store.keys.rotate(parseKeyId(params.id), rotation);
@@ -95,72 +90,10 @@ export const deleteKey =
     return { ok: true };
   };
 
-function parseNewKey(json: JsonObject): Omit<NewKey, "createdAt"> {
-  const { name, key } = json;
-  if (name === undefined) throw new ApiError(400, "name is required");
-  return {
-    name: parseName(name),
-    key: key === undefined ? generateKey() : parseKey(key),
-    ...parseKeyFields(json),
-  };
-}
-
-function parseKeyChange(json: JsonObject): KeyChange {
-  const { name, is_active: isActive } = json;
-  if (isActive !== undefined && typeof isActive !== "boolean") throw new ApiError(400, "is_active must be a boolean");
-  const change = {
-    ...(name !== undefined && { name: parseName(name) }),
-    ...(isActive !== undefined && { isActive }),
-    ...parseKeyFields(json),
-  };
-  if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
-  return change;
-}
-
-/** When running responses end; undefined if they are to finish. */
-function parseEnding({ end_running: endRunning }: JsonObject, change: KeyChange, now: number): number | undefined {
-  if (endRunning === undefined || endRunning === false) return undefined;
-  if (endRunning !== true) throw new ApiError(400, "end_running must be a boolean");
-  if (change.isActive === false) return now;
-  if (change.expiresAt === undefined || change.expiresAt === null) {
-    throw new ApiError(400, "end_running requires is_active false or expires_at");
-  }
-  return Math.max(now, change.expiresAt);
-}
-
-/** The log shows their names, and not what a person typed. */
-const loggedFields: ReadonlySet<string> = new Set([
-  ...limitNames,
-  "expires_at",
-  "scope",
-  "allowed_models",
-  "owner",
-  "note",
-  "tags",
-]);
-
-const maxGraceMinutes = 10_080;
-
-function parseGrace({ grace_minutes: minutes = 0 }: JsonObject): number {
-  if (typeof minutes !== "number" || !Number.isInteger(minutes) || minutes < 0 || minutes > maxGraceMinutes) {
-    throw new ApiError(400, `grace_minutes must be an integer from 0 to ${maxGraceMinutes}`);
-  }
-  return minutes;
-}
-
 function parseKeyId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(id)) throw keyNotFound();
   return id;
 }
-
-function parseKey(value: unknown): string {
-  if (typeof value !== "string" || value === "") throw new ApiError(400, "key must be a non-empty string");
-  if (!/^[\x21-\x7e]+$/.test(value)) throw new ApiError(400, "key must contain only visible ASCII characters");
-  if (value.length > maxKeyLength) throw new ApiError(400, `key must be at most ${maxKeyLength} characters`);
-  return value;
-}
-
-const generateKey = () => crypto.randomUUID().replaceAll("-", "");
 
 const keyNotFound = () => new ApiError(404, "Key not found");

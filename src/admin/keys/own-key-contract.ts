@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { keyBody } from "./contract.ts";
-import { nullable, timestamp } from "../http/schemas.ts";
+import { nullable, timestamp, errors } from "../http/schemas.ts";
 import { usageSum, usageTotal } from "../usage/contract.ts";
 
 const { id, name, expires_at, scope, allowed_models, used, refused_today, ...fields } = keyBody.properties;
@@ -35,3 +35,8 @@ export const ownKeyBody = t.Object({
   daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
 });
 export type OwnKeyBody = Static<typeof ownKeyBody>;
+
+export const getOwnKey = {
+  response: { 200: ownKeyBody, ...errors(401, 403) },
+  detail: { summary: "The limits and the usage of the API key itself", security: [{ bearer: [] }, { xApiKey: [] }] },
+};

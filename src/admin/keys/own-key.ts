@@ -1,16 +1,13 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { LimitName } from "../../domain/keys.ts";
 import { usedOf } from "../../store/limits/windows.ts";
 import type { Store } from "../../store/store.ts";
-import type { UsageSum } from "../../domain/usage.ts";
-import { addSums } from "../../domain/usage.ts";
-import { noSum } from "../../domain/usage.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { perLimit } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
 import { usageTotalBody } from "../usage/usage.ts";
+import type { KeyId, LimitName } from "../../domain/keys.ts";
+import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 const shownDays = 30;
 
@@ -34,7 +31,7 @@ export const describeOwnKey =
     return ownKeyBody({ key, load, days, now });
   };
 
-/** For the console's page `/me`, which cannot reach `/v1` on another port. */
+/** Serves the console's page `/me`, which cannot reach `/v1` on another port. */
 export function getOwnKey(deps: OwnKeyDeps) {
   const describe = describeOwnKey(deps);
   return async ({ keyId }: { keyId: KeyId }): Promise<OwnKeyBody> => {

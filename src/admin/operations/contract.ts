@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, nullable, timestamp } from "../http/schemas.ts";
+import { count, nullable, timestamp, open, errors } from "../http/schemas.ts";
 import { usageTotal } from "../usage/contract.ts";
 
 export const overviewBody = t.Object({
@@ -34,3 +34,83 @@ export const overviewBody = t.Object({
   }),
 });
 export type OverviewBody = Static<typeof overviewBody>;
+
+export const healthBody = t.Object({ status: t.Literal("ok") });
+export type HealthBody = Static<typeof healthBody>;
+export const readinessBody = t.Object({
+  status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
+  database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
+  upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
+  counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
+    description:
+      "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
+  }),
+});
+export type ReadinessBody = Static<typeof readinessBody>;
+export const metricsText = t.String({ description: "Prometheus text format" });
+export const alertsText = t.String({ description: "A rule file in YAML" });
+export const dashboard = t.Record(t.String(), t.Unknown(), { description: "A dashboard to import" });
+
+export const settingsBody = t.Object({
+  settings: t.Array(
+    t.Object({
+      name: t.String(),
+      value: nullable(t.String({ description: "Null if it is unset, or a secret" })),
+      is_set: t.Boolean(),
+      is_secret: t.Boolean(),
+      origin: t.Union([t.Literal("environment"), t.Literal(".env"), t.Literal("default")]),
+      allowed: t.String(),
+    }),
+  ),
+  versions: t.Object({ tollgate: t.String(), commit: t.String(), bun: t.String(), database: t.String() }),
+  database: t.Object({
+    kind: t.Union([t.Literal("sqlite"), t.Literal("postgresql")]),
+    size_bytes: count,
+    tables: t.Array(
+      t.Object({ name: t.String(), rows: count, is_exact: t.Boolean({ description: "False: there are more rows" }) }),
+    ),
+  }),
+  retention: t.Array(t.Object({ data: t.String(), keeps: t.String() })),
+  password_from_environment: t.Boolean(),
+});
+export type SettingsBody = Static<typeof settingsBody>;
+
+export const getHealth = {
+  response: { 200: healthBody },
+  detail: { summary: "Whether the process is up", ...open },
+};
+
+export const getReadiness = {
+  response: { 200: readinessBody, 503: readinessBody },
+  detail: { summary: "Whether requests can be served and counted", ...open },
+};
+
+export const getMetrics = {
+  response: { 200: metricsText, ...errors(401) },
+  detail: { summary: "Metrics in the Prometheus text format", security: [{ session: [] }, { metricsToken: [] }] },
+};
+
+export const getAlerts = {
+  response: { 200: alertsText, ...errors(401) },
+  detail: { summary: "Alert rules for Prometheus", security: [{ session: [] }, { metricsToken: [] }] },
+};
+
+export const getDashboard = {
+  response: { 200: dashboard, ...errors(401) },
+  detail: { summary: "A dashboard for Grafana", security: [{ session: [] }, { metricsToken: [] }] },
+};
+
+export const getOverview = {
+  response: { 200: overviewBody, ...errors(401) },
+  detail: { summary: "Current usage, requests in flight, GPUs and backend" },
+};
+
+export const getOpenApi = {
+  response: { 200: t.Record(t.String(), t.Unknown()), ...errors(401) },
+  detail: { summary: "This document" },
+};
+
+export const getSettings = {
+  response: { 200: settingsBody, ...errors(401) },
+  detail: { summary: "Settings, versions, the database and how long data is kept" },
+};

@@ -1,6 +1,6 @@
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
-import type { SettingsBody } from "./settings-schemas.ts";
+import type { SettingsBody } from "./contract.ts";
 
 interface ReportedSetting {
   name: string;

@@ -1,7 +1,17 @@
 import { type Static, type TInteger, type TOptional, type TString, Type as t } from "@sinclair/typebox";
-import type { Outcome } from "../../domain/requests.ts";
-import type { RequestChange } from "../../domain/requests.ts";
-import { count, integerParameter, nullable, timestamp } from "../http/schemas.ts";
+import {
+  count,
+  counterMembers,
+  integerParameter,
+  nullable,
+  timestamp,
+  byHandler,
+  errors,
+  sessionAndCsrf,
+  okBody,
+} from "../http/schemas.ts";
+import { csrfField, describes } from "../http/body-schema.ts";
+import type { Outcome, RequestChange } from "../../domain/requests.ts";
 
 const outcomes = [
   "completed",
@@ -103,10 +113,7 @@ export const requestBody = t.Object({
   code: nullable(t.String()),
   cause: nullable(t.String()),
   streamed: t.Boolean(),
-  input_tokens: nullable(count),
-  output_tokens: nullable(count),
-  cached_input_tokens: nullable(count),
-  reasoning_tokens: nullable(count),
+  ...counterMembers(() => nullable(count)),
   queue_ms: nullable(milliseconds),
   upstream_ms: nullable(milliseconds),
   first_byte_ms: nullable(milliseconds),
@@ -151,3 +158,65 @@ export const requestsBody = t.Object({
   log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
 });
 export type RequestsBody = Static<typeof requestsBody>;
+
+export const explainedRequest = t.Object({
+  path: t.String({
+    pattern: "^/v1/[^?#]*$",
+    maxLength: 2000,
+    error: () => "path must be a string that begins with /v1/, without a query",
+  }),
+  body: t.String({ error: () => "body must be a string" }),
+  _csrf: csrfField,
+});
+export const explainBody = t.Object({
+  refused: nullable(t.String({ description: "The code of the error that the client would get" })),
+  changed: t.Boolean(),
+  body: t.String({ description: "As it would be sent" }),
+  stream: t.Boolean(),
+  model: nullable(t.Object({ asked: t.String(), sent: t.String() })),
+  edits: t.Array(t.Object({ what: change, from: nullable(t.String()), to: nullable(t.String()), why: t.String() })),
+  kept: t.Array(t.Object({ what: change, why: t.String() }), {
+    description: "What is usually changed and here is not",
+  }),
+});
+export type ExplainBody = Static<typeof explainBody>;
+
+export const listRequests = {
+  query: requestsQuery,
+  response: { 200: requestsBody, ...errors(400, 401) },
+  detail: { summary: "The request log, latest first, in pages" },
+};
+
+export const streamRequests = {
+  query: requestFilterQuery,
+  response: {
+    200: t.String({
+      description: "Server-sent events: `requests`, an array of them; `skipped`, how many were left out",
+    }),
+    ...errors(400, 401, 409, 429),
+  },
+  detail: { summary: "New requests as they end, as server-sent events" },
+};
+
+export const listInFlight = {
+  response: { 200: runningBody, ...errors(401) },
+  detail: { summary: "The requests that run now, oldest first; of all processes of this instance" },
+};
+
+export const endInFlight = {
+  response: { 200: okBody, ...errors(401, 403, 404) },
+  detail: {
+    summary: "End a running request as a broken response; it counts with the usage read so far",
+    ...sessionAndCsrf,
+  },
+};
+
+export const explainRequest = {
+  parse: byHandler,
+  body: describes(explainedRequest),
+  response: { 200: explainBody, ...errors(400, 401, 403, 408, 413, 415) },
+  detail: {
+    summary: "How the rewriter would change a request body, and why; nothing is forwarded",
+    ...sessionAndCsrf,
+  },
+};

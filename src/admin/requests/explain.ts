@@ -1,6 +1,7 @@
-import { acceptedBody, type JsonObject } from "../http/body.ts";
-import { ApiError } from "../http/errors.ts";
-import type { ExplainBody } from "./traffic-contract.ts";
+import type { JsonObject } from "../http/body.ts";
+import { bodyParser } from "../http/body-schema.ts";
+import type { ApiError } from "../http/errors.ts";
+import { type ExplainBody, explainedRequest } from "./contract.ts";
 
 interface Explanation {
   refused: string | undefined;
@@ -14,6 +15,7 @@ interface Explanation {
     to: string | undefined;
     why: string;
   }[];
+  kept: ExplainBody["kept"];
 }
 
 export interface ExplainDeps {
@@ -21,16 +23,12 @@ export interface ExplainDeps {
   explain: (path: string, body: string) => Promise<Explanation>;
 }
 
-const maxPathLength = 2000;
+const parseExplained = bodyParser(explainedRequest);
 
 export const explainRequest =
   ({ explain }: ExplainDeps) =>
   async ({ json }: { json: JsonObject | ApiError }): Promise<ExplainBody> => {
-    const { path, body } = acceptedBody(json);
-    if (typeof path !== "string" || !/^\/v1\/[^?#]*$/.test(path) || path.length > maxPathLength) {
-      throw new ApiError(400, "path must be a string that begins with /v1/, without a query");
-    }
-    if (typeof body !== "string") throw new ApiError(400, "body must be a string");
+    const { path, body } = parseExplained(json);
     const { refused = null, model = null, edits, ...explanation } = await explain(path, body);
     return {
       ...explanation,

@@ -2,8 +2,8 @@ import type { Store } from "../../store/store.ts";
 import type { OutcomePoint, StoredOutcome } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import type { FailuresBody, FailuresQuery, TokenlessBody } from "./traffic-contract.ts";
 import { readsOf, trafficRange } from "./latency.ts";
+import type { FailuresBody, FailuresQuery, TokenlessBody } from "./traffic-contract.ts";
 
 export interface FailuresDeps {
   store: Pick<Store, "traffic" | "requests">;
@@ -11,7 +11,7 @@ export interface FailuresDeps {
 }
 
 const maxFailures = 200;
-/** Of a part of the range. More than are listed: what is rare in one part may be common in another. */
+/** Rows that are read of a part of the range. More than are listed: what is rare in one part may be common in another. */
 const maxFailuresPerRead = 2000;
 const maxTokenless = 100;
 

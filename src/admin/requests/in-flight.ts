@@ -1,4 +1,3 @@
-import type { RunningRequest } from "../../domain/requests.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -7,6 +6,7 @@ import type { Actor } from "../session/auth.ts";
 import { ApiError } from "../http/errors.ts";
 import type { RunningBody } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
+import type { RunningRequest } from "../../domain/requests.ts";
 
 const maxListed = 1000;
 

@@ -4,6 +4,7 @@ import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
+import { counterMembers } from "../http/schemas.ts";
 import {
   type RequestBody,
   type RequestFilterQuery,
@@ -99,10 +100,7 @@ export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
   code: request.code,
   cause: request.cause,
   streamed: request.streamed,
-  input_tokens: request.inputTokens,
-  output_tokens: request.outputTokens,
-  cached_input_tokens: request.cachedInputTokens,
-  reasoning_tokens: request.reasoningTokens,
+  ...counterMembers((field) => request[field]),
   queue_ms: request.queueMs,
   upstream_ms: request.upstreamMs,
   first_byte_ms: request.firstByteMs,

@@ -2,9 +2,10 @@ import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Log } from "../../log/log.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import type { Login } from "./login.ts";
-import type { AnonymousBody, LoginBody, MeBody, OkBody } from "../http/schemas.ts";
+import type { OkBody } from "../http/schemas.ts";
 import { clearedCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
+import type { AnonymousBody, LoginBody, MeBody } from "./contract.ts";
 
 type CookieContext = Pick<Context, "request" | "cookie">;
 

@@ -1,7 +1,7 @@
 export interface ConcurrencyLimits {
   running: number;
   waiting: number;
-  /** Of all these places, how many are left to known clients. */
+  /** How many of all these places are left to known clients. */
   reserved: number;
 }
 

@@ -6,7 +6,7 @@ import { addressScope, findWideScope } from "../../domain/client-address.ts";
 import { ApiError } from "../http/errors.ts";
 
 const attemptsPerMinute = 10;
-/** Of all networks of an IPv6 /48 together: many providers assign one to a customer. */
+/** Bounds all networks of an IPv6 /48 together: many providers assign one to a customer. */
 const wideAttemptsPerMinute = 60;
 const maxRemembered = 10_000;
 /** A longer wait can only mean that the clock was set back. */

@@ -1,9 +1,11 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
-import { acceptedBody, findHeadProblem, type JsonObject, loginBodyLimits, readJsonObject } from "../http/body.ts";
+import { findHeadProblem, type JsonObject, loginBodyLimits, readJsonObject } from "../http/body.ts";
+import { bodyParser } from "../http/body-schema.ts";
 import { addressScope } from "../../domain/client-address.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
+import { loginRequest } from "./contract.ts";
 import { ApiError } from "../http/errors.ts";
 import { createKnownAddresses } from "./known-addresses.ts";
 import { createLoginAttempts, type LoginClient, tooManyAttempts } from "./login-attempts.ts";
@@ -19,10 +21,7 @@ export interface LoginDeps {
   log: Log;
 }
 
-interface Credentials {
-  username: string;
-  password: string;
-}
+const parseCredentials = bodyParser(loginRequest);
 
 /** Bodies that are being read, of up to 8 KiB each. A flood that fills the places leaves those for known clients. */
 const readLimits = { running: 128, waiting: 0, reserved: 32 };
@@ -47,12 +46,12 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
   const isKnown = async (headers: Headers, address: string): Promise<boolean> =>
     (await knownAddresses.has(addressScope(address))) || (await sessions.find(headers)) !== undefined;
 
-  async function readCounted(request: Request, client: LoginClient): Promise<JsonObject> {
+  async function readCounted(request: Request, client: LoginClient): Promise<JsonObject | ApiError> {
     // Begun before the wait for the database: Bun (1.4.5) buffers a body of unknown length that nothing reads without
     // limit. Remove when it does not.
     const reading = readJsonObject(request, loginBodyLimits);
     await attempts.count(client);
-    return acceptedBody(await reading);
+    return reading;
   }
 
   /** @returns the stored hash if the password fits it */
@@ -93,10 +92,4 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     log.warn("Login refused: invalid credentials", { address });
     throw new ApiError(401, "Invalid credentials");
   }
-}
-
-function parseCredentials({ username, password }: JsonObject): Credentials {
-  if (typeof username !== "string") throw new ApiError(400, "username must be a string");
-  if (typeof password !== "string") throw new ApiError(400, "password must be a string");
-  return { username, password };
 }

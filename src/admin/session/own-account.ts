@@ -3,7 +3,8 @@ import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { Actor } from "./auth.ts";
-import { acceptedBody, type JsonObject } from "../http/body.ts";
+import type { JsonObject } from "../http/body.ts";
+import { bodyParser } from "../http/body-schema.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { ApiError } from "../http/errors.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
@@ -11,7 +12,7 @@ import { hashPassword, passwordHashSetting, verifyPassword } from "./password.ts
 import type { OkBody } from "../http/schemas.ts";
 import { sessionLifetimeSeconds } from "./cookie.ts";
 import type { LiveSession } from "./session.ts";
-import type { EndedBody, SessionsBody } from "../operations/settings-schemas.ts";
+import { type EndedBody, passwordRequest, type SessionsBody } from "./contract.ts";
 
 export interface OwnAccountDeps {
   store: Pick<Store, "sessions" | "settings">;
@@ -26,8 +27,7 @@ interface SessionContext {
   actor: Actor;
 }
 
-const minPasswordLength = 8;
-const maxPasswordLength = 512;
+const parsePasswords = bodyParser(passwordRequest);
 
 export const changePassword = (deps: OwnAccountDeps) => {
   const { store, log, passwordFromEnvironment } = deps;
@@ -40,7 +40,7 @@ export const changePassword = (deps: OwnAccountDeps) => {
   }
 
   return async ({ json, session, actor }: SessionContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
-    const { current, next } = parsePasswords(acceptedBody(json));
+    const { current_password: current, new_password: next } = parsePasswords(json);
     if (passwordFromEnvironment) throw new ApiError(409, "The password is set by ADMIN_PASSWORD; change it there");
     // Whoever has taken over a session must not find out the password with it.
     await attempts.count({ address: actor.address, isKnown: true });
@@ -56,19 +56,6 @@ export const changePassword = (deps: OwnAccountDeps) => {
     return { ok: true };
   };
 };
-
-function parsePasswords({ current_password: current, new_password: next }: JsonObject): {
-  current: string;
-  next: string;
-} {
-  if (typeof current !== "string") throw new ApiError(400, "current_password must be a string");
-  if (typeof next !== "string") throw new ApiError(400, "new_password must be a string");
-  const length = Array.from(next).length;
-  if (length < minPasswordLength || length > maxPasswordLength) {
-    throw new ApiError(400, `new_password must have from ${minPasswordLength} to ${maxPasswordLength} characters`);
-  }
-  return { current, next };
-}
 
 /** Enough of a hash to tell sessions apart. */
 const publicId = (idHash: string): string => idHash.slice(0, 16);

@@ -1,11 +1,13 @@
-import type { KeyId } from "../../domain/keys.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
-import { keptBucketMinutes, keyFilterOf, keyIdsOf, parseTimestamp } from "../http/query.ts";
-import { readReport } from "./report.ts";
+import { parseTimestamp } from "../http/query.ts";
+import type { ChartColumns, ChartRange } from "../../store/reports/contract.ts";
+import { countersBody, readReport } from "./report.ts";
 import type { ChartQuery, PointsQuery, UsageChart } from "./contract.ts";
 import type { UsageDeps } from "./usage.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { keptBucketMinutes, keyFilterOf, keyIdsOf } from "./ranges.ts";
 
 const maxDays = 366;
 /** Buckets within the hour reach no further back, however long minute counts are kept. */
@@ -15,17 +17,32 @@ const msPerDay = minutesPerDay * msPerMinute;
 
 export const getUsageChart =
   ({ store, clock, retention }: Omit<UsageDeps, "log">) =>
-  async ({ query }: { query: ChartQuery }): Promise<UsageChart> =>
-    readReport<UsageChart>(
-      store.usage.chart({
-        ...wholeBuckets(query, clock(), retention),
-        metric: query.metric ?? "output",
-        top: query.top,
-        listed: query.list,
-        ...keyFilterOf(query),
-        known: knownBuckets(query),
-      }),
-    );
+  async ({ query }: { query: ChartQuery }): Promise<UsageChart> => {
+    const range = {
+      ...wholeBuckets(query, clock(), retention),
+      metric: query.metric ?? "output",
+      top: query.top,
+      listed: query.list,
+      ...keyFilterOf(query),
+      known: knownBuckets(query),
+    };
+    return chartBody(range, await readReport(store.usage.chart(range)));
+  };
+
+const timestampOfMinute = (minute: number): string => timestampOf(minute * msPerMinute);
+
+const chartBody = ({ from, to, bucketMinutes, metric }: ChartRange, chart: ChartColumns): UsageChart => ({
+  from: timestampOfMinute(from),
+  to: timestampOfMinute(to),
+  bucket_minutes: bucketMinutes,
+  metric,
+  first_bucket: timestampOfMinute(chart.firstMinute),
+  key_count: chart.keyCount,
+  ...countersBody(chart),
+  keys: { id: chart.keys.keyId, name: chart.keys.name, ...countersBody(chart.keys) },
+  series: chart.series.map(({ keyId, values }) => ({ key_id: keyId, values })),
+  other: { key_count: chart.other.keyCount, ...countersBody(chart.other), values: chart.other.values },
+});
 
 export const listUsagePoints =
   ({ store, clock, retention, log }: UsageDeps) =>

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, integerParameter, nullable, timestamp } from "../http/schemas.ts";
+import { count, integerParameter, nullable, timestamp, errors } from "../http/schemas.ts";
+import { timestampMessage, dayMessage } from "../http/query.ts";
 
 export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
 const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
@@ -43,8 +44,7 @@ const timestampParameter = (name: string) =>
       error: timestampMessage(name),
     }),
   );
-export const timestampMessage = (name: string): string =>
-  `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
+
 const pointBuckets = {
   from: timestampParameter("from"),
   to: timestampParameter("to"),
@@ -117,7 +117,7 @@ export const usageByDay = t.Object({
   days: t.Object({ date: t.Array(t.String({ format: "date" })), ...usageColumns }),
 });
 export type UsageByDay = Static<typeof usageByDay>;
-export const dayMessage = (name: string): string => `${name} must be a day, such as 2026-05-01`;
+
 export const byDayAndKeyQuery = t.Object({
   ...byDayQuery.properties,
   before: t.Optional(
@@ -135,3 +135,49 @@ export const usageByDayAndKey = t.Object({
   rows: t.Object({ date: t.Array(t.String({ format: "date" })), key_id: t.Array(t.Integer()), ...usageColumns }),
 });
 export type UsageByDayAndKey = Static<typeof usageByDayAndKey>;
+
+export const getUsageSummary = {
+  response: { 200: usageSummary, ...errors(401) },
+  detail: { summary: "Usage of all keys together, today in Seoul time" },
+};
+
+export const getUsageTotal = {
+  response: { 200: usageTotal, ...errors(401) },
+  detail: { summary: "Total usage of the keys that exist" },
+};
+
+export const listDailyUsage = {
+  query: dailyQuery,
+  response: { 200: dailyUsage, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day and key, latest day first" },
+};
+
+export const listUsageHistory = {
+  query: historyQuery,
+  response: { 200: usageHistory, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
+};
+
+export const listUsagePoints = {
+  query: pointsQuery,
+  response: { 200: usagePoints, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket and key between two times of the last year" },
+};
+
+export const getUsageChart = {
+  query: chartQuery,
+  response: { 200: usageChart, ...errors(400, 401) },
+  detail: { summary: "Usage per time bucket of the keys that use the most, and of all others together, as columns" },
+};
+
+export const getUsageByDay = {
+  query: byDayQuery,
+  response: { 200: usageByDay, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day, latest day first, as columns" },
+};
+
+export const listUsageByDayAndKey = {
+  query: byDayAndKeyQuery,
+  response: { 200: usageByDayAndKey, ...errors(400, 401) },
+  detail: { summary: "Usage per Seoul day and key, latest day first, as columns, in pages of whole days" },
+};

@@ -1,8 +1,8 @@
-import type { KeyId } from "../../domain/keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import {
+  dayNumberFrom,
   dayNumberOf,
   minutesPerDay,
   minutesPerHour,
@@ -11,9 +11,12 @@ import {
   timestampOf,
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
-import type { ModelUsageBody, ModelUsageQuery } from "../requests/traffic-contract.ts";
-import { costOf, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
+import { counterMembers, counterNames } from "../http/schemas.ts";
+import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
 import { readPrices } from "./prices.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { listedUsageFields, usageFields } from "../../domain/usage.ts";
+import type { ModelUsageBody, ModelUsageQuery, PricesBody } from "./cost-contract.ts";
 
 export interface ModelUsageDeps {
   store: Pick<Store, "traffic" | "requests" | "settings">;
@@ -37,7 +40,7 @@ export const getModelUsage =
     if (bucket === "hour" && days > maxHourDays)
       throw new ApiError(400, `days must be at most ${maxHourDays} if bucket is hour`);
     const prices = await readPrices(store);
-    const ranked = rankPrices(prices);
+    const ranked = rankPrices(modelPricesOf(prices));
     const sums = createSums(query);
     const today = dayNumberOf(clock());
     // Prices differ by model, even if the sums that they belong to do not.
@@ -60,6 +63,16 @@ export const getModelUsage =
     const { currency } = prices;
     return { days, by, bucket, currency, rows, more: isCut || rows.length < sums.rowCount() };
   };
+
+/** A day is parsed once, since thousands of look-ups follow. */
+const modelPricesOf = ({ models }: PricesBody): ModelPrice[] =>
+  models.map(({ pattern, valid_from: from, input, cached_input: cachedInput, output }) => ({
+    pattern,
+    fromDay: dayNumberFrom(from),
+    input,
+    cachedInput,
+    output,
+  }));
 
 const keysOf = (rows: readonly Row[]): KeyId[] => [
   ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),
@@ -123,10 +136,7 @@ function createSums({ by, bucket }: ModelUsageQuery) {
     key_name: null,
     model: by === "key" ? null : model,
     request_count: 0,
-    input_tokens: 0,
-    cached_input_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
+    ...counterMembers(() => 0, listedUsageFields),
     cost: null,
     cost_is_partial: false,
   });
@@ -138,13 +148,10 @@ function createSums({ by, bucket }: ModelUsageQuery) {
       sums.set(id, sum);
       sum.unpricedTokens += pricedTokensOf(usage);
       sum.row.request_count += usage.requestCount;
-      sum.row.input_tokens += usage.inputTokens;
-      sum.row.cached_input_tokens += usage.cachedInputTokens;
-      sum.row.output_tokens += usage.outputTokens;
-      sum.row.reasoning_tokens += usage.reasoningTokens;
+      for (const field of usageFields) sum.row[counterNames[field]] += usage[field];
     },
-    /** Of what is counted. */
-    charge(usage: ModelUsage, price: RankedPrice["price"] | undefined): void {
+    /** Adds to the cost of what is counted. */
+    charge(usage: ModelUsage, price: ModelPrice | undefined): void {
       const sum = sums.get(idOf(usage));
       if (sum === undefined || price === undefined) return;
       sum.unpricedTokens -= pricedTokensOf(usage);
@@ -160,7 +167,7 @@ function createSums({ by, bucket }: ModelUsageQuery) {
   };
 }
 
-/** As many as are listed: whole periods, the latest ones; of a single period, those with the most tokens. */
+/** Picks as many as are listed: whole periods, the latest ones; of a single period, those with the most tokens. */
 function latestOrLargest(sums: readonly Sum[]): readonly Sum[] {
   const sorted = sums.toSorted((a, b) => b.period - a.period || tokensOf(b.row) - tokensOf(a.row));
   const kept = sorted.slice(0, maxRows);

@@ -3,9 +3,10 @@ import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import { isDay } from "../../time/seoul.ts";
 import type { Actor } from "../session/auth.ts";
-import { acceptedBody, type JsonObject } from "../http/body.ts";
+import type { JsonObject } from "../http/body.ts";
+import { bodyParser } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { type PricesBody, pricesBody } from "../requests/traffic-contract.ts";
+import { type PricesBody, pricesBody, pricesRequest } from "./cost-contract.ts";
 
 /** The setting that holds the prices, as JSON. */
 export const pricesSetting = "prices";
@@ -30,26 +31,24 @@ export const getPrices =
 export const setPrices =
   ({ store, log }: PricesDeps) =>
   async ({ json, actor }: { json: JsonObject | ApiError; actor: Actor }): Promise<PricesBody> => {
-    const prices = parsePrices(acceptedBody(json));
+    const prices = parsePrices(json);
     await store.settings.set(pricesSetting, JSON.stringify(prices));
     log.info("Prices changed", { ...actor, models: prices.models.length, currency: prices.currency });
     return prices;
   };
 
+const parsePricesRequest = bodyParser(pricesRequest);
+
 /** @throws ApiError that names the first wrong field */
-function parsePrices({ currency = null, models = [], energy = [], _csrf = "" }: JsonObject): PricesBody {
-  if (typeof _csrf !== "string") throw new ApiError(400, "_csrf is invalid");
-  const prices: unknown = { currency, models, energy };
-  const cleaned: unknown = Value.Clean(pricesBody, structuredClone(prices));
-  const problem = Value.Errors(pricesBody, cleaned).First();
-  if (problem !== undefined) throw new ApiError(400, `${problem.path.slice(1).replaceAll("/", ".")} is invalid`);
-  const parsed = cleaned as PricesBody;
-  for (const [name, list] of Object.entries({ models: parsed.models, energy: parsed.energy })) {
+function parsePrices(json: JsonObject | ApiError): PricesBody {
+  const { currency = null, models = [], energy = [] } = parsePricesRequest(json);
+  for (const [name, list] of Object.entries({ models, energy })) {
     const wrong = list.findIndex(({ valid_from: from }) => !isDay(from));
     if (wrong !== -1) throw new ApiError(400, `${name}.${wrong}.valid_from is invalid`);
   }
-  if (parsed.currency === null && parsed.models.length + parsed.energy.length > 0) {
+  if (currency === null && models.length + energy.length > 0) {
     throw new ApiError(400, "currency is required, such as EUR");
   }
-  return parsed;
+  // Without unknown fields: the prices are stored.
+  return Value.Clean(pricesBody, { currency, models, energy }) as PricesBody;
 }

@@ -1,8 +1,8 @@
 import type { Store } from "../../store/store.ts";
-import type { ReconciledDay } from "../../store/usage/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
-import type { ReconciliationBody } from "../requests/traffic-contract.ts";
+import type { ReconciledDay } from "../../store/usage/contract.ts";
+import type { ReconciliationBody } from "./cost-contract.ts";
 
 export interface ReconciliationDeps {
   store: Pick<Store, "reconciliation">;

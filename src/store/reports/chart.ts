@@ -1,14 +1,11 @@
-import type { KeyId } from "../../domain/keys.ts";
-import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "../keys/names.ts";
-import type { UsageSum } from "../../domain/usage.ts";
-import type { ChartRange, UsageMetric } from "./usage-ranges.ts";
-import { addSums } from "../../domain/usage.ts";
-import { noSum } from "../../domain/usage.ts";
-import { columnsOf, sumFields } from "./json.ts";
+import type { ChartColumns, ChartRange, UsageMetric } from "./contract.ts";
+import { columnsOf } from "./columns.ts";
 import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 interface KeySum extends UsageSum {
   keyId: KeyId;
@@ -37,7 +34,7 @@ export async function* chart(engine: Engine, range: ChartRange): AsyncGenerator<
   const names = await readKeyNames(engine);
   const ranking = yield* rankKeys(engine, range, names);
   const columns = yield* readColumns(engine, range, names, ranking);
-  yield JSON.stringify(chartBody(range, ranking, columns, names));
+  yield JSON.stringify(chartColumns(range, ranking, columns, names));
 }
 
 /** Yields after each slice, so that flushes run in between. */
@@ -101,27 +98,28 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
 
-function chartBody(range: ChartRange, { all, top, rest }: Ranking, columns: BucketColumns, names: Names) {
+function chartColumns(
+  range: ChartRange,
+  { all, top, rest }: Ranking,
+  columns: BucketColumns,
+  names: Names,
+): ChartColumns {
   const topIds = new Set(top.map(({ keyId }) => keyId));
   // A caller that lists no keys knows their names already.
   const listed = range.listed === 0 ? [] : all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
   return {
-    from: timestampOf(range.from * msPerMinute),
-    to: timestampOf(range.to * msPerMinute),
-    bucket_minutes: range.bucketMinutes,
-    metric: range.metric,
-    first_bucket: timestampOf(columns.first * msPerMinute),
-    key_count: all.length,
-    ...sumFields([...top, ...rest].reduce<UsageSum>(addSums, noSum)),
+    firstMinute: columns.first,
+    keyCount: all.length,
+    ...[...top, ...rest].reduce<UsageSum>(addSums, noSum),
     keys: {
-      id: listed.map(({ keyId }) => keyId),
+      keyId: listed.map(({ keyId }) => keyId),
       name: listed.map(({ keyId }) => names.get(keyId) ?? ""),
       ...columnsOf(listed),
     },
-    series: Array.from(columns.series, ([keyId, values]) => ({ key_id: keyId, values })),
+    series: Array.from(columns.series, ([keyId, values]) => ({ keyId, values })),
     other: {
-      key_count: rest.length,
-      ...sumFields(rest.reduce<UsageSum>(addSums, noSum)),
+      keyCount: rest.length,
+      ...rest.reduce<UsageSum>(addSums, noSum),
       values: rest.length === 0 ? [] : columns.other,
     },
   };

@@ -1,25 +1,15 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { KeyId } from "../../domain/keys.ts";
-import {
-  dayFromNumber,
-  dayNumberFrom,
-  dayOf,
-  minuteOf,
-  minutesPerDay,
-  msPerMinute,
-  startOfDay,
-} from "../../time/seoul.ts";
+import { dayNumberFrom, dayNumberOf, minuteOf, minutesPerDay, msPerMinute, startOfDay } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type KeyCondition, keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "../keys/names.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";
 import { safeSum } from "../engine/safe-sum.ts";
-import type { UsageSum } from "../../domain/usage.ts";
-import type { DayRange } from "./usage-ranges.ts";
-import { addSums } from "../../domain/usage.ts";
-import { noSum } from "../../domain/usage.ts";
-import { columnsOf, sumFields } from "./json.ts";
+import type { DayAndKeyColumns, DayColumns, DayRange } from "./contract.ts";
+import { columnsOf } from "./columns.ts";
 import { summedRowsPerSlice, sumSlices, type UsageRow } from "./slices.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 /** A range never has more days. */
 const maxDays = 366;
@@ -43,14 +33,15 @@ export async function* byDay(engine: Engine, range: DayRange): AsyncGenerator<st
     yield "";
   }
   const latestFirst = [...days].toReversed();
-  yield JSON.stringify({
-    row_count: rowCount,
-    all_time: sumFields(await sumOfExistingKeys(engine, condition)),
+  const columns: DayColumns = {
+    rowCount,
+    allTime: await sumOfExistingKeys(engine, condition),
     days: {
-      date: latestFirst.map(([minute]) => dayOf(minute * msPerMinute)),
+      day: latestFirst.map(([minute]) => dayNumberOf(minute * msPerMinute)),
       ...columnsOf(latestFirst.map(([, sum]) => sum)),
     },
-  });
+  };
+  yield JSON.stringify(columns);
 }
 
 /** A page has whole days, and so possibly more rows. */
@@ -67,15 +58,16 @@ export async function* byDayAndKey(engine: Engine, range: DayRange): AsyncGenera
   }
   const page = firstDays(found);
   const last = page.at(-1);
-  yield JSON.stringify({
-    next_before: last !== undefined && found.length > rowsPerPage ? dayFromNumber(last.period) : null,
+  const columns: DayAndKeyColumns = {
+    nextBefore: last !== undefined && found.length > rowsPerPage ? last.period : null,
     names: namesOf(page, names),
     rows: {
-      date: page.map(({ period }) => dayFromNumber(period)),
-      key_id: page.map(({ keyId }) => keyId),
+      day: page.map(({ period }) => period),
+      keyId: page.map(({ keyId }) => keyId),
       ...columnsOf(page),
     },
-  });
+  };
+  yield JSON.stringify(columns);
 }
 
 /** As many whole days as fill a page. */
@@ -85,9 +77,9 @@ function firstDays(rows: readonly UsageRow[]): readonly UsageRow[] {
 }
 
 /** The names of the keys of a page, each once. */
-function namesOf(page: readonly UsageRow[], names: ReadonlyMap<KeyId, string>): { key_id: KeyId[]; name: string[] } {
+function namesOf(page: readonly UsageRow[], names: ReadonlyMap<KeyId, string>): DayAndKeyColumns["names"] {
   const ids = [...new Set(page.map(({ keyId }) => keyId))];
-  return { key_id: ids, name: ids.map((id) => names.get(id) ?? "") };
+  return { keyId: ids, name: ids.map((id) => names.get(id) ?? "") };
 }
 
 async function sumOfExistingKeys({ rows, tables: { keys } }: Engine, condition: KeyCondition): Promise<UsageSum> {

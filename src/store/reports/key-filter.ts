@@ -1,6 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import type { KeyFilter } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import type { KeyFilter } from "./usage-ranges.ts";
 
 /** A condition for the column of a key's id. */
 export type KeyCondition = (column: SQLWrapper) => SQL;

@@ -1,22 +1,19 @@
 import { sql } from "drizzle-orm";
 import { dayFromNumber, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { encodeSlices, joinSlices } from "../engine/json-slices.ts";
 import { createNameReader, type GetKeyName } from "../keys/names.ts";
-import type { BucketRange } from "./usage-ranges.ts";
-import type { UsageStore } from "../usage/contract.ts";
+import type { BucketRange, UsageReports } from "./contract.ts";
 import { chart } from "./chart.ts";
 import { byDay, byDayAndKey, daySlices } from "./days.ts";
 import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 /**
  * All reports are read in slices on demand: flushes run in between, and no process holds a whole one of the first two, which
  * can be long.
  */
-export function createUsageReports(
-  engine: Engine,
-): Pick<UsageStore, "daily" | "history" | "chart" | "byDay" | "byDayAndKey"> {
+export function createUsageReports(engine: Engine): UsageReports {
   return {
     daily: (sinceDay) => joinSlices(daily(engine, sinceDay)),
     history: (range) => joinSlices(history(engine, range)),

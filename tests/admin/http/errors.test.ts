@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { startAdmin } from "../support/admin-server.ts";
 import { failing } from "../support/failing.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 
 test("a route that needs unavailable storage responds with 503, and its cause appears only in the log", async () => {
   const broken = await startAdmin({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { keptBucketMinutes } from "../../../src/admin/http/query.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { keptBucketMinutes } from "../../../src/admin/usage/ranges.ts";
 
 let admin: Admin;
 let owner: Required<Visitor>;

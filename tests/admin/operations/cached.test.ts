@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { withTimeout, cached } from "../../../src/admin/operations/cached.ts";
+import { withTimeout, cached } from "../../../src/admin/operations/health.ts";
 
 test("loads once, shares the value, and loads again when it is too old", async () => {
   let now = 0;

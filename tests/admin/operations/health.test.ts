@@ -1,63 +1,67 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { StorageError } from "../../../src/store/storage-error.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin } from "../support/admin-server.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 
-let admin: Admin;
-let writable = true;
-let checks = 0;
-let upstream = true;
-let counts: "ok" | "waiting" | "partly refused" = "ok";
-beforeAll(async () => {
-  admin = await startAdmin({
-    probeUpstream: async () => ({ ok: upstream }),
-    countsState: () => counts,
-    store: (real) => ({
-      ...real,
-      checkWritable: async () => {
-        checks += 1;
-        if (!writable) throw new StorageError("disk full at /var/lib/tollgate");
-        await real.checkWritable();
-      },
-    }),
+onEachEngine(({ engine }) => {
+  let admin: Admin;
+  let writable = true;
+  let checks = 0;
+  let upstream = true;
+  let counts: "ok" | "waiting" | "partly refused" = "ok";
+  beforeAll(async () => {
+    admin = await startAdmin({
+      engine,
+      probeUpstream: async () => ({ ok: upstream }),
+      countsState: () => counts,
+      store: (real) => ({
+        ...real,
+        checkWritable: async () => {
+          checks += 1;
+          if (!writable) throw new StorageError("disk full at /var/lib/tollgate");
+          await real.checkWritable();
+        },
+      }),
+    });
   });
-});
-afterAll(() => admin.stop());
+  afterAll(() => admin.stop());
 
-test("GET /healthz responds with 200 even if the database is down", async () => {
-  writable = false;
-  const response = await admin.send("GET", "/healthz");
-  expect([response.status, response.text]).toEqual([200, '{"status":"ok"}']);
-  writable = true;
-});
+  test("GET /healthz responds with 200 even if the database is down", async () => {
+    writable = false;
+    const response = await admin.send("GET", "/healthz");
+    expect([response.status, response.text]).toEqual([200, '{"status":"ok"}']);
+    writable = true;
+  });
 
-test.each([
-  [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok" }],
-  [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok" }],
-  [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok" }],
-])("GET /readyz with a writable database %p and a backend %p", async (database, backend, status, body) => {
-  [writable, upstream] = [database, backend];
-  admin.time.now += 10_000;
-  const response = await admin.send("GET", "/readyz");
-  expect([response.status, response.json]).toEqual([status, body]);
-});
-
-test.each(["waiting", "partly refused"] as const)(
-  "GET /readyz responds with 200 while counts are %s",
-  async (state) => {
-    [writable, upstream, counts] = [true, true, state];
+  test.each([
+    [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok" }],
+    [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok" }],
+    [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok" }],
+  ])("GET /readyz with a writable database %p and a backend %p", async (database, backend, status, body) => {
+    [writable, upstream] = [database, backend];
     admin.time.now += 10_000;
     const response = await admin.send("GET", "/readyz");
-    counts = "ok";
-    expect([response.status, response.json]).toEqual([
-      200,
-      { status: "ready", database: "ok", upstream: "ok", counts: state },
-    ]);
-  },
-);
+    expect([response.status, response.json]).toEqual([status, body]);
+  });
 
-test("GET /readyz writes to the database at most once a second", async () => {
-  admin.time.now += 10_000;
-  checks = 0;
-  await Promise.all(Array.from({ length: 20 }, () => admin.send("GET", "/readyz")));
-  expect(checks).toBe(1);
+  test.each(["waiting", "partly refused"] as const)(
+    "GET /readyz responds with 200 while counts are %s",
+    async (state) => {
+      [writable, upstream, counts] = [true, true, state];
+      admin.time.now += 10_000;
+      const response = await admin.send("GET", "/readyz");
+      counts = "ok";
+      expect([response.status, response.json]).toEqual([
+        200,
+        { status: "ready", database: "ok", upstream: "ok", counts: state },
+      ]);
+    },
+  );
+
+  test("GET /readyz writes to the database at most once a second", async () => {
+    admin.time.now += 10_000;
+    checks = 0;
+    await Promise.all(Array.from({ length: 20 }, () => admin.send("GET", "/readyz")));
+    expect(checks).toBe(1);
+  });
 });

@@ -1,136 +1,152 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { UpstreamProbe } from "../../../src/admin/operations/health.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 const minute = 60_000;
 const noon = Date.parse("2026-05-02T12:00:30+09:00");
 
-let admin: Admin;
-let owner: Required<Visitor>;
-let key: { id: number; key: string };
-let backend: () => Promise<UpstreamProbe>;
-let requestsFailSince: number | undefined;
-let probes = 0;
-beforeAll(async () => {
-  admin = await startAdmin({
-    probeUpstream: () => {
-      probes += 1;
-      return backend();
-    },
-    requestsFailSince: () => requestsFailSince,
+onEachEngine(({ engine }) => {
+  let admin: Admin;
+  let owner: Required<Visitor>;
+  let key: { id: number; key: string };
+  let backend: () => Promise<UpstreamProbe>;
+  let requestsFailSince: number | undefined;
+  let probes = 0;
+  beforeAll(async () => {
+    admin = await startAdmin({
+      engine,
+      probeUpstream: () => {
+        probes += 1;
+        return backend();
+      },
+      requestsFailSince: () => requestsFailSince,
+    });
+    backend = async () => ({ ok: true });
+    admin.time.now = noon;
+    owner = await admin.login();
+    key = await admin.createKey("a");
   });
-  backend = async () => ({ ok: true });
-  admin.time.now = noon;
-  owner = await admin.login();
-  key = await admin.createKey("a");
-});
-afterEach(() => void (admin.time.now += 10_000));
-afterAll(() => admin.stop());
+  afterEach(() => void (admin.time.now += 10_000));
+  afterAll(() => admin.stop());
 
-const overview = async () => (await admin.send("GET", "/api/overview", { as: owner })).json;
-const count = (at: number, inputTokens: number) =>
-  admin.store.usage.add([
-    { keyId: key.id, minute: Math.floor(at / minute), lastClosedAt: at, requestCount: 1, inputTokens, outputTokens: 1 },
-  ]);
+  const overview = async () => (await admin.send("GET", "/api/overview", { as: owner })).json;
+  const count = (at: number, inputTokens: number) =>
+    admin.store.usage.add([
+      {
+        keyId: key.id,
+        minute: Math.floor(at / minute),
+        lastClosedAt: at,
+        requestCount: 1,
+        inputTokens,
+        outputTokens: 1,
+      },
+    ]);
 
-test("shows today, yesterday up to the same minute, and the last whole minute", async () => {
-  const yesterday = noon - 1440 * minute;
-  await count(yesterday - 12 * 60 * minute - minute, 1);
-  await count(yesterday - 12 * 60 * minute, 10);
-  await count(yesterday, 100);
-  await count(yesterday + minute, 1000);
-  await count(noon - minute, 20_000);
-  await count(noon, 300_000);
-  const response = await overview();
-  expect(response.yesterday).toEqual({ request_count: 2, input_tokens: 110, output_tokens: 2, total_tokens: 112 });
-  expect(response.today).toEqual({ request_count: 2, input_tokens: 320_000, output_tokens: 2, total_tokens: 320_002 });
-  expect(response.last_minute).toEqual({
-    request_count: 1,
-    input_tokens: 20_000,
-    output_tokens: 1,
-    total_tokens: 20_001,
+  test("shows today, yesterday up to the same minute, and the last whole minute", async () => {
+    const yesterday = noon - 1440 * minute;
+    await count(yesterday - 12 * 60 * minute - minute, 1);
+    await count(yesterday - 12 * 60 * minute, 10);
+    await count(yesterday, 100);
+    await count(yesterday + minute, 1000);
+    await count(noon - minute, 20_000);
+    await count(noon, 300_000);
+    const response = await overview();
+    expect(response.yesterday).toEqual({ request_count: 2, input_tokens: 110, output_tokens: 2, total_tokens: 112 });
+    expect(response.today).toEqual({
+      request_count: 2,
+      input_tokens: 320_000,
+      output_tokens: 2,
+      total_tokens: 320_002,
+    });
+    expect(response.last_minute).toEqual({
+      request_count: 1,
+      input_tokens: 20_000,
+      output_tokens: 1,
+      total_tokens: 20_001,
+    });
+    expect(response.now).toBe("2026-05-02T12:00:30.000+09:00");
   });
-  expect(response.now).toBe("2026-05-02T12:00:30.000+09:00");
-});
 
-test("counts only active keys", async () => {
-  const off = await admin.createKey("off");
-  const before = (await overview()).active_keys;
-  await admin.store.keys.update(off.id, { isActive: false });
-  expect((await overview()).active_keys).toBe(before - 1);
-  expect((await overview()).in_flight).toBe(3);
-});
+  test("counts only active keys", async () => {
+    const off = await admin.createKey("off");
+    const before = (await overview()).active_keys;
+    await admin.store.keys.update(off.id, { isActive: false });
+    expect((await overview()).active_keys).toBe(before - 1);
+    expect((await overview()).in_flight).toBe(3);
+  });
 
-test("a GPU without a sample for two minutes is stale and not in the sum", async () => {
-  expect((await overview()).power_draw_w).toBeNull();
-  const push = (...gpus: object[]) =>
-    admin.send("POST", "/api/gpu-stats", { headers: { "x-api-key": key.key }, json: { gpus } });
-  await push({ gpu_id: 0, name: "a", power_draw_w: 100 });
-  admin.time.now += 1;
-  await push({ gpu_id: 1, name: "b", power_draw_w: 30.5 }, { gpu_id: 2, name: "c" });
-  admin.time.now += 119_998;
-  expect((await overview()).power_draw_w).toBe(130.5);
-  admin.time.now += 1;
-  const response = await overview();
-  expect(response.power_draw_w).toBe(30.5);
-  expect(response.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
-  admin.time.now += 1;
-  expect((await overview()).power_draw_w).toBeNull();
-});
+  test("a GPU without a sample for two minutes is stale and not in the sum", async () => {
+    expect((await overview()).power_draw_w).toBeNull();
+    const push = (...gpus: object[]) =>
+      admin.send("POST", "/api/gpu-stats", { headers: { "x-api-key": key.key }, json: { gpus } });
+    await push({ gpu_id: 0, name: "a", power_draw_w: 100 });
+    admin.time.now += 1;
+    await push({ gpu_id: 1, name: "b", power_draw_w: 30.5 }, { gpu_id: 2, name: "c" });
+    admin.time.now += 119_998;
+    expect((await overview()).power_draw_w).toBe(130.5);
+    admin.time.now += 1;
+    const response = await overview();
+    expect(response.power_draw_w).toBe(30.5);
+    expect(response.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
+    admin.time.now += 1;
+    expect((await overview()).power_draw_w).toBeNull();
+  });
 
-test("the backend is probed at most once in 3 seconds", async () => {
-  await overview();
-  probes = 0;
-  admin.time.now += 10_000;
-  const responses = await Promise.all([overview(), overview(), overview()]);
-  admin.time.now += 2999;
-  responses.push(await overview());
-  expect(probes).toBe(1);
-  expect(new Set(responses.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
-  admin.time.now += 1;
-  await overview();
-  expect(probes).toBe(2);
-});
+  test("the backend is probed at most once in 3 seconds", async () => {
+    await overview();
+    probes = 0;
+    admin.time.now += 10_000;
+    const responses = await Promise.all([overview(), overview(), overview()]);
+    admin.time.now += 2999;
+    responses.push(await overview());
+    expect(probes).toBe(1);
+    expect(new Set(responses.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
+    admin.time.now += 1;
+    await overview();
+    expect(probes).toBe(2);
+  });
 
-test.each([
-  ["responds with an error", async () => ({ ok: false })],
-  ["cannot be reached", () => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.5:8000"))],
-  ["does not respond", () => new Promise<never>(() => {})],
-])("a backend that %s is not ok, and does not delay the overview for long", async (_, state) => {
-  backend = state;
-  const began = performance.now();
-  const response = await admin.send("GET", "/api/overview", { as: owner });
-  expect(response.json.upstream.ok).toBe(false);
-  expect(response.text).not.toContain("10.0.0.5");
-  expect(performance.now() - began).toBeLessThan(10_000);
-});
+  test.each([
+    ["responds with an error", async () => ({ ok: false })],
+    ["cannot be reached", () => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.5:8000"))],
+    ["does not respond", () => new Promise<never>(() => {})],
+  ])("a backend that %s is not ok, and does not delay the overview for long", async (_, state) => {
+    backend = state;
+    const began = performance.now();
+    const response = await admin.send("GET", "/api/overview", { as: owner });
+    expect(response.json.upstream.ok).toBe(false);
+    expect(response.text).not.toContain("10.0.0.5");
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
 
-test("a backend that is not ok has its address, its cause, and the time of the first failure", async () => {
-  const failing = async () => ({ ok: false, cause: "ECONNREFUSED" });
-  backend = async () => ({ ok: true });
-  expect((await overview()).upstream).toMatchObject({ ok: true, failing_since: null, cause: null });
-  [backend, requestsFailSince] = [failing, undefined];
-  admin.time.now += 10_000;
-  const first = (await overview()).upstream;
-  expect(first).toMatchObject({ ok: false, url: "http://127.0.0.1:8000", cause: "ECONNREFUSED" });
-  expect(first.failing_since).toBe(first.checked_at);
-  admin.time.now += 10_000;
-  expect((await overview()).upstream).toMatchObject({ failing_since: first.failing_since });
-  // The clients' requests failed before anybody looked.
-  requestsFailSince = Date.parse(first.checked_at) - 5000;
-  admin.time.now += 10_000;
-  expect(Date.parse((await overview()).upstream.failing_since)).toBe(requestsFailSince);
-  // A failure before the last good probe is over.
-  backend = async () => ({ ok: true });
-  admin.time.now += 10_000;
-  await overview();
-  backend = failing;
-  admin.time.now += 10_000;
-  const again = (await overview()).upstream;
-  expect(again.failing_since).toBe(again.checked_at);
-});
+  test("a backend that is not ok has its address, its cause, and the time of the first failure", async () => {
+    const failing = async () => ({ ok: false, cause: "ECONNREFUSED" });
+    backend = async () => ({ ok: true });
+    expect((await overview()).upstream).toMatchObject({ ok: true, failing_since: null, cause: null });
+    [backend, requestsFailSince] = [failing, undefined];
+    admin.time.now += 10_000;
+    const first = (await overview()).upstream;
+    expect(first).toMatchObject({ ok: false, url: "http://127.0.0.1:8000", cause: "ECONNREFUSED" });
+    expect(first.failing_since).toBe(first.checked_at);
+    admin.time.now += 10_000;
+    expect((await overview()).upstream).toMatchObject({ failing_since: first.failing_since });
+    // The clients' requests failed before anybody looked.
+    requestsFailSince = Date.parse(first.checked_at) - 5000;
+    admin.time.now += 10_000;
+    expect(Date.parse((await overview()).upstream.failing_since)).toBe(requestsFailSince);
+    // A failure before the last good probe is over.
+    backend = async () => ({ ok: true });
+    admin.time.now += 10_000;
+    await overview();
+    backend = failing;
+    admin.time.now += 10_000;
+    const again = (await overview()).upstream;
+    expect(again.failing_since).toBe(again.checked_at);
+  });
 
-test("a backend that does not respond in time has the cause timeout", async () => {
-  backend = () => new Promise<never>(() => {});
-  expect((await overview()).upstream.cause).toBe("timeout");
+  test("a backend that does not respond in time has the cause timeout", async () => {
+    backend = () => new Promise<never>(() => {});
+    expect((await overview()).upstream.cause).toBe("timeout");
+  });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 let admin: Admin;
@@ -29,12 +29,56 @@ test("an explanation has the body as it would be sent, and a reason for each edi
   for (const { why } of json.edits) expect(why).toMatch(/^[A-Z].*\.$/);
 });
 
+describe("beside a thinking budget on /v1/messages, it says why max_tokens is not capped as usual,", () => {
+  const explained = async (maxTokens: number, budget: number, padding = 0) => {
+    const thinking = { type: "enabled", budget_tokens: budget };
+    const messages = [{ role: "user", content: "x".repeat(padding) }];
+    const body = JSON.stringify({ model: "other", max_tokens: maxTokens, thinking, messages });
+    const { json } = await explain({ path: "/v1/messages", body });
+    return { edits: json.edits.filter(({ what }: { what: string }) => what === "max_tokens"), kept: json.kept };
+  };
+
+  test("if the cap is above the budget: there is nothing to say", async () => {
+    expect(await explained(32_000, 16_383)).toMatchObject({ edits: [{ to: "16384" }], kept: [] });
+    expect(await explained(9000, 8999)).toEqual({ edits: [], kept: [] });
+  });
+
+  test("if MAX_OUTPUT_TOKENS yields and the context has room", async () => {
+    const why =
+      "MAX_OUTPUT_TOKENS (16384) does not apply, because it is not above thinking.budget_tokens (31999), and the " +
+      "context has room for what the request asks for.";
+    expect(await explained(32_000, 31_999)).toEqual({ edits: [], kept: [{ what: "max_tokens", why }] });
+  });
+
+  test("if the context's bound stays", async () => {
+    const { edits, kept } = await explained(32_000, 20_000, 530_000);
+    expect(kept).toEqual([]);
+    expect(edits).toHaveLength(1);
+    expect(edits[0].why).toBe(
+      "At most MAX_CONTEXT_TOKENS (202752) less 512 less a third of the body's characters. MAX_OUTPUT_TOKENS (16384) " +
+        "does not apply, because it is not above thinking.budget_tokens (20000).",
+    );
+  });
+
+  test("if the context leaves too little", async () => {
+    const why =
+      "The context leaves no more than thinking.budget_tokens (31999), and backends refuse a limit that is not above it.";
+    expect(await explained(32_000, 31_999, 530_000)).toEqual({ edits: [], kept: [{ what: "max_tokens", why }] });
+  });
+});
+
 test.each([
   ["", "/v1/chat/completions"],
   ["no JSON", "/v1/chat/completions"],
   ['{"model":"unknown"}', "/v1/files"],
 ])("the body %p on %s is forwarded as it is", async (body, path) => {
-  expect((await explain({ path, body })).json).toMatchObject({ refused: null, changed: false, body, edits: [] });
+  expect((await explain({ path, body })).json).toMatchObject({
+    refused: null,
+    changed: false,
+    body,
+    edits: [],
+    kept: [],
+  });
 });
 
 test("a body that would be refused is named as such", async () => {

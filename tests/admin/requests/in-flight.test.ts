@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { listInFlight } from "../../../src/admin/requests/in-flight.ts";
-import type { RunningHandle } from "../../../src/domain/requests.ts";
 import { createInFlight } from "../../../src/telemetry/observers.ts";
 import { runningRequest } from "../../support/running-request.ts";
 import { memoryLog } from "../../store/test-store.ts";
+import type { RunningHandle } from "../../../src/domain/requests.ts";
 
 const handle = (requestId: string): RunningHandle => ({ describe: () => runningRequest({ requestId }), end: () => {} });
 

@@ -2,228 +2,238 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { pollUntil } from "../../support/poll-until.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-let now: number;
-beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
-  now = admin.time.now;
-  await admin.createKey("first");
-  const rows = [
-    requestRow(now - 3000, { requestId: "a", modelSent: "small" }, { inputTokens: 7, outputTokens: 3 }),
-    requestRow(now - 2000, {
-      requestId: "b",
-      status: 504,
-      outcome: "timed_out",
-      code: "upstream_timeout",
-      cause: "first_byte_timeout",
-      durationMs: 9000,
-    }),
-    requestRow(now - 1000, {
-      requestId: "c",
-      status: 401,
-      outcome: "refused",
-      keyId: undefined,
-      code: "invalid_api_key",
-    }),
-  ];
-  await admin.store.usage.add([], undefined, [], requestsOf(...rows));
-});
-afterAll(() => admin.stop());
-
-const get = (path: string) => admin.send("GET", path, { as: owner });
-const idsOf = (json: { requests: { request_id: string }[] }): string =>
-  json.requests.map((one) => one.request_id).join(" ");
-
-test("the log is listed latest first, with the names of the API", async () => {
-  const { json } = await get("/api/requests");
-  expect(json).toMatchObject({ next_cursor: null, scanned_to: null, log: { days: 7, rows: 5_000_000 } });
-  expect(idsOf(json)).toBe("c b a");
-  expect(json.requests[2]).toMatchObject({
-    ended_at: "2026-05-01T11:59:57.000+09:00",
-    key_id: 1,
-    key_name: "first",
-    model_sent: "small",
-    input_tokens: 7,
-    output_tokens: 3,
-    queue_ms: 1.5,
-    first_byte_ms: 25.25,
-    changes: [],
-  });
-});
-
-test.each([
-  ["key_id=1", "b a"],
-  ["model=small", "a"],
-  ["status=5xx", "b"],
-  ["status=401", "c"],
-  ["outcome=timed_out", "b"],
-  ["failed=true", "c b"],
-  ["path=/v1/chat/completions&address=192.0.2.7", "c b a"],
-  ["request_id=a", "a"],
-  ["min_duration_ms=9000", "b"],
-  ["since=2026-05-01T11:59:58%2B09:00&until=2026-05-01T02:59:59.000Z", "b"],
-  ["key_id=77", ""],
-])("the filter %s finds %p", async (query, expected) => {
-  expect(idsOf((await get(`/api/requests?${query}`)).json)).toBe(expected);
-});
-
-test("pages follow one another by cursor", async () => {
-  const pages: string[] = [];
-  let cursor = "";
-  for (let page = 0; page < 5 && cursor !== "null"; page++) {
-    const { json } = await get(`/api/requests?limit=1${cursor && `&cursor=${cursor}`}`);
-    pages.push(idsOf(json));
-    cursor = String(json.next_cursor);
-  }
-  expect(pages).toEqual(["c", "b", "a", ""]);
-});
-
-const cursorError = "cursor must be one that this endpoint returned";
-test.each([
-  ["key_id=0", "key_id must be an integer from 1 to 9007199254740991"],
-  ["key_id=1e3", "key_id must be an integer from 1 to 9007199254740991"],
-  ["limit=201", "limit must be an integer from 1 to 200"],
-  ["limit=0", "limit must be an integer from 1 to 200"],
-  ["min_duration_ms=-1", "min_duration_ms must be an integer from 0 to 2000000000"],
-  ["status=6xx", "status must be a status such as 404, or a class such as 5xx"],
-  [
-    "outcome=lost",
-    "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, revoked, ended_by_admin",
-  ],
-  ["failed=yes", "failed must be true, or left out"],
-  ["model=", "model must have from 1 to 512 characters"],
-  [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters"],
-  ["since=yesterday", "since must be a time such as 2026-05-01T12:00:00Z"],
-  ["until=2026-13-41T12:00:00Z", "until must be a time such as 2026-05-01T12:00:00Z"],
-  ["cursor=1;drop", cursorError],
-  ["cursor=", cursorError],
-  ["cursor=zzzzzzzzzzz.zzzzzzzzzzz", cursorError],
-])("the query %s gets 400", async (query, error) => {
-  const response = await get(`/api/requests?${query}`);
-  expect([response.status, response.json]).toEqual([400, { error }]);
-});
-
-test("a cursor beside the log's ends finds what is there", async () => {
-  expect(idsOf((await get("/api/requests?cursor=0.0")).json)).toBe("");
-  expect(idsOf((await get("/api/requests?cursor=0.zzzzzzzzz")).json)).toBe("c b a");
-});
-
-describe("the live view", () => {
-  async function open(query = "") {
-    const response = await fetch(`${admin.origin}/api/requests/stream${query}`, { headers: { cookie: owner.cookie } });
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    return {
-      response,
-      async until(part: string): Promise<string> {
-        while (!text.includes(part)) {
-          const { value, done } = (await reader?.read()) ?? { done: true };
-          if (done) throw new Error(`The stream ended with ${text}`);
-          text += value;
-        }
-        return text;
-      },
-      close: () => reader?.cancel(),
-    };
-  }
-
-  test("sends new requests that fit the filter, each once", async () => {
-    const view = await open("?model=live");
-    expect(view.response.headers.get("content-type")).toStartWith("text/event-stream");
-    await view.until("connected");
-    await admin.store.usage.add(
-      [],
-      undefined,
-      [],
-      requestsOf(
-        requestRow(now, { requestId: "d", modelSent: "live" }),
-        requestRow(now, { requestId: "e", modelSent: "small" }),
-      ),
-    );
-    await view.until('"request_id":"d"');
-    await admin.store.usage.add([], undefined, [], requestsOf(requestRow(now, { requestId: "f", modelSent: "live" })));
-    const text = await view.until('"request_id":"f"');
-    expect(text.match(/"request_id":"\w"/g)).toEqual(['"request_id":"d"', '"request_id":"f"']);
-    await view.close();
-  });
-
-  test("does not read again what does not fit the filter", async () => {
-    const readFrom: number[] = [];
-    const { listAfter } = admin.store.requests;
-    admin.store.requests.listAfter = (id, ...rest) => {
-      readFrom.push(id);
-      return listAfter(id, ...rest);
-    };
-    const view = await open("?model=none");
-    await view.until("connected");
-    await admin.store.usage.add([], undefined, [], requestsOf(requestRow(now, { modelSent: "live" })));
-    const last = await admin.store.requests.lastId();
-    await pollUntil(async () => readFrom.at(-1) === last);
-    await view.close();
-    admin.store.requests.listAfter = listAfter;
-  });
-
-  test("leaves out what is too much, and reports how much", async () => {
-    const view = await open();
-    await view.until("connected");
-    const rows = Array.from({ length: 230 }, (_, n) => requestRow(now, { requestId: `many ${n}` }));
+onEachEngine(({ engine }) => {
+  let admin: Admin;
+  let owner: Required<Visitor>;
+  let now: number;
+  beforeAll(async () => {
+    admin = await startAdmin({ engine });
+    owner = await admin.login();
+    now = admin.time.now;
+    await admin.createKey("first");
+    const rows = [
+      requestRow(now - 3000, { requestId: "a", modelSent: "small" }, { inputTokens: 7, outputTokens: 3 }),
+      requestRow(now - 2000, {
+        requestId: "b",
+        status: 504,
+        outcome: "timed_out",
+        code: "upstream_timeout",
+        cause: "first_byte_timeout",
+        durationMs: 9000,
+      }),
+      requestRow(now - 1000, {
+        requestId: "c",
+        status: 401,
+        outcome: "refused",
+        keyId: undefined,
+        code: "invalid_api_key",
+      }),
+    ];
     await admin.store.usage.add([], undefined, [], requestsOf(...rows));
-    const text = await view.until("event: skipped");
-    expect(await view.until('"count":30}')).toContain('"request_id":"many 229"');
-    expect(text).not.toContain('"request_id":"many 29"');
-    await view.close();
   });
+  afterAll(() => admin.stop());
 
-  test("stays at the end of a log that grows faster than it reads", async () => {
-    const view = await open("?model=flood");
-    await view.until("connected");
-    const add = (from: number, length: number): Promise<unknown> => {
-      const rows = Array.from({ length }, (_, n) =>
-        requestRow(now, { requestId: `r${from + n}.`, modelSent: "flood" }),
-      );
-      return admin.store.usage.add([], undefined, [], requestsOf(...rows));
-    };
-    await add(0, 2500);
-    expect(await view.until('"count":2300}')).toContain('"request_id":"r2499."');
-    await add(2500, 2500);
-    await view.until('"request_id":"r4999."');
-    await add(5000, 1);
-    const text = await view.until('"request_id":"r5000."');
-    expect(text.match(/"count":\d+/g)).toEqual(['"count":2300', '"count":2300']);
-    await view.close();
-  });
+  const get = (path: string) => admin.send("GET", path, { as: owner });
+  const idsOf = (json: { requests: { request_id: string }[] }): string =>
+    json.requests.map((one) => one.request_id).join(" ");
 
-  test("is open 20 times at most in a process", async () => {
-    const views = await Promise.all(Array.from({ length: 20 }, () => open()));
-    expect(views.map(({ response }) => response.status)).toEqual(Array.from({ length: 20 }, () => 200));
-    expect((await open()).response.status).toBe(429);
-    for (const view of views) await view.until("connected");
-    await Promise.all(views.map((view) => view.close()));
-    const again = await pollUntil(async () => {
-      const view = await open();
-      return view.response.status === 200 && view;
+  test("the log is listed latest first, with the names of the API", async () => {
+    const { json } = await get("/api/requests");
+    expect(json).toMatchObject({ next_cursor: null, scanned_to: null, log: { days: 7, rows: 5_000_000 } });
+    expect(idsOf(json)).toBe("c b a");
+    expect(json.requests[2]).toMatchObject({
+      ended_at: "2026-05-01T11:59:57.000+09:00",
+      key_id: 1,
+      key_name: "first",
+      model_sent: "small",
+      input_tokens: 7,
+      output_tokens: 3,
+      queue_ms: 1.5,
+      first_byte_ms: 25.25,
+      changes: [],
     });
-    await again.close();
   });
 
-  test("ends with its session", async () => {
-    const other = await admin.login();
-    const response = await fetch(`${admin.origin}/api/requests/stream`, { headers: { cookie: other.cookie } });
-    await admin.send("POST", "/api/logout", { as: other });
-    expect(await response.text()).toStartWith(": connected");
-  }, 20_000);
-});
+  test.each([
+    ["key_id=1", "b a"],
+    ["model=small", "a"],
+    ["status=5xx", "b"],
+    ["status=401", "c"],
+    ["outcome=timed_out", "b"],
+    ["failed=true", "c b"],
+    ["path=/v1/chat/completions&address=192.0.2.7", "c b a"],
+    ["request_id=a", "a"],
+    ["min_duration_ms=9000", "b"],
+    ["since=2026-05-01T11:59:58%2B09:00&until=2026-05-01T02:59:59.000Z", "b"],
+    ["key_id=77", ""],
+  ])("the filter %s finds %p", async (query, expected) => {
+    expect(idsOf((await get(`/api/requests?${query}`)).json)).toBe(expected);
+  });
 
-test("an API without a request log lists none and has no live view", async () => {
-  const other = await startAdmin({ retention: { ...defaultRetention, requestLog: { days: 0, rows: 1000 } } });
-  const visitor = await other.login();
-  const { json } = await other.send("GET", "/api/requests", { as: visitor });
-  expect(json).toMatchObject({ requests: [], log: { days: 0 } });
-  const response = await other.send("GET", "/api/requests/stream", { as: visitor });
-  expect([response.status, response.text]).toEqual([409, '{"error":"The request log is off (REQUEST_LOG_DAYS)"}']);
-  await other.stop();
+  test("pages follow one another by cursor", async () => {
+    const pages: string[] = [];
+    let cursor = "";
+    for (let page = 0; page < 5 && cursor !== "null"; page++) {
+      const { json } = await get(`/api/requests?limit=1${cursor && `&cursor=${cursor}`}`);
+      pages.push(idsOf(json));
+      cursor = String(json.next_cursor);
+    }
+    expect(pages).toEqual(["c", "b", "a", ""]);
+  });
+
+  const cursorError = "cursor must be one that this endpoint returned";
+  test.each([
+    ["key_id=0", "key_id must be an integer from 1 to 9007199254740991"],
+    ["key_id=1e3", "key_id must be an integer from 1 to 9007199254740991"],
+    ["limit=201", "limit must be an integer from 1 to 200"],
+    ["limit=0", "limit must be an integer from 1 to 200"],
+    ["min_duration_ms=-1", "min_duration_ms must be an integer from 0 to 2000000000"],
+    ["status=6xx", "status must be a status such as 404, or a class such as 5xx"],
+    [
+      "outcome=lost",
+      "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, revoked, ended_by_admin",
+    ],
+    ["failed=yes", "failed must be true, or left out"],
+    ["model=", "model must have from 1 to 512 characters"],
+    [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters"],
+    ["since=yesterday", "since must be a time such as 2026-05-01T12:00:00Z"],
+    ["until=2026-13-41T12:00:00Z", "until must be a time such as 2026-05-01T12:00:00Z"],
+    ["cursor=1;drop", cursorError],
+    ["cursor=", cursorError],
+    ["cursor=zzzzzzzzzzz.zzzzzzzzzzz", cursorError],
+  ])("the query %s gets 400", async (query, error) => {
+    const response = await get(`/api/requests?${query}`);
+    expect([response.status, response.json]).toEqual([400, { error }]);
+  });
+
+  test("a cursor beside the log's ends finds what is there", async () => {
+    expect(idsOf((await get("/api/requests?cursor=0.0")).json)).toBe("");
+    expect(idsOf((await get("/api/requests?cursor=0.zzzzzzzzz")).json)).toBe("c b a");
+  });
+
+  describe("the live view", () => {
+    async function open(query = "") {
+      const response = await fetch(`${admin.origin}/api/requests/stream${query}`, {
+        headers: { cookie: owner.cookie },
+      });
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      return {
+        response,
+        async until(part: string): Promise<string> {
+          while (!text.includes(part)) {
+            const { value, done } = (await reader?.read()) ?? { done: true };
+            if (done) throw new Error(`The stream ended with ${text}`);
+            text += value;
+          }
+          return text;
+        },
+        close: () => reader?.cancel(),
+      };
+    }
+
+    test("sends new requests that fit the filter, each once", async () => {
+      const view = await open("?model=live");
+      expect(view.response.headers.get("content-type")).toStartWith("text/event-stream");
+      await view.until("connected");
+      await admin.store.usage.add(
+        [],
+        undefined,
+        [],
+        requestsOf(
+          requestRow(now, { requestId: "d", modelSent: "live" }),
+          requestRow(now, { requestId: "e", modelSent: "small" }),
+        ),
+      );
+      await view.until('"request_id":"d"');
+      await admin.store.usage.add(
+        [],
+        undefined,
+        [],
+        requestsOf(requestRow(now, { requestId: "f", modelSent: "live" })),
+      );
+      const text = await view.until('"request_id":"f"');
+      expect(text.match(/"request_id":"\w"/g)).toEqual(['"request_id":"d"', '"request_id":"f"']);
+      await view.close();
+    });
+
+    test("does not read again what does not fit the filter", async () => {
+      const readFrom: number[] = [];
+      const { listAfter } = admin.store.requests;
+      admin.store.requests.listAfter = (id, ...rest) => {
+        readFrom.push(id);
+        return listAfter(id, ...rest);
+      };
+      const view = await open("?model=none");
+      await view.until("connected");
+      await admin.store.usage.add([], undefined, [], requestsOf(requestRow(now, { modelSent: "live" })));
+      const last = await admin.store.requests.lastId();
+      await pollUntil(async () => readFrom.at(-1) === last);
+      await view.close();
+      admin.store.requests.listAfter = listAfter;
+    });
+
+    test("leaves out what is too much, and reports how much", async () => {
+      const view = await open();
+      await view.until("connected");
+      const rows = Array.from({ length: 230 }, (_, n) => requestRow(now, { requestId: `many ${n}` }));
+      await admin.store.usage.add([], undefined, [], requestsOf(...rows));
+      const text = await view.until("event: skipped");
+      expect(await view.until('"count":30}')).toContain('"request_id":"many 229"');
+      expect(text).not.toContain('"request_id":"many 29"');
+      await view.close();
+    });
+
+    test("stays at the end of a log that grows faster than it reads", async () => {
+      const view = await open("?model=flood");
+      await view.until("connected");
+      const add = (from: number, length: number): Promise<unknown> => {
+        const rows = Array.from({ length }, (_, n) =>
+          requestRow(now, { requestId: `r${from + n}.`, modelSent: "flood" }),
+        );
+        return admin.store.usage.add([], undefined, [], requestsOf(...rows));
+      };
+      await add(0, 2500);
+      expect(await view.until('"count":2300}')).toContain('"request_id":"r2499."');
+      await add(2500, 2500);
+      await view.until('"request_id":"r4999."');
+      await add(5000, 1);
+      const text = await view.until('"request_id":"r5000."');
+      expect(text.match(/"count":\d+/g)).toEqual(['"count":2300', '"count":2300']);
+      await view.close();
+    });
+
+    test("is open 20 times at most in a process", async () => {
+      const views = await Promise.all(Array.from({ length: 20 }, () => open()));
+      expect(views.map(({ response }) => response.status)).toEqual(Array.from({ length: 20 }, () => 200));
+      expect((await open()).response.status).toBe(429);
+      for (const view of views) await view.until("connected");
+      await Promise.all(views.map((view) => view.close()));
+      const again = await pollUntil(async () => {
+        const view = await open();
+        return view.response.status === 200 && view;
+      });
+      await again.close();
+    });
+
+    test("ends with its session", async () => {
+      const other = await admin.login();
+      const response = await fetch(`${admin.origin}/api/requests/stream`, { headers: { cookie: other.cookie } });
+      await admin.send("POST", "/api/logout", { as: other });
+      expect(await response.text()).toStartWith(": connected");
+    }, 20_000);
+  });
+
+  test("an API without a request log lists none and has no live view", async () => {
+    const other = await startAdmin({ engine, retention: { ...defaultRetention, requestLog: { days: 0, rows: 1000 } } });
+    const visitor = await other.login();
+    const { json } = await other.send("GET", "/api/requests", { as: visitor });
+    expect(json).toMatchObject({ requests: [], log: { days: 0 } });
+    const response = await other.send("GET", "/api/requests/stream", { as: visitor });
+    expect([response.status, response.text]).toEqual([409, '{"error":"The request log is off (REQUEST_LOG_DAYS)"}']);
+    await other.stop();
+  });
 });

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createKnownAddresses, type KnownAddresses } from "../../../src/admin/session/known-addresses.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { pollUntil } from "../../support/poll-until.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
-import { type SettingsStore } from "../../../src/store/accounts/contract.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { openTestStore, type TestStore } from "../support/store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
+import type { SettingsStore } from "../../../src/store/accounts/contract.ts";
 
 const minute = 60_000;
 const day = 1440 * minute;

@@ -4,7 +4,10 @@ import { openApiDocument } from "../../../src/admin/http/openapi.ts";
 import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
 import { clientAddress } from "../../../src/domain/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
+import { passwordHashSetting } from "../../../src/admin/session/password.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
+import { password, quickPasswordHash } from "../../support/admin-client.ts";
+import type { EngineName } from "../../support/postgres.ts";
 import { rewriteRules } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
@@ -12,8 +15,6 @@ import { defaultRetention } from "../../../src/store/retention.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
-
-export const password = "correct horse battery staple";
 
 /** The credentials that a browser sends. */
 export interface Visitor {
@@ -61,6 +62,9 @@ export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
   store?: (real: Store) => Store;
   secretKey?: string;
   trustedHops?: number;
+  /** Stored before the start. */
+  passwordHash?: string;
+  engine?: EngineName;
 };
 
 /** The admin API over real HTTP, at noon in Seoul. Every response is checked against the OpenAPI document. */
@@ -68,13 +72,16 @@ export async function startAdmin({
   store: wrap,
   secretKey,
   trustedHops = 0,
+  passwordHash = quickPasswordHash,
   retention = defaultRetention,
+  engine = "SQLite",
   ...overrides
 }: Overrides = {}): Promise<Admin> {
   const time = { now: Date.parse("2026-05-01T12:00:00+09:00") };
-  const { store: real, dataDir, remove } = await openTestStore(time, retention);
+  const { store: real, dataDir, remove } = await openTestStore(time, retention, engine);
   const store = wrap?.(real) ?? real;
   const config = { username: "admin", password, secretKey: secretKey ?? "0123456789abcdef", metricsToken: "scrape-me" };
+  await real.settings.set(passwordHashSetting, passwordHash);
   const { signingKey } = await bootstrapAdmin({ store: real, config, dataDir, print: () => {} });
   const logged: string[] = [];
   const clock = () => time.now;

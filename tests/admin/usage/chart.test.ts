@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const minute = 60_000;
 const day = 1440 * minute;
@@ -17,296 +18,298 @@ const closed = (keyId: number, at: number, outputTokens: number): UsageIncrement
   outputTokens,
 });
 
-describe("the usage chart", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-  const chart = (query = "") => get(`/api/usage/chart?${query}`);
-  beforeAll(async () => {
-    admin = await startAdmin();
-    owner = await admin.login();
-    for (const name of ["first", "second", "third"]) await admin.createKey(name);
-    await admin.store.usage.add([
-      closed(1, noon, 5),
-      closed(1, noon - 12 * minute, 10),
-      closed(2, noon - 12 * minute, 40),
-      closed(3, noon - 60 * minute, 7),
-      closed(3, noon - 100 * day, 9),
-    ]);
-  });
-  afterAll(() => admin.stop());
-
-  test("has the last 24 hours by default, with the bucket of now", async () => {
-    const body = await chart();
-    expect(body).toMatchObject({
-      from: "2026-04-30T12:00:00.000+09:00",
-      to: "2026-05-01T12:05:00.000+09:00",
-      first_bucket: "2026-04-30T12:00:00.000+09:00",
-      bucket_minutes: 5,
-      metric: "output",
-      key_count: 3,
-      request_count: 4,
-      input_tokens: 124,
-      output_tokens: 62,
-      keys: {
-        id: [2, 1, 3],
-        name: ["second", "first", "third"],
-        request_count: [1, 2, 1],
-        input_tokens: [80, 30, 14],
-        output_tokens: [40, 15, 7],
-      },
-      other: { key_count: 0, request_count: 0, input_tokens: 0, output_tokens: 0, values: [] },
+onEachEngine(({ engine }) => {
+  describe("the usage chart", () => {
+    let admin: Admin;
+    let owner: Required<Visitor>;
+    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+    const chart = (query = "") => get(`/api/usage/chart?${query}`);
+    beforeAll(async () => {
+      admin = await startAdmin({ engine });
+      owner = await admin.login();
+      for (const name of ["first", "second", "third"]) await admin.createKey(name);
+      await admin.store.usage.add([
+        closed(1, noon, 5),
+        closed(1, noon - 12 * minute, 10),
+        closed(2, noon - 12 * minute, 40),
+        closed(3, noon - 60 * minute, 7),
+        closed(3, noon - 100 * day, 9),
+      ]);
     });
-    const [second, first] = body.series;
-    expect(first).toEqual({ key_id: 1, values: [...Array(285).fill(0), 10, 0, 0, 5] });
-    expect(second.values).toHaveLength(289);
-  });
+    afterAll(() => admin.stop());
 
-  test("names no keys if it is to list none, which have their series all the same", async () => {
-    const { keys, series } = await chart("top=1000&list=0&bucket_minutes=60");
-    expect(keys).toEqual({ id: [], name: [], request_count: [], input_tokens: [], output_tokens: [] });
-    expect(series.map(({ key_id }: { key_id: number }) => key_id)).toEqual([2, 1, 3]);
-  });
-
-  test("has what the query selects, and one column for the other keys", async () => {
-    const query =
-      "from=2026-05-01T11:00:00%2B09:00&to=2026-05-01T03:00:00Z&bucket_minutes=30&metric=requests&top=1&list=1&hide=2";
-    expect(await chart(query)).toEqual({
-      from: "2026-05-01T11:00:00.000+09:00",
-      to: "2026-05-01T12:00:00.000+09:00",
-      bucket_minutes: 30,
-      metric: "requests",
-      first_bucket: "2026-05-01T11:00:00.000+09:00",
-      key_count: 3,
-      request_count: 2,
-      input_tokens: 34,
-      output_tokens: 17,
-      keys: { id: [1], name: ["first"], request_count: [1], input_tokens: [20], output_tokens: [10] },
-      series: [{ key_id: 1, values: [0, 1] }],
-      other: { key_count: 1, request_count: 1, input_tokens: 14, output_tokens: 7, values: [1, 0] },
+    test("has the last 24 hours by default, with the bucket of now", async () => {
+      const body = await chart();
+      expect(body).toMatchObject({
+        from: "2026-04-30T12:00:00.000+09:00",
+        to: "2026-05-01T12:05:00.000+09:00",
+        first_bucket: "2026-04-30T12:00:00.000+09:00",
+        bucket_minutes: 5,
+        metric: "output",
+        key_count: 3,
+        request_count: 4,
+        input_tokens: 124,
+        output_tokens: 62,
+        keys: {
+          id: [2, 1, 3],
+          name: ["second", "first", "third"],
+          request_count: [1, 2, 1],
+          input_tokens: [80, 30, 14],
+          output_tokens: [40, 15, 7],
+        },
+        other: { key_count: 0, request_count: 0, input_tokens: 0, output_tokens: 0, values: [] },
+      });
+      const [second, first] = body.series;
+      expect(first).toEqual({ key_id: 1, values: [...Array(285).fill(0), 10, 0, 0, 5] });
+      expect(second.values).toHaveLength(289);
     });
-    expect(await chart("key_id=3&metric=total")).toMatchObject({ key_count: 1, output_tokens: 7, keys: { id: [3] } });
-    expect(await chart("q=IRS")).toMatchObject({ keys: { name: ["first"] } });
-    expect(await chart("key_id=0")).toMatchObject({ key_count: 0, series: [], keys: { id: [] } });
-  });
 
-  test("has only the buckets since a time for a client that has those before", async () => {
-    const since = "since=2026-05-01T11:57:00%2B09:00";
-    const rest = await chart(`${since}&have=3,1,2`);
-    expect(rest.first_bucket).toBe("2026-05-01T11:55:00.000+09:00");
-    expect(rest.series).toEqual([
-      { key_id: 2, values: [0, 0] },
-      { key_id: 1, values: [0, 5] },
-      { key_id: 3, values: [0, 0] },
-    ]);
-    expect(rest.output_tokens).toBe(62);
-    expect(await chart(`${since}&have=1,2`)).toEqual(await chart());
-    expect(await chart("since=2020-01-01T00:00Z&have=1,2,3")).toEqual(await chart());
-  });
-
-  test("has the same sums as the points of the same buckets", async () => {
-    const range = "from=2026-05-01T10:55%2B09:00&to=2026-05-01T12:00%2B09:00&bucket_minutes=15";
-    const { points, ...head } = await get(`/api/usage/points?${range}`);
-    expect(head).toEqual({
-      from: "2026-05-01T10:45:00.000+09:00",
-      to: "2026-05-01T12:00:00.000+09:00",
-      bucket_minutes: 15,
+    test("names no keys if it is to list none, which have their series all the same", async () => {
+      const { keys, series } = await chart("top=1000&list=0&bucket_minutes=60");
+      expect(keys).toEqual({ id: [], name: [], request_count: [], input_tokens: [], output_tokens: [] });
+      expect(series.map(({ key_id }: { key_id: number }) => key_id)).toEqual([2, 1, 3]);
     });
-    const ofKey = (id: number, name: string, start: string, tokens: number) => ({
-      bucket_start: `2026-05-01T${start}:00.000+09:00`,
-      key_id: id,
-      key_name: name,
-      request_count: 1,
-      input_tokens: 2 * tokens,
-      output_tokens: tokens,
+
+    test("has what the query selects, and one column for the other keys", async () => {
+      const query =
+        "from=2026-05-01T11:00:00%2B09:00&to=2026-05-01T03:00:00Z&bucket_minutes=30&metric=requests&top=1&list=1&hide=2";
+      expect(await chart(query)).toEqual({
+        from: "2026-05-01T11:00:00.000+09:00",
+        to: "2026-05-01T12:00:00.000+09:00",
+        bucket_minutes: 30,
+        metric: "requests",
+        first_bucket: "2026-05-01T11:00:00.000+09:00",
+        key_count: 3,
+        request_count: 2,
+        input_tokens: 34,
+        output_tokens: 17,
+        keys: { id: [1], name: ["first"], request_count: [1], input_tokens: [20], output_tokens: [10] },
+        series: [{ key_id: 1, values: [0, 1] }],
+        other: { key_count: 1, request_count: 1, input_tokens: 14, output_tokens: 7, values: [1, 0] },
+      });
+      expect(await chart("key_id=3&metric=total")).toMatchObject({ key_count: 1, output_tokens: 7, keys: { id: [3] } });
+      expect(await chart("q=IRS")).toMatchObject({ keys: { name: ["first"] } });
+      expect(await chart("key_id=0")).toMatchObject({ key_count: 0, series: [], keys: { id: [] } });
     });
-    expect(points).toEqual([
-      ofKey(3, "third", "11:00", 7),
-      ofKey(1, "first", "11:45", 10),
-      ofKey(2, "second", "11:45", 40),
-    ]);
-    expect((await chart(range)).output_tokens).toBe(57);
-    const old = await get("/api/usage/points?from=2026-01-20T00:00Z&to=2026-01-25T00:00Z&bucket_minutes=60");
-    expect(old.points).toMatchObject([{ bucket_start: "2026-01-21T12:00:00.000+09:00", output_tokens: 9 }]);
+
+    test("has only the buckets since a time for a client that has those before", async () => {
+      const since = "since=2026-05-01T11:57:00%2B09:00";
+      const rest = await chart(`${since}&have=3,1,2`);
+      expect(rest.first_bucket).toBe("2026-05-01T11:55:00.000+09:00");
+      expect(rest.series).toEqual([
+        { key_id: 2, values: [0, 0] },
+        { key_id: 1, values: [0, 5] },
+        { key_id: 3, values: [0, 0] },
+      ]);
+      expect(rest.output_tokens).toBe(62);
+      expect(await chart(`${since}&have=1,2`)).toEqual(await chart());
+      expect(await chart("since=2020-01-01T00:00Z&have=1,2,3")).toEqual(await chart());
+    });
+
+    test("has the same sums as the points of the same buckets", async () => {
+      const range = "from=2026-05-01T10:55%2B09:00&to=2026-05-01T12:00%2B09:00&bucket_minutes=15";
+      const { points, ...head } = await get(`/api/usage/points?${range}`);
+      expect(head).toEqual({
+        from: "2026-05-01T10:45:00.000+09:00",
+        to: "2026-05-01T12:00:00.000+09:00",
+        bucket_minutes: 15,
+      });
+      const ofKey = (id: number, name: string, start: string, tokens: number) => ({
+        bucket_start: `2026-05-01T${start}:00.000+09:00`,
+        key_id: id,
+        key_name: name,
+        request_count: 1,
+        input_tokens: 2 * tokens,
+        output_tokens: tokens,
+      });
+      expect(points).toEqual([
+        ofKey(3, "third", "11:00", 7),
+        ofKey(1, "first", "11:45", 10),
+        ofKey(2, "second", "11:45", 40),
+      ]);
+      expect((await chart(range)).output_tokens).toBe(57);
+      const old = await get("/api/usage/points?from=2026-01-20T00:00Z&to=2026-01-25T00:00Z&bucket_minutes=60");
+      expect(old.points).toMatchObject([{ bucket_start: "2026-01-21T12:00:00.000+09:00", output_tokens: 9 }]);
+    });
+
+    test("reaches back a year in hours and days", async () => {
+      const from = `from=${new Date(noon - 365 * day).toISOString()}`;
+      const year = await chart(`${from}&bucket_minutes=1440`);
+      expect(year.series).toHaveLength(3);
+      expect(year.series[1].values).toHaveLength(366);
+      expect(year.series[1]).toMatchObject({ key_id: 3 });
+      expect(year.output_tokens).toBe(71);
+      expect((await chart(`${from}&to=2026-01-22T00:00Z&bucket_minutes=360`)).output_tokens).toBe(9);
+    });
+
+    const timestampError = (name: string): string =>
+      `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
+    const idsError = (name: string): string => `${name} must be at most 1000 key ids, separated by commas`;
+
+    test.each([
+      [
+        "from",
+        ["", "x", "2026-05-01", "2026-05-01T09:00", "2026-05-01T25:00Z", "2026-13-01T00:00Z", "1"],
+        timestampError("from"),
+      ],
+      ["to", ["now", "2026-05-01T09:00 09:00"], timestampError("to")],
+      ["since", ["0", "2026-05-01T24:61Z"], timestampError("since")],
+      ["have", ["x", "1,,2", "-1", "1,2,", "1 2"], idsError("have")],
+      ["hide", ["1.5", `1${",1".repeat(1000)}`, "9".repeat(16)], idsError("hide")],
+      ["bucket_minutes", ["0", "1441", "x"], "bucket_minutes must be an integer from 1 to 1440"],
+      ["top", ["-1", "1001", ""], "top must be an integer from 0 to 1000"],
+      ["list", ["-1", "1001", "0x5"], "list must be an integer from 0 to 1000"],
+      ["metric", ["", "tokens", "__proto__"], "metric must be requests, input, output or total"],
+      ["key_id", ["x", "-1", "1.5", "99999999999999999999"], "key_id must be the id of a key"],
+      ["q", ["x".repeat(121)], "q must be at most 120 characters"],
+    ])("refuses an invalid %s and says what is allowed", async (name, values, error) => {
+      for (const value of values) {
+        const path = `/api/usage/chart?${name}=${encodeURIComponent(value)}`;
+        const { status, json } = await admin.send("GET", path, { as: owner });
+        expect([value, status, json]).toEqual([value, 400, { error }]);
+      }
+    });
+
+    test.each([
+      ["from=2026-05-01T10:00Z&to=2026-05-01T09:00Z", "from must be before to and not in the future"],
+      ["from=2026-05-01T01:00Z&to=2026-05-01T01:00Z", "from must be before to and not in the future"],
+      ["from=2026-05-01T04:00Z", "from must be before to and not in the future"],
+      ["from=2024-01-01T00:00Z&bucket_minutes=1440", "from must be at most 366 days ago"],
+      [
+        "from=2026-03-01T00:00Z&bucket_minutes=90",
+        "bucket_minutes must be a multiple of 60 if from is more than 31 days ago",
+      ],
+      ["from=2026-04-20T00:00Z&bucket_minutes=5", "bucket_minutes must divide the time into at most 2000 buckets"],
+    ])("refuses %s, and so do the points", async (query, error) => {
+      for (const report of ["chart", "points"]) {
+        const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
+        expect([report, status, json]).toEqual([report, 400, { error }]);
+      }
+    });
   });
 
-  test("reaches back a year in hours and days", async () => {
-    const from = `from=${new Date(noon - 365 * day).toISOString()}`;
-    const year = await chart(`${from}&bucket_minutes=1440`);
-    expect(year.series).toHaveLength(3);
-    expect(year.series[1].values).toHaveLength(366);
-    expect(year.series[1]).toMatchObject({ key_id: 3 });
-    expect(year.output_tokens).toBe(71);
-    expect((await chart(`${from}&to=2026-01-22T00:00Z&bucket_minutes=360`)).output_tokens).toBe(9);
-  });
+  describe("where the counts by the minute are no longer kept", () => {
+    let admin: Admin;
+    let owner: Required<Visitor>;
+    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+    const reports = ["chart", "points", "history"] as const;
+    const sevenDays = `from=${new Date(noon - 7 * day).toISOString()}&days=7`;
+    beforeAll(async () => {
+      admin = await startAdmin({ engine, retention: { ...defaultRetention, usageMinutesDays: 1 } });
+      owner = await admin.login();
+      for (const name of ["first", "second"]) await admin.createKey(name);
+      await admin.store.usage.add([closed(1, noon - 5 * day, 5), closed(2, noon - 5 * day + 61 * minute, 6)]);
+      // These flushes delete the minutes of the one before, and then of five minutes more each.
+      for (let ago = 15; ago >= 0; ago--) {
+        admin.time.now = noon - ago * minute;
+        await admin.store.usage.add([closed(1, admin.time.now, 1)]);
+      }
+    });
+    afterAll(() => admin.stop());
 
-  const timestampError = (name: string): string =>
-    `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
-  const idsError = (name: string): string => `${name} must be at most 1000 key ids, separated by commas`;
-
-  test.each([
-    [
-      "from",
-      ["", "x", "2026-05-01", "2026-05-01T09:00", "2026-05-01T25:00Z", "2026-13-01T00:00Z", "1"],
-      timestampError("from"),
-    ],
-    ["to", ["now", "2026-05-01T09:00 09:00"], timestampError("to")],
-    ["since", ["0", "2026-05-01T24:61Z"], timestampError("since")],
-    ["have", ["x", "1,,2", "-1", "1,2,", "1 2"], idsError("have")],
-    ["hide", ["1.5", `1${",1".repeat(1000)}`, "9".repeat(16)], idsError("hide")],
-    ["bucket_minutes", ["0", "1441", "x"], "bucket_minutes must be an integer from 1 to 1440"],
-    ["top", ["-1", "1001", ""], "top must be an integer from 0 to 1000"],
-    ["list", ["-1", "1001", "0x5"], "list must be an integer from 0 to 1000"],
-    ["metric", ["", "tokens", "__proto__"], "metric must be requests, input, output or total"],
-    ["key_id", ["x", "-1", "1.5", "99999999999999999999"], "key_id must be the id of a key"],
-    ["q", ["x".repeat(121)], "q must be at most 120 characters"],
-  ])("refuses an invalid %s and says what is allowed", async (name, values, error) => {
-    for (const value of values) {
-      const path = `/api/usage/chart?${name}=${encodeURIComponent(value)}`;
-      const { status, json } = await admin.send("GET", path, { as: owner });
-      expect([value, status, json]).toEqual([value, 400, { error }]);
-    }
-  });
-
-  test.each([
-    ["from=2026-05-01T10:00Z&to=2026-05-01T09:00Z", "from must be before to and not in the future"],
-    ["from=2026-05-01T01:00Z&to=2026-05-01T01:00Z", "from must be before to and not in the future"],
-    ["from=2026-05-01T04:00Z", "from must be before to and not in the future"],
-    ["from=2024-01-01T00:00Z&bucket_minutes=1440", "from must be at most 366 days ago"],
-    [
-      "from=2026-03-01T00:00Z&bucket_minutes=90",
-      "bucket_minutes must be a multiple of 60 if from is more than 31 days ago",
-    ],
-    ["from=2026-04-20T00:00Z&bucket_minutes=5", "bucket_minutes must divide the time into at most 2000 buckets"],
-  ])("refuses %s, and so do the points", async (query, error) => {
-    for (const report of ["chart", "points"]) {
-      const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
-      expect([report, status, json]).toEqual([report, 400, { error }]);
-    }
-  });
-});
-
-describe("where the counts by the minute are no longer kept", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-  const reports = ["chart", "points", "history"] as const;
-  const sevenDays = `from=${new Date(noon - 7 * day).toISOString()}&days=7`;
-  beforeAll(async () => {
-    admin = await startAdmin({ retention: { ...defaultRetention, usageMinutesDays: 1 } });
-    owner = await admin.login();
-    for (const name of ["first", "second"]) await admin.createKey(name);
-    await admin.store.usage.add([closed(1, noon - 5 * day, 5), closed(2, noon - 5 * day + 61 * minute, 6)]);
-    // These flushes delete the minutes of the one before, and then of five minutes more each.
-    for (let ago = 15; ago >= 0; ago--) {
-      admin.time.now = noon - ago * minute;
-      await admin.store.usage.add([closed(1, admin.time.now, 1)]);
-    }
-  });
-  afterAll(() => admin.stop());
-
-  test("a chart has the same sums as its columns, in hours", async () => {
-    const { bucket_minutes, output_tokens, series, from } = await get(
-      `/api/usage/chart?${sevenDays}&bucket_minutes=20`,
-    );
-    expect([bucket_minutes, output_tokens, from]).toEqual([60, 27, "2026-04-24T12:00:00.000+09:00"]);
-    const values = series.map((one: { values: number[] }) => one.values.filter((value) => value > 0));
-    expect(values).toEqual([[5, 15, 1], [6]]);
-  });
-
-  test.each([
-    [5, 60],
-    [60, 60],
-    [61, 120],
-    [90, 120],
-    [120, 120],
-    [1439, 1440],
-  ])("buckets of %d minutes become %d wide, and nothing is missing", async (requested, width) => {
-    for (const report of reports) {
-      const body = await get(`/api/usage/${report}?${sevenDays}&bucket_minutes=${requested}`);
-      const total = body.points?.reduce(
-        (sum: number, point: { output_tokens: number }) => sum + point.output_tokens,
-        0,
+    test("a chart has the same sums as its columns, in hours", async () => {
+      const { bucket_minutes, output_tokens, series, from } = await get(
+        `/api/usage/chart?${sevenDays}&bucket_minutes=20`,
       );
-      expect([report, body.bucket_minutes, total ?? body.output_tokens]).toEqual([report, width, 27]);
-    }
-  });
+      expect([bucket_minutes, output_tokens, from]).toEqual([60, 27, "2026-04-24T12:00:00.000+09:00"]);
+      const values = series.map((one: { values: number[] }) => one.values.filter((value) => value > 0));
+      expect(values).toEqual([[5, 15, 1], [6]]);
+    });
 
-  test("later buckets are as wide as requested", async () => {
-    for (const report of reports) {
-      const query = `from=${new Date(noon - 2 * day).toISOString()}&days=2&bucket_minutes=5`;
-      expect(await get(`/api/usage/${report}?${query}`)).toMatchObject({ bucket_minutes: 5 });
-    }
-  });
+    test.each([
+      [5, 60],
+      [60, 60],
+      [61, 120],
+      [90, 120],
+      [120, 120],
+      [1439, 1440],
+    ])("buckets of %d minutes become %d wide, and nothing is missing", async (requested, width) => {
+      for (const report of reports) {
+        const body = await get(`/api/usage/${report}?${sevenDays}&bucket_minutes=${requested}`);
+        const total = body.points?.reduce(
+          (sum: number, point: { output_tokens: number }) => sum + point.output_tokens,
+          0,
+        );
+        expect([report, body.bucket_minutes, total ?? body.output_tokens]).toEqual([report, width, 27]);
+      }
+    });
 
-  test("a client that has wider buckets gets those that it lacks", async () => {
-    const known = "since=2026-05-01T11:30:00%2B09:00&have=1,2";
-    expect(await get(`/api/usage/chart?${sevenDays}&bucket_minutes=20&${known}`)).toMatchObject({
-      bucket_minutes: 60,
-      first_bucket: "2026-05-01T11:00:00.000+09:00",
-      series: [{ values: [15, 1] }, { values: [0, 0] }],
+    test("later buckets are as wide as requested", async () => {
+      for (const report of reports) {
+        const query = `from=${new Date(noon - 2 * day).toISOString()}&days=2&bucket_minutes=5`;
+        expect(await get(`/api/usage/${report}?${query}`)).toMatchObject({ bucket_minutes: 5 });
+      }
+    });
+
+    test("a client that has wider buckets gets those that it lacks", async () => {
+      const known = "since=2026-05-01T11:30:00%2B09:00&have=1,2";
+      expect(await get(`/api/usage/chart?${sevenDays}&bucket_minutes=20&${known}`)).toMatchObject({
+        bucket_minutes: 60,
+        first_bucket: "2026-05-01T11:00:00.000+09:00",
+        series: [{ values: [15, 1] }, { values: [0, 0] }],
+      });
+    });
+
+    test("buckets within the hour are refused from 31 days on, as with any setting", async () => {
+      const path = `/api/usage/chart?from=${new Date(noon - 32 * day).toISOString()}&bucket_minutes=30`;
+      expect((await admin.send("GET", path, { as: owner })).status).toBe(400);
     });
   });
 
-  test("buckets within the hour are refused from 31 days on, as with any setting", async () => {
-    const path = `/api/usage/chart?from=${new Date(noon - 32 * day).toISOString()}&bucket_minutes=30`;
-    expect((await admin.send("GET", path, { as: owner })).status).toBe(400);
-  });
-});
-
-describe("usage by day", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-  beforeAll(async () => {
-    admin = await startAdmin();
-    owner = await admin.login();
-    for (const name of ["first", "second"]) await admin.createKey(name);
-    await admin.store.usage.add([closed(1, noon, 5), closed(2, noon, 6), closed(2, noon - 7 * day, 7)]);
-    await admin.store.usage.add([closed(1, noon - 8 * day, 8)]);
-  });
-  afterAll(() => admin.stop());
-
-  test("has the days of the daily report, latest first", async () => {
-    expect(await get("/api/usage/by-day?days=7")).toEqual({
-      today: "2026-05-01",
-      row_count: 3,
-      all_time: { request_count: 4, input_tokens: 52, output_tokens: 26 },
-      days: {
-        date: ["2026-05-01", "2026-04-24"],
-        request_count: [2, 1],
-        input_tokens: [22, 14],
-        output_tokens: [11, 7],
-      },
+  describe("usage by day", () => {
+    let admin: Admin;
+    let owner: Required<Visitor>;
+    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+    beforeAll(async () => {
+      admin = await startAdmin({ engine });
+      owner = await admin.login();
+      for (const name of ["first", "second"]) await admin.createKey(name);
+      await admin.store.usage.add([closed(1, noon, 5), closed(2, noon, 6), closed(2, noon - 7 * day, 7)]);
+      await admin.store.usage.add([closed(1, noon - 8 * day, 8)]);
     });
-    expect((await get("/api/usage/by-day?key_id=1")).days).toMatchObject({ output_tokens: [5, 8] });
-    expect(await get("/api/usage/by-day?hide=1,2")).toMatchObject({ row_count: 0, all_time: { output_tokens: 0 } });
-  });
+    afterAll(() => admin.stop());
 
-  test("by key continues before a day", async () => {
-    expect(await get("/api/usage/by-day-and-key?days=7")).toEqual({
-      next_before: null,
-      names: { key_id: [1, 2], name: ["first", "second"] },
-      rows: {
-        date: ["2026-05-01", "2026-05-01", "2026-04-24"],
-        key_id: [1, 2, 2],
-        request_count: [1, 1, 1],
-        input_tokens: [10, 12, 14],
-        output_tokens: [5, 6, 7],
-      },
+    test("has the days of the daily report, latest first", async () => {
+      expect(await get("/api/usage/by-day?days=7")).toEqual({
+        today: "2026-05-01",
+        row_count: 3,
+        all_time: { request_count: 4, input_tokens: 52, output_tokens: 26 },
+        days: {
+          date: ["2026-05-01", "2026-04-24"],
+          request_count: [2, 1],
+          input_tokens: [22, 14],
+          output_tokens: [11, 7],
+        },
+      });
+      expect((await get("/api/usage/by-day?key_id=1")).days).toMatchObject({ output_tokens: [5, 8] });
+      expect(await get("/api/usage/by-day?hide=1,2")).toMatchObject({ row_count: 0, all_time: { output_tokens: 0 } });
     });
-    const before = await get("/api/usage/by-day-and-key?days=30&before=2026-05-01");
-    expect(before.rows).toMatchObject({ date: ["2026-04-24", "2026-04-23"], key_id: [2, 1] });
-  });
 
-  test.each([
-    ["by-day", "days=6", "days must be an integer from 7 to 365"],
-    ["by-day", "days=366", "days must be an integer from 7 to 365"],
-    ["by-day-and-key", "days=x", "days must be an integer from 7 to 365"],
-    ["by-day-and-key", "before=yesterday", "before must be a day, such as 2026-05-01"],
-    ["by-day", "key_id=x", "key_id must be the id of a key"],
-  ])("%s refuses %s", async (report, query, error) => {
-    const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
-    expect([status, json]).toEqual([400, { error }]);
+    test("by key continues before a day", async () => {
+      expect(await get("/api/usage/by-day-and-key?days=7")).toEqual({
+        next_before: null,
+        names: { key_id: [1, 2], name: ["first", "second"] },
+        rows: {
+          date: ["2026-05-01", "2026-05-01", "2026-04-24"],
+          key_id: [1, 2, 2],
+          request_count: [1, 1, 1],
+          input_tokens: [10, 12, 14],
+          output_tokens: [5, 6, 7],
+        },
+      });
+      const before = await get("/api/usage/by-day-and-key?days=30&before=2026-05-01");
+      expect(before.rows).toMatchObject({ date: ["2026-04-24", "2026-04-23"], key_id: [2, 1] });
+    });
+
+    test.each([
+      ["by-day", "days=6", "days must be an integer from 7 to 365"],
+      ["by-day", "days=366", "days must be an integer from 7 to 365"],
+      ["by-day-and-key", "days=x", "days must be an integer from 7 to 365"],
+      ["by-day-and-key", "before=yesterday", "before must be a day, such as 2026-05-01"],
+      ["by-day", "key_id=x", "key_id must be the id of a key"],
+    ])("%s refuses %s", async (report, query, error) => {
+      const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
+      expect([status, json]).toEqual([400, { error }]);
+    });
   });
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 import { untilSteady } from "../support/steady.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
@@ -17,104 +18,163 @@ const closed = (keyId: number, at: number, inputTokens: number, outputTokens: nu
   outputTokens,
 });
 
-describe("around midnight in Seoul", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-  beforeAll(async () => {
-    admin = await startAdmin();
-    owner = await admin.login();
-    const [first, second] = [await admin.createKey("first"), await admin.createKey("second")];
-    await admin.store.usage.add([
-      closed(second.id, midnight - 1, 100, 10),
-      closed(first.id, midnight - minute, 1, 2),
-      closed(first.id, midnight, 20, 30),
-      closed(first.id, midnight + 4 * minute, 5, 6),
-    ]);
-    admin.time.now = midnight + 5 * minute;
-  });
-  afterAll(() => admin.stop());
+interface Sums {
+  request_count: number;
+  input_tokens: number;
+  output_tokens: number;
+}
 
-  test("the summary covers only today", async () => {
-    expect(await get("/api/usage/summary")).toEqual({
-      date: "2026-05-02",
-      request_count: 2,
-      input_tokens: 25,
-      output_tokens: 36,
-      total_tokens: 61,
-    });
-  });
-
-  test("the total covers everything", async () => {
-    expect(await get("/api/usage/total")).toEqual({
-      request_count: 4,
-      input_tokens: 126,
-      output_tokens: 48,
-      total_tokens: 174,
-    });
-  });
-
-  test("daily rows are ordered by day, latest first, and then by key", async () => {
-    expect(await get("/api/usage/daily?days=7")).toEqual([
-      { date: "2026-05-02", key_id: 1, key_name: "first", request_count: 2, input_tokens: 25, output_tokens: 36 },
-      { date: "2026-05-01", key_id: 1, key_name: "first", request_count: 1, input_tokens: 1, output_tokens: 2 },
-      { date: "2026-05-01", key_id: 2, key_name: "second", request_count: 1, input_tokens: 100, output_tokens: 10 },
-    ]);
-  });
-
-  test("history has buckets of Seoul time, ordered by time and then by key, and omits keys without traffic", async () => {
-    const { days, bucket_minutes, points } = await get("/api/usage/history?days=1&bucket_minutes=7");
-    expect([days, bucket_minutes]).toEqual([1, 7]);
-    const starts = points.map((point: Record<string, unknown>) => [
-      point["bucket_start"],
-      point["key_id"],
-      point["input_tokens"],
-    ]);
-    // Midnight is minute 29,628,000 in Seoul, the 4th of its bucket of 7.
-    expect(starts).toEqual([
-      ["2026-05-01T23:57:00.000+09:00", 1, 21],
-      ["2026-05-01T23:57:00.000+09:00", 2, 100],
-      ["2026-05-02T00:04:00.000+09:00", 1, 5],
-    ]);
-  });
-
-  test("a bucket of 1440 minutes is a day in Seoul", async () => {
-    const { points } = await get("/api/usage/history?days=1&bucket_minutes=1440");
-    const starts = points.map((point: Record<string, unknown>) => point["bucket_start"]);
-    expect(new Set(starts)).toEqual(new Set(["2026-05-01T00:00:00.000+09:00", "2026-05-02T00:00:00.000+09:00"]));
-  });
+const sumOf = (rows: readonly Sums[]): Sums => ({
+  request_count: rows.reduce((sum, row) => sum + row.request_count, 0),
+  input_tokens: rows.reduce((sum, row) => sum + row.input_tokens, 0),
+  output_tokens: rows.reduce((sum, row) => sum + row.output_tokens, 0),
 });
 
-describe("the time window", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  let keyId: number;
-  beforeAll(async () => {
-    admin = await startAdmin();
-    owner = await admin.login();
-    keyId = (await admin.createKey("old")).id;
-  });
-  afterAll(() => admin.stop());
+onEachEngine(({ engine }) => {
+  describe("around midnight in Seoul", () => {
+    let admin: Admin;
+    let owner: Required<Visitor>;
+    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+    beforeAll(async () => {
+      admin = await startAdmin({ engine });
+      owner = await admin.login();
+      const [first, second] = [await admin.createKey("first"), await admin.createKey("second")];
+      await admin.store.usage.add([
+        closed(second.id, midnight - 1, 100, 10),
+        closed(first.id, midnight - minute, 1, 2),
+        closed(first.id, midnight, 20, 30),
+        closed(first.id, midnight + 4 * minute, 5, 6),
+      ]);
+      admin.time.now = midnight + 5 * minute;
+    });
+    afterAll(() => admin.stop());
 
-  test("of daily usage includes the day exactly `days` ago", async () => {
-    admin.time.now = midnight;
-    await admin.store.usage.add([
-      closed(keyId, midnight - 7 * 1440 * minute, 7, 0),
-      closed(keyId, midnight - 7 * 1440 * minute - 1, 8, 0),
-    ]);
-    const { json } = await admin.send("GET", "/api/usage/daily?days=7", { as: owner });
-    expect(json.map(({ date }: { date: string }) => date)).toEqual(["2026-04-25"]);
-    const more = await admin.send("GET", "/api/usage/daily?days=8", { as: owner });
-    expect(more.json.map(({ date }: { date: string }) => date)).toEqual(["2026-04-25", "2026-04-24"]);
+    test("the summary covers only today", async () => {
+      expect(await get("/api/usage/summary")).toEqual({
+        date: "2026-05-02",
+        request_count: 2,
+        input_tokens: 25,
+        output_tokens: 36,
+        total_tokens: 61,
+      });
+    });
+
+    test("the total covers everything", async () => {
+      expect(await get("/api/usage/total")).toEqual({
+        request_count: 4,
+        input_tokens: 126,
+        output_tokens: 48,
+        total_tokens: 174,
+      });
+    });
+
+    test("daily rows are ordered by day, latest first, and then by key", async () => {
+      expect(await get("/api/usage/daily?days=7")).toEqual([
+        { date: "2026-05-02", key_id: 1, key_name: "first", request_count: 2, input_tokens: 25, output_tokens: 36 },
+        { date: "2026-05-01", key_id: 1, key_name: "first", request_count: 1, input_tokens: 1, output_tokens: 2 },
+        { date: "2026-05-01", key_id: 2, key_name: "second", request_count: 1, input_tokens: 100, output_tokens: 10 },
+      ]);
+    });
+
+    test("history has buckets of Seoul time, ordered by time and then by key, and omits keys without traffic", async () => {
+      const { days, bucket_minutes, points } = await get("/api/usage/history?days=1&bucket_minutes=7");
+      expect([days, bucket_minutes]).toEqual([1, 7]);
+      const starts = points.map((point: Record<string, unknown>) => [
+        point["bucket_start"],
+        point["key_id"],
+        point["input_tokens"],
+      ]);
+      // Midnight is minute 29,628,000 in Seoul, the 4th of its bucket of 7.
+      expect(starts).toEqual([
+        ["2026-05-01T23:57:00.000+09:00", 1, 21],
+        ["2026-05-01T23:57:00.000+09:00", 2, 100],
+        ["2026-05-02T00:04:00.000+09:00", 1, 5],
+      ]);
+    });
+
+    test("a bucket of 1440 minutes is a day in Seoul", async () => {
+      const { points } = await get("/api/usage/history?days=1&bucket_minutes=1440");
+      const starts = points.map((point: Record<string, unknown>) => point["bucket_start"]);
+      expect(new Set(starts)).toEqual(new Set(["2026-05-01T00:00:00.000+09:00", "2026-05-02T00:00:00.000+09:00"]));
+    });
   });
 
-  test("of the history begins `days` × 24 hours ago to the minute, even within a bucket", async () => {
-    admin.time.now = midnight + 12.5 * minute;
-    const since = admin.time.now - 1440 * minute;
-    await admin.store.usage.add([closed(keyId, since - minute, 1, 0), closed(keyId, since, 20, 0)]);
-    const { json } = await admin.send("GET", "/api/usage/history?days=1&bucket_minutes=10", { as: owner });
-    expect(json.points).toMatchObject([{ bucket_start: "2026-05-01T00:10:00.000+09:00", input_tokens: 20 }]);
+  describe("the time window", () => {
+    let admin: Admin;
+    let owner: Required<Visitor>;
+    let keyId: number;
+    beforeAll(async () => {
+      admin = await startAdmin({ engine });
+      owner = await admin.login();
+      keyId = (await admin.createKey("old")).id;
+    });
+    afterAll(() => admin.stop());
+
+    test("of daily usage includes the day exactly `days` ago", async () => {
+      admin.time.now = midnight;
+      await admin.store.usage.add([
+        closed(keyId, midnight - 7 * 1440 * minute, 7, 0),
+        closed(keyId, midnight - 7 * 1440 * minute - 1, 8, 0),
+      ]);
+      const { json } = await admin.send("GET", "/api/usage/daily?days=7", { as: owner });
+      expect(json.map(({ date }: { date: string }) => date)).toEqual(["2026-04-25"]);
+      const more = await admin.send("GET", "/api/usage/daily?days=8", { as: owner });
+      expect(more.json.map(({ date }: { date: string }) => date)).toEqual(["2026-04-25", "2026-04-24"]);
+    });
+
+    test("of the history begins `days` × 24 hours ago to the minute, even within a bucket", async () => {
+      admin.time.now = midnight + 12.5 * minute;
+      const since = admin.time.now - 1440 * minute;
+      await admin.store.usage.add([closed(keyId, since - minute, 1, 0), closed(keyId, since, 20, 0)]);
+      const { json } = await admin.send("GET", "/api/usage/history?days=1&bucket_minutes=10", { as: owner });
+      expect(json.points).toMatchObject([{ bucket_start: "2026-05-01T00:10:00.000+09:00", input_tokens: 20 }]);
+    });
   });
+
+  test("buckets of any width, days and totals add up to the same for any traffic", async () => {
+    const event = fc.record({
+      key: fc.nat(2),
+      // Up to six days ago, across midnights in Seoul, in UTC and in the time zone of the machine.
+      agoMs: fc.oneof(
+        fc.nat(6 * 1440 * minute),
+        fc.integer({ min: 12 * 60 * minute - 2000, max: 12 * 60 * minute + 2000 }),
+      ),
+      inputTokens: fc.nat(1_000_000),
+      outputTokens: fc.nat(1_000_000),
+    });
+    const admin = await startAdmin({ engine });
+    const run = async (
+      events: Array<{ key: number; agoMs: number; inputTokens: number; outputTokens: number }>,
+      bucket: number,
+    ) => {
+      // Only the total sees what earlier runs counted.
+      admin.time.now += 30 * 1440 * minute;
+      const owner = await admin.login();
+      const earlier = (await admin.send("GET", "/api/usage/total", { as: owner })).json as Sums;
+      const keys = [await admin.createKey("a"), await admin.createKey("b"), await admin.createKey("c")];
+      for (const { key, agoMs, inputTokens, outputTokens } of events) {
+        await admin.store.usage.add([closed(keys[key]?.id ?? 0, admin.time.now - agoMs, inputTokens, outputTokens)]);
+      }
+      const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+      const total = await get("/api/usage/total");
+      const daily = (await get("/api/usage/daily?days=7")) as Array<Sums & { date: string }>;
+      expect(total).toMatchObject(sumOf([earlier, ...daily]));
+      for (const width of [1, bucket]) {
+        const { points } = await get(`/api/usage/history?days=7&bucket_minutes=${width}`);
+        expect(sumOf(points)).toEqual(sumOf(daily));
+      }
+      const { points: days } = await get("/api/usage/history?days=7&bucket_minutes=1440");
+      const ofDay = (rows: Sums[]) => rows.map(sumOfRow).toSorted();
+      const sumOfRow = (row: Sums) => JSON.stringify(sumOf([row]));
+      expect(ofDay(days)).toEqual(ofDay(daily));
+      const summary = await get("/api/usage/summary");
+      expect(summary).toMatchObject(sumOf(daily.filter(({ date }) => date === summary.date)));
+    };
+    await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
+      numRuns: 12,
+    });
+    await admin.stop();
+  }, 60_000);
 });
 
 describe("query parameters", () => {
@@ -231,60 +291,6 @@ test("a long response is streamed through the whole server, with characters spli
   expect(rows).toEqual(Array(6).fill(JSON.parse(piece.toString())));
   await long.stop();
 });
-
-interface Sums {
-  request_count: number;
-  input_tokens: number;
-  output_tokens: number;
-}
-
-const sumOf = (rows: readonly Sums[]): Sums => ({
-  request_count: rows.reduce((sum, row) => sum + row.request_count, 0),
-  input_tokens: rows.reduce((sum, row) => sum + row.input_tokens, 0),
-  output_tokens: rows.reduce((sum, row) => sum + row.output_tokens, 0),
-});
-
-test("buckets of any width, days and totals add up to the same for any traffic", async () => {
-  const event = fc.record({
-    key: fc.nat(2),
-    // Up to six days ago, across midnights in Seoul, in UTC and in the time zone of the machine.
-    agoMs: fc.oneof(
-      fc.nat(6 * 1440 * minute),
-      fc.integer({ min: 12 * 60 * minute - 2000, max: 12 * 60 * minute + 2000 }),
-    ),
-    inputTokens: fc.nat(1_000_000),
-    outputTokens: fc.nat(1_000_000),
-  });
-  const run = async (
-    events: Array<{ key: number; agoMs: number; inputTokens: number; outputTokens: number }>,
-    bucket: number,
-  ) => {
-    const admin = await startAdmin();
-    const owner = await admin.login();
-    const keys = [await admin.createKey("a"), await admin.createKey("b"), await admin.createKey("c")];
-    for (const { key, agoMs, inputTokens, outputTokens } of events) {
-      await admin.store.usage.add([closed(keys[key]?.id ?? 0, admin.time.now - agoMs, inputTokens, outputTokens)]);
-    }
-    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-    const total = await get("/api/usage/total");
-    const daily = (await get("/api/usage/daily?days=7")) as Array<Sums & { date: string }>;
-    expect(total).toMatchObject(sumOf(daily));
-    for (const width of [1, bucket]) {
-      const { points } = await get(`/api/usage/history?days=7&bucket_minutes=${width}`);
-      expect(sumOf(points)).toEqual(sumOf(daily));
-    }
-    const { points: days } = await get("/api/usage/history?days=7&bucket_minutes=1440");
-    const ofDay = (rows: Sums[]) => rows.map(sumOfRow).toSorted();
-    const sumOfRow = (row: Sums) => JSON.stringify(sumOf([row]));
-    expect(ofDay(days)).toEqual(ofDay(daily));
-    const summary = await get("/api/usage/summary");
-    expect(summary).toMatchObject(sumOf(daily.filter(({ date }) => date === summary.date)));
-    await admin.stop();
-  };
-  await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 40 }), fc.integer({ min: 1, max: 1440 }), run), {
-    numRuns: 12,
-  });
-}, 60_000);
 
 test("the responses do not depend on the time zone of the process", async () => {
   const reports = await Promise.all(

@@ -1,27 +1,14 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Store } from "../../../src/store/store.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
-import type { ChartRange, UsageMetric } from "../../../src/store/reports/usage-ranges.ts";
-import { bucketFloor, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
+import type { ChartColumns, ChartRange, UsageMetric } from "../../../src/store/reports/contract.ts";
+import { bucketFloor, minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, readBody, usageIncrement } from "../test-store.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const start = minuteOf(Date.parse("2026-05-01T00:00:00+09:00"));
 const clock = () => (start + 5 * 1440) * 60_000;
-
-interface Chart {
-  from: string;
-  to: string;
-  first_bucket: string;
-  key_count: number;
-  request_count: number;
-  input_tokens: number;
-  output_tokens: number;
-  keys: { id: number[]; name: string[]; request_count: number[]; input_tokens: number[]; output_tokens: number[] };
-  series: { key_id: number; values: number[] }[];
-  other: { key_count: number; request_count: number; output_tokens: number; values: number[] };
-}
 
 const names = ["Alpha", "beta", "Ärzte", "delta"];
 
@@ -36,8 +23,8 @@ const rangeOf = (fields: Partial<ChartRange> = {}): ChartRange => ({
   ...fields,
 });
 
-const readChart = (store: Pick<Store, "usage">, range: ChartRange): Promise<Chart> =>
-  readBody<Chart>(store.usage.chart(range) as never);
+const readChart = (store: Pick<Store, "usage">, range: ChartRange): Promise<ChartColumns> =>
+  readBody(store.usage.chart(range));
 
 type Counted = Pick<UsageIncrement, "requestCount" | "inputTokens" | "outputTokens">;
 
@@ -87,14 +74,14 @@ const anyRange = fc
 
 onEachEngine(({ openTestEngine }) => {
   test("for any usage and range, the chart has the sums of the minutes in the range", async () => {
+    await using opened = await openTestEngine(clock);
     await fc.assert(
       fc.asyncProperty(fc.array(anyIncrement, { maxLength: 60 }), anyRange, async (partial, range) => {
-        await using opened = await openTestEngine(clock);
+        await opened.clear();
         await createKeys(opened.store, names);
         const increments = partial.map(usageIncrement);
         await opened.store.usage.add(increments);
         const chart = await readChart(opened.store, range);
-        expect([chart.from, chart.to]).toEqual([timestampOf(range.from * 60_000), timestampOf(range.to * 60_000)]);
 
         const inRange = increments.filter(
           ({ keyId, minute }) =>
@@ -105,18 +92,18 @@ onEachEngine(({ openTestEngine }) => {
           .filter(({ of }) => of.length > 0)
           .map(({ id, of }) => ({ id, total: sum(of.map((one) => valueOf(one, range.metric))) }))
           .toSorted((a, b) => b.total - a.total || a.id - b.id);
-        expect(chart.keys.id).toEqual(totals.map(({ id }) => id));
+        expect(chart.keys.keyId).toEqual(totals.map(({ id }) => id));
         expect(chart.keys.name).toEqual(totals.map(({ id }) => names[id - 1] ?? ""));
-        expect(chart.key_count).toBe(totals.length);
+        expect(chart.keyCount).toBe(totals.length);
 
         const shown = totals.filter(({ id }) => !range.hiddenIds.includes(id)).map(({ id }) => id);
-        expect(chart.series.map(({ key_id }) => key_id)).toEqual(shown.slice(0, range.top));
-        for (const { key_id, values } of chart.series) expect(values).toEqual(expectedColumn(inRange, [key_id], range));
+        expect(chart.series.map(({ keyId }) => keyId)).toEqual(shown.slice(0, range.top));
+        for (const { keyId, values } of chart.series) expect(values).toEqual(expectedColumn(inRange, [keyId], range));
         const rest = shown.slice(range.top);
-        expect(chart.other.key_count).toBe(rest.length);
+        expect(chart.other.keyCount).toBe(rest.length);
         expect(chart.other.values).toEqual(rest.length === 0 ? [] : expectedColumn(inRange, rest, range));
         const counted = inRange.filter(({ keyId }) => shown.includes(keyId));
-        expect([chart.request_count, chart.input_tokens, chart.output_tokens]).toEqual([
+        expect([chart.requestCount, chart.inputTokens, chart.outputTokens]).toEqual([
           sum(counted.map((one) => one.requestCount)),
           sum(counted.map((one) => one.inputTokens)),
           sum(counted.map((one) => one.outputTokens)),
@@ -127,25 +114,26 @@ onEachEngine(({ openTestEngine }) => {
   });
 
   test("what a caller has, and the buckets since then, are the whole chart", async () => {
+    await using opened = await openTestEngine(clock);
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyIncrement, { maxLength: 60 }),
         anyRange,
         fc.integer({ min: start - 3000, max: start + 4 * 1440 }),
         async (partial, range, minute) => {
-          await using opened = await openTestEngine(clock);
+          await opened.clear();
           await createKeys(opened.store, names);
           await opened.store.usage.add(partial.map(usageIncrement));
           const whole = await readChart(opened.store, range);
-          const keyIds = whole.series.map(({ key_id }) => key_id).toReversed();
+          const keyIds = whole.series.map(({ keyId }) => keyId).toReversed();
           const since = await readChart(opened.store, { ...range, known: { keyIds, minute } });
-          const first = (Date.parse(since.first_bucket) / 60_000 - range.from) / range.bucketMinutes;
+          const first = (since.firstMinute - range.from) / range.bucketMinutes;
           expect(Number.isInteger(first)).toBe(true);
           if (minute >= range.from && minute < range.to)
             expect(first).toBe(Math.floor((minute - range.from) / range.bucketMinutes));
-          expect({ ...since, first_bucket: whole.first_bucket }).toEqual({
+          expect({ ...since, firstMinute: whole.firstMinute }).toEqual({
             ...whole,
-            series: whole.series.map(({ key_id, values }) => ({ key_id, values: values.slice(first) })),
+            series: whole.series.map(({ keyId, values }) => ({ keyId, values: values.slice(first) })),
             other: { ...whole.other, values: whole.other.values.slice(first) },
           });
         },
@@ -161,7 +149,7 @@ onEachEngine(({ openTestEngine }) => {
       [1, 2, 3].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: keyId })),
     );
     const whole = await readChart(opened.store, rangeOf());
-    expect(whole.series.map(({ key_id }) => key_id)).toEqual([3, 2]);
+    expect(whole.series.map(({ keyId }) => keyId)).toEqual([3, 2]);
     for (const keyIds of [[], [3], [1, 2], [3, 1], [3, 3], [3, 2, 1]]) {
       expect(await readChart(opened.store, rangeOf({ known: { keyIds, minute: start + 600 } }))).toEqual(whole);
     }
@@ -189,8 +177,8 @@ onEachEngine(({ openTestEngine }) => {
       [1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: 10 - keyId })),
     );
     const chart = await readChart(opened.store, rangeOf({ listed: 1, top: 1, hiddenIds: [1, 2] }));
-    expect(chart.keys.id).toEqual([1, 3]);
-    expect(chart).toMatchObject({ key_count: 4, output_tokens: 13, other: { key_count: 1, output_tokens: 6 } });
+    expect(chart.keys.keyId).toEqual([1, 3]);
+    expect(chart).toMatchObject({ keyCount: 4, outputTokens: 13, other: { keyCount: 1, outputTokens: 6 } });
   });
 
   test("a year by day is read from the days, and its first and last hours from hours", async () => {
@@ -204,7 +192,7 @@ onEachEngine(({ openTestEngine }) => {
     );
     expect(year.series[0]?.values).toEqual(days.map(() => 3));
     const shifted = rangeOf({ from: start - 300 * 1440 + 60, to: start - 298 * 1440 + 60 });
-    expect((await readChart(opened.store, shifted)).output_tokens).toBe(6);
+    expect((await readChart(opened.store, shifted)).outputTokens).toBe(6);
   });
 
   test("flushes run between the parts of a chart", async () => {
@@ -217,6 +205,6 @@ onEachEngine(({ openTestEngine }) => {
     for await (const _ of opened.store.usage.chart(range)) parts++;
     expect(parts).toBeGreaterThan(3);
     const chart = await readChart(opened.store, range);
-    expect(chart).toMatchObject({ key_count: 1100, request_count: 3300, other: { key_count: 1098 } });
+    expect(chart).toMatchObject({ keyCount: 1100, requestCount: 3300, other: { keyCount: 1098 } });
   });
 });

@@ -1,48 +1,36 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Store } from "../../../src/store/store.ts";
-import type { DayRange } from "../../../src/store/reports/usage-ranges.ts";
-import { dayOf, minuteOf } from "../../../src/time/seoul.ts";
+import type { DayAndKeyColumns, DayColumns, DayRange } from "../../../src/store/reports/contract.ts";
+import { dayFromNumber, dayNumberFrom, dayOf, minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, type DailyRow, readBody, readReport, usageIncrement } from "../test-store.ts";
 
 const start = minuteOf(Date.parse("2026-05-01T00:00:00+09:00"));
 const clock = () => (start + 1440) * 60_000;
 
-interface Days {
-  row_count: number;
-  all_time: { request_count: number; input_tokens: number; output_tokens: number };
-  days: { date: string[]; request_count: number[]; input_tokens: number[]; output_tokens: number[] };
-}
-
-interface Page {
-  next_before: string | null;
-  names: { key_id: number[]; name: string[] };
-  rows: Days["days"] & { key_id: number[] };
-}
-
 const rangeOf = (fields: Partial<DayRange> = {}): DayRange => ({ firstDay: "2026-04-01", hiddenIds: [], ...fields });
 
-const rowsOf = ({ rows, names }: Page): DailyRow[] =>
-  rows.date.map((date, index) => {
-    const id = rows.key_id[index] ?? 0;
+const rowsOf = ({ rows, names }: DayAndKeyColumns): DailyRow[] =>
+  rows.day.map((day, index) => {
+    const id = rows.keyId[index] ?? 0;
     return {
-      date,
+      date: dayFromNumber(day),
       key_id: id,
-      key_name: names.name[names.key_id.indexOf(id)] ?? "missing",
-      request_count: rows.request_count[index] ?? 0,
-      input_tokens: rows.input_tokens[index] ?? 0,
-      output_tokens: rows.output_tokens[index] ?? 0,
+      key_name: names.name[names.keyId.indexOf(id)] ?? "missing",
+      request_count: rows.requestCount[index] ?? 0,
+      input_tokens: rows.inputTokens[index] ?? 0,
+      output_tokens: rows.outputTokens[index] ?? 0,
     };
   });
 
 async function readPages(store: Pick<Store, "usage">, range: DayRange): Promise<DailyRow[][]> {
   const pages: DailyRow[][] = [];
   for (let beforeDay: string | undefined; ;) {
-    const page = await readBody<Page>(store.usage.byDayAndKey({ ...range, beforeDay }) as never);
+    const page = await readBody(store.usage.byDayAndKey({ ...range, beforeDay }));
     pages.push(rowsOf(page));
-    if (page.next_before === null) return pages;
-    beforeDay = page.next_before;
+    if (page.nextBefore === null) return pages;
+    beforeDay = dayFromNumber(page.nextBefore);
   }
 }
 
@@ -57,12 +45,13 @@ onEachEngine(({ openTestEngine }) => {
       requestCount: fc.integer({ min: 1, max: 50 }),
       outputTokens: fc.nat(100_000),
     });
+    await using opened = await openTestEngine(clock);
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyUsage, { maxLength: 900, size: "max" }),
         fc.subarray([1, 2, 3, 70, 80]),
         async (partial, hiddenIds) => {
-          await using opened = await openTestEngine(clock);
+          await opened.clear();
           const { usage } = opened.store;
           await usage.add(partial.map(({ day, ...one }) => usageIncrement({ ...one, minute: start - day * 1440 })));
           const firstDay = dayOf((start - 15 * 1440) * 60_000);
@@ -72,13 +61,13 @@ onEachEngine(({ openTestEngine }) => {
           expect(pages.flat()).toEqual(rows);
           for (const page of pages.slice(0, -1)) expect(page.length).toBeGreaterThanOrEqual(200);
 
-          const { days, row_count } = await readBody<Days>(usage.byDay(rangeOf({ firstDay, hiddenIds })) as never);
-          expect(row_count).toBe(rows.length);
-          expect(days.date).toEqual([...new Set(rows.map(({ date }) => date))]);
-          for (const [index, date] of days.date.entries()) {
-            const ofDay = rows.filter((row) => row.date === date);
-            expect(days.request_count[index]).toBe(sumOf(ofDay, "request_count"));
-            expect(days.output_tokens[index]).toBe(sumOf(ofDay, "output_tokens"));
+          const { days, rowCount } = await readBody(usage.byDay(rangeOf({ firstDay, hiddenIds })));
+          expect(rowCount).toBe(rows.length);
+          expect(days.day.map((day) => dayFromNumber(day))).toEqual([...new Set(rows.map(({ date }) => date))]);
+          for (const [index, day] of days.day.entries()) {
+            const ofDay = rows.filter((row) => row.date === dayFromNumber(day));
+            expect(days.requestCount[index]).toBe(sumOf(ofDay, "request_count"));
+            expect(days.outputTokens[index]).toBe(sumOf(ofDay, "output_tokens"));
           }
         },
       ),
@@ -97,17 +86,17 @@ onEachEngine(({ openTestEngine }) => {
       ]),
     );
     await store.keys.delete(3);
-    const days = (filter: Partial<DayRange>): Promise<Days> => readBody<Days>(store.usage.byDay(rangeOf(filter)) as never);
+    const days = (filter: Partial<DayRange>): Promise<DayColumns> => readBody(store.usage.byDay(rangeOf(filter)));
     expect(await days({ search: "ALPHA" })).toEqual({
-      row_count: 3,
-      all_time: { request_count: 4, input_tokens: 40, output_tokens: 3003 },
-      days: { date: ["2026-05-01"], request_count: [3], input_tokens: [30], output_tokens: [6] },
+      rowCount: 3,
+      allTime: { requestCount: 4, inputTokens: 40, outputTokens: 3003 },
+      days: { day: [dayNumberFrom("2026-05-01")], requestCount: [3], inputTokens: [30], outputTokens: [6] },
     });
-    expect(await days({ keyId: 4 })).toMatchObject({ all_time: { output_tokens: 4004 }, days: { output_tokens: [4] } });
+    expect(await days({ keyId: 4 })).toMatchObject({ allTime: { outputTokens: 4004 }, days: { outputTokens: [4] } });
     expect(await days({ keyId: 99 })).toMatchObject({
-      row_count: 0,
-      all_time: { request_count: 0 },
-      days: { date: [] },
+      rowCount: 0,
+      allTime: { requestCount: 0 },
+      days: { day: [] },
     });
     const [page] = await readPages(store, rangeOf({ search: "alpha", hiddenIds: [1] }));
     expect(page?.map(({ key_name }) => key_name)).toEqual(["Alphabet", "gone alpha"]);

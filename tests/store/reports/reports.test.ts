@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
 import { listSegments } from "../../../src/store/reports/slices.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
+import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const start = minuteOf(new Date("2026-05-01T00:00:00+09:00").valueOf());
 const clock = () => (start + 5 * 1440) * 60_000;
@@ -69,9 +69,10 @@ const anyIncrement = fc.record({
 
 onEachEngine(({ openTestEngine }) => {
   test("for any usage, the sums over minutes, days and keys are the same", async () => {
+    await using opened = await openTestEngine(clock);
     await fc.assert(
       fc.asyncProperty(fc.array(anyIncrement, { minLength: 1, maxLength: 60 }), async (partial) => {
-        await using opened = await openTestEngine(clock);
+        await opened.clear();
         const { usage } = opened.store;
         await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
         const increments = partial.map(usageIncrement);
@@ -89,13 +90,14 @@ onEachEngine(({ openTestEngine }) => {
   });
 
   test("for any usage, window and bucket, history has exactly the points of the minutes in the window", async () => {
+    await using opened = await openTestEngine(clock);
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyIncrement, { maxLength: 80 }),
         fc.integer({ min: start - 100, max: start + 3 * 1440 }),
         fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1439, 1440)),
         async (partial, since, bucketMinutes) => {
-          await using opened = await openTestEngine(clock);
+          await opened.clear();
           await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
           const increments = partial.map(usageIncrement);
           await opened.store.usage.add(increments);

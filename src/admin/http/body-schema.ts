@@ -1,0 +1,106 @@
+import {
+  Kind,
+  type Static,
+  type TObject,
+  type TSchema,
+  type TUnsafe,
+  Type as t,
+  TypeRegistry,
+} from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
+import type { JsonObject } from "./body.ts";
+import { ApiError } from "./errors.ts";
+
+// A body has one schema: the OpenAPI document shows it, and the route checks bodies with it. `error` holds the sentence
+// for the client. It is a function, because the document is JSON and leaves functions out.
+
+/** The sentence about what is wrong with a value; undefined if nothing is. */
+type FindProblem = (value: unknown) => string | undefined;
+
+const checkedByError = "CheckedByError";
+TypeRegistry.Set<{ error: FindProblem }>(checkedByError, ({ error }, value) => error(value) === undefined);
+
+/** Shows `schema` in the document, and accepts what `error` finds no problem with: for what no schema can say. */
+export const checkedBy = <S extends TSchema>(error: FindProblem, schema: S): TUnsafe<Static<S>> =>
+  t.Unsafe<Static<S>>({ ...schema, [Kind]: checkedByError, error });
+
+/**
+ * Checks a body and gives it its type. Unknown fields stay.
+ * @throws ApiError 400 with the sentence about the first wrong field; a body that is a failure is thrown as it is
+ */
+export function bodyParser<S extends TObject>(schema: S): (body: JsonObject | ApiError) => Static<S> {
+  // Compiled for the first body: all schemas together would take 15 ms of each start, of commands too.
+  let compiled: TypeCheck<S> | undefined;
+  return (body) => {
+    if (body instanceof ApiError) throw body;
+    compiled ??= TypeCompiler.Compile(schema);
+    if (compiled.Check(body)) return body;
+    throw new ApiError(400, firstSentence(compiled.Errors(body)) ?? "Invalid JSON body");
+  };
+}
+
+function firstSentence(errors: ValueErrorIterator): string | undefined {
+  for (const error of errors) {
+    // TypeBox reports missing fields before all others, and then once more in their turn.
+    if (error.type !== ValueErrorType.ObjectRequiredProperty) return sentenceOf(error);
+  }
+  return undefined;
+}
+
+function sentenceOf({ schema, value, path, errors: [firstChoice] }: ValueError): string {
+  const { error } = schema as { error?: unknown } as { error?: FindProblem };
+  const sentence = error === undefined ? firstChoice && firstSentence(firstChoice) : error(value);
+  return sentence ?? `${path.slice(1).replaceAll("/", ".")} is invalid`;
+}
+
+/** Leaves a body to the route, which checks it after session and CSRF token; Elysia would do so before. */
+export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
+  t.Unsafe<Static<S>>({ ...schema, [Kind]: "Any" });
+
+export const csrfText = t.String({ description: "Alternative to the header X-CSRF-Token" });
+/** The guard has read it. For the other checks it is not there, whatever it holds. */
+export const csrfField = t.Optional(checkedBy(() => undefined, csrfText));
+
+interface TextOptions {
+  /** Counted in code points. */
+  maxLength: number;
+  description?: string;
+}
+
+/** Text that counts without the white space around it. Clean it with `cleanText`. */
+export const text = (
+  field: string,
+  options: TextOptions,
+  findMore?: (cleaned: string) => string | undefined,
+): TUnsafe<string> =>
+  checkedBy(
+    (value) => {
+      if (value === undefined) return `${field} is required`;
+      if (typeof value !== "string") return `${field} must be a string`;
+      const cleaned = cleanText(value);
+      if (cleaned === "") return `${field} must not be empty`;
+      return findTextProblem(field, cleaned, options) ?? findMore?.(cleaned);
+    },
+    t.String({ minLength: 1, pattern: "^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$", ...options }),
+  );
+
+/** Text that may be empty. */
+export const optionalText = (field: string, options: TextOptions): TUnsafe<string> =>
+  checkedBy(
+    (value) =>
+      typeof value === "string" ? findTextProblem(field, cleanText(value), options) : `${field} must be a string`,
+    t.String({ pattern: "^[^\\u0000]*$", ...options }),
+  );
+
+function findTextProblem(field: string, cleaned: string, { maxLength }: TextOptions): string | undefined {
+  if (!hasAtMost(maxLength, cleaned)) return `${field} must be at most ${maxLength} characters`;
+  // PostgreSQL cannot store them in text, and SQLite's functions stop at them.
+  return cleaned.includes("\0") ? `${field} must not contain null characters` : undefined;
+}
+
+export const cleanText = (value: string): string => value.trim().toWellFormed();
+
+/** Counts code points, two units at most for each. */
+export const hasAtMost = (codePoints: number, value: string): boolean =>
+  value.length <= 2 * codePoints && Array.from(value).length <= codePoints;

@@ -1,0 +1,116 @@
+import { type Static, Type as t } from "@sinclair/typebox";
+import {
+  count,
+  counterMembers,
+  integerParameter,
+  nullable,
+  timestamp,
+  choice,
+  keyParameter,
+  modelParameter,
+  keyAndModel,
+  byHandler,
+  errors,
+  sessionAndCsrf,
+} from "../http/schemas.ts";
+import { listedUsageFields } from "../../domain/usage.ts";
+import { csrfText, describes } from "../http/body-schema.ts";
+
+export const modelUsageQuery = t.Object({
+  days: integerParameter("days", { minimum: 1, maximum: 365, default: 30 }),
+  by: choice("by", ["model", "key", "key_model"], "model"),
+  bucket: choice("bucket", ["none", "hour", "day"], "none"),
+  key_id: keyParameter,
+  model: modelParameter,
+});
+export type ModelUsageQuery = Static<typeof modelUsageQuery>;
+
+export const modelUsageBody = t.Object({
+  days: t.Integer(),
+  by: t.String(),
+  bucket: t.String(),
+  currency: nullable(t.String()),
+  rows: t.Array(
+    t.Object({
+      bucket_start: nullable(timestamp),
+      ...keyAndModel,
+      request_count: count,
+      ...counterMembers(() => count, listedUsageFields),
+      cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+      cost_is_partial: t.Boolean({
+        description: "Some of the tokens are not in the cost: they have no price, or are of more models than are read",
+      }),
+    }),
+    { description: "Most tokens first; with a bucket, oldest first" },
+  ),
+  more: t.Boolean({
+    description:
+      "There are more rows: listed are those with the most tokens; with a bucket, those of the latest periods",
+  }),
+});
+export type ModelUsageBody = Static<typeof modelUsageBody>;
+
+const day = t.String({ format: "date" });
+const price = t.Number({ minimum: 0, maximum: 1_000_000_000 });
+export const pricesBody = t.Object({
+  currency: nullable(t.String({ pattern: "^[A-Z]{3}$" })),
+  models: t.Array(
+    t.Object({
+      pattern: t.String({ minLength: 1, maxLength: 200, description: "A model name; `*` stands for any characters" }),
+      valid_from: day,
+      input: t.Number({ minimum: 0, maximum: 1_000_000_000, description: "For a million tokens, like the others" }),
+      cached_input: nullable(price),
+      output: price,
+    }),
+    { maxItems: 500 },
+  ),
+  energy: t.Array(t.Object({ valid_from: day, per_kwh: price }), { maxItems: 100 }),
+});
+export type PricesBody = Static<typeof pricesBody>;
+export const pricesRequest = t.Object({ ...t.Partial(pricesBody).properties, _csrf: t.Optional(csrfText) });
+
+export const reconciliationQuery = t.Object({
+  days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),
+});
+export const reconciliationBody = t.Object({
+  days: t.Integer(),
+  source: nullable(t.String({ description: "`vllm` or `sglang`; null if the backend has no such metrics" })),
+  checked_at: nullable(timestamp),
+  rows: t.Array(
+    t.Object({
+      date: day,
+      generated_tokens: count,
+      counted_output_tokens: count,
+      difference: t.Integer({ description: "Generated less counted: responses that were cut, or without usage" }),
+      prompt_tokens: count,
+      counted_input_tokens: count,
+      is_drifting: t.Boolean({ description: "More than 5 % and 10,000 tokens apart" }),
+    }),
+    { description: "Latest day first" },
+  ),
+});
+export type ReconciliationBody = Static<typeof reconciliationBody>;
+
+export const getModelUsage = {
+  query: modelUsageQuery,
+  response: { 200: modelUsageBody, ...errors(400, 401) },
+  detail: { summary: "Usage and cost by model, by key, or by both" },
+};
+
+export const getPrices = {
+  response: { 200: pricesBody, ...errors(401) },
+  detail: { summary: "Prices of tokens and energy" },
+};
+
+export const setPrices = {
+  parse: byHandler,
+  body: describes(pricesRequest),
+  response: { 200: pricesBody, ...errors(400, 401, 403, 408, 413, 415) },
+  detail: { summary: "Replace all prices", ...sessionAndCsrf },
+};
+
+export const getReconciliation = {
+  query: reconciliationQuery,
+  response: { 200: reconciliationBody, ...errors(400, 401) },
+  detail: { summary: "Tokens by the backend's own counters and as counted here, by day" },
+};
