@@ -2,16 +2,15 @@ import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import type { TooltipRow } from "../charts/tooltip.tsx";
-import type { EnergyPerTokens } from "./energy.ts";
 import { bucketName, compact, count, threeDigits, wattHours, watts } from "../lib/format.ts";
 import { type Cost, costLabel, money } from "../lib/money.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { spanLabel } from "../lib/time-labels.ts";
-import type { EnergyState } from "./use-energy.ts";
+import { PresetControl, RangeHint } from "../ui/chart-range.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
-import { PresetControl } from "../ui/preset-control.tsx";
-import { HistoryHint } from "../usage/key-usage-panel.tsx";
+import type { EnergyPerTokens } from "./energy.ts";
+import type { EnergyState } from "./use-energy.ts";
 
 const powerColour = 3;
 const outputColour = 1;
@@ -21,7 +20,7 @@ export function EnergyPanel(props: { state: EnergyState }): JSX.Element {
   return (
     <Panel
       title="Energy and tokens"
-      hint={<HistoryHint history={{ ...props.state.usage, chosen: props.state.chosen }} />}
+      hint={<RangeHint shown={{ ...props.state.usage, chosen: props.state.chosen }} />}
       actions={<PresetControl state={props.state} />}
     >
       <EnergyFigures
@@ -145,7 +144,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       ]}
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
-      loaded={props.state.usage.chart() !== undefined}
+      loaded={props.state.usage.data() !== undefined}
       loading={props.state.usage.isLoading()}
       failure={<NotLoaded error={props.state.usage.query.error} />}
       onPlotWidth={props.state.usage.setPlotWidth}

@@ -1,9 +1,9 @@
 import type { Cost } from "../lib/money.ts";
 import { minuteMs, seoulDay } from "../lib/seoul-time.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
-import type { UsageChartData } from "../usage/usage-buckets.ts";
+import type { UsageBuckets } from "../usage/usage-buckets.ts";
 
-export interface PowerBucket {
+interface PowerBucket {
   /** The minutes with a reading. */
   minutes: number;
   wattHours: number;
@@ -13,7 +13,7 @@ export interface PowerBucket {
 export type PowerHistory = ReadonlyMap<number, PowerBucket>;
 
 /** A point of `GET /api/gpu-stats/history`. */
-export interface PowerPoint {
+interface PowerPoint {
   bucket_start: string;
   measured_minutes: number;
   energy_wh: number | null;
@@ -90,12 +90,12 @@ export function powerSteps(power: PowerHistory, span: TimeSpan, stepMs: number):
 }
 
 /** Output tokens of all keys by bucket start, epoch milliseconds. */
-export function outputByBucket(chart: UsageChartData | undefined): Map<number, number> {
+export function outputByBucket(buckets: UsageBuckets | undefined): Map<number, number> {
   const sums = new Map<number, number>();
-  if (chart === undefined) return sums;
-  for (const values of [...chart.series.values(), chart.other.values]) {
+  if (buckets === undefined) return sums;
+  for (const values of [...buckets.series.values(), buckets.other.values]) {
     for (const [index, tokens] of values.entries()) {
-      const start = chart.span.from + index * chart.bucketMinutes * minuteMs;
+      const start = buckets.span.from + index * buckets.bucketMinutes * minuteMs;
       if (tokens > 0) sums.set(start, (sums.get(start) ?? 0) + tokens);
     }
   }

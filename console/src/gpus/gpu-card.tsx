@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { createUniqueId, type JSX } from "solid-js";
 import { gibibytes, watts } from "../lib/format.ts";
 import { isFull, isHot, isStale } from "./gpu-state.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";

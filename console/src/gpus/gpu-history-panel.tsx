@@ -2,13 +2,12 @@ import { For, type JSX } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import type { TooltipRow } from "../charts/tooltip.tsx";
 import { compact, watts } from "../lib/format.ts";
-import type { GpuMeasure } from "./gpu-history.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { spanLabel } from "../lib/time-labels.ts";
-import type { GpuHistoryState } from "./use-gpu-history.ts";
+import { PresetControl, RangeHint } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
-import { PresetControl } from "../ui/preset-control.tsx";
-import { HistoryHint } from "../usage/key-usage-panel.tsx";
+import type { GpuMeasure } from "./gpu-history.ts";
+import type { GpuHistoryState } from "./use-gpu-history.ts";
 
 interface Measure {
   name: GpuMeasure;
@@ -31,7 +30,7 @@ export function GpuHistoryPanel(props: { state: GpuHistoryState }): JSX.Element 
   return (
     <Panel
       title="History"
-      hint={<HistoryHint history={props.state} unit="means" />}
+      hint={<RangeHint shown={props.state} unit="means" />}
       actions={<PresetControl state={props.state} />}
     >
       <div class="gpu-charts">
@@ -84,7 +83,7 @@ function MeasureChart(props: { measure: Measure; state: GpuHistoryState }): JSX.
       }
       onZoom={(zoom) => props.state.setZoom(zoom)}
       zoomed={props.state.chosen().zoom !== undefined}
-      loaded={props.state.history() !== undefined}
+      loaded={props.state.data() !== undefined}
       loading={props.state.isLoading()}
       failure={<NotLoaded error={props.state.query.error} />}
       onPlotWidth={props.state.setPlotWidth}

@@ -1,10 +1,26 @@
-import type { TimeSpan } from "../lib/time-range.ts";
+import { dayMs } from "../lib/seoul-time.ts";
+import type { Fetched } from "../lib/series.ts";
+import { chosenSpan, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
+
+/** What the history of one GPU, or of the power of all, is requested with. */
+export interface HistoryRequest {
+  days: number;
+  bucketMinutes: number;
+}
+
+/** How many whole days a history has to reach back to hold a range. */
+export const daysBack = (range: TimeRange, now: number): number =>
+  Math.max(1, Math.ceil((now - chosenSpan(range, now).from) / dayMs));
+
+/** Whether a history reaches back far enough for a range. */
+export const coversRange = ({ request, fetchedAt }: Fetched<HistoryRequest>, range: TimeRange): boolean =>
+  chosenSpan(range, fetchedAt).from >= fetchedAt - request.days * dayMs;
 
 /** The measures of a GPU that have a history, as the API calls them. */
 export type GpuMeasure = "power_draw_w" | "utilization_pct" | "memory_used_mb" | "temp_c";
 
 /** A point of `GET /api/gpu-stats/history` of one GPU. */
-export type GpuHistoryPoint = { bucket_start: string } & {
+type GpuHistoryPoint = { bucket_start: string } & {
   [Field in GpuMeasure | `${GpuMeasure}_max`]?: number | null;
 };
 
@@ -15,7 +31,7 @@ interface GpuBucket {
 }
 
 /** Oldest first. */
-export type GpuHistory = readonly GpuBucket[];
+type GpuHistory = readonly GpuBucket[];
 
 export const gpuHistoryFrom = (points: readonly GpuHistoryPoint[]): GpuHistory =>
   points.map((point) => ({ start: Date.parse(point.bucket_start), point }));

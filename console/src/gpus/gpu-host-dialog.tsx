@@ -1,7 +1,7 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { findFreeOffset } from "./gpu-hosts.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";

@@ -1,4 +1,4 @@
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 
 const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 

@@ -1,6 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import { isFull, isHot, isStale } from "./gpu-state.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { RelativeTime } from "../ui/relative-time.tsx";
 

@@ -1,7 +1,8 @@
 import { A, useParams } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { memory, watts } from "../lib/format.ts";
-import { type Gpu, useGpusQuery } from "../queries.ts";
+import { useGpusQuery } from "./queries.ts";
+import { type Gpu } from "./queries.ts";
 import { useGpuHistory } from "./use-gpu-history.ts";
 import { Figure } from "../ui/figure.tsx";
 import { GpuHistoryPanel } from "./gpu-history-panel.tsx";

@@ -1,5 +1,5 @@
 import { memoryShare } from "./gpu-state.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 
 /** The sortable columns of the GPU table, and the direction of the first click. */
 export const firstDirections = {

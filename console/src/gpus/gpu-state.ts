@@ -1,4 +1,4 @@
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 
 /** A host pushes about once a second. After this long without a sample, the last one is too old to trust. */
 const staleAfterMs = 120_000;

@@ -4,7 +4,7 @@ import { gibibytes, plural, watts } from "../lib/format.ts";
 import { groupByHost } from "./gpu-hosts.ts";
 import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
 import { isFull, isHot, isStale, memoryShare, sumGpus } from "./gpu-state.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";

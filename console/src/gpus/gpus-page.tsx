@@ -1,21 +1,22 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
-import { type GpuSums, isInState, sumGpus } from "./gpu-state.ts";
-import { type Gpu, useGpusQuery } from "../queries.ts";
 import { now } from "../lib/server-clock.ts";
-import { useEnergy } from "./use-energy.ts";
-import { useGpuFilters } from "./use-gpu-filters.ts";
+import { useUrlParameters } from "../lib/url-parameters.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
-import { EnergyPanel } from "./energy-panel.tsx";
 import { Figure } from "../ui/figure.tsx";
-import { GpuCard, SkeletonGpuCard } from "./gpu-card.tsx";
-import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
-import { GpuTable } from "./gpu-table.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { EnergyPanel } from "./energy-panel.tsx";
+import { GpuCard, SkeletonGpuCard } from "./gpu-card.tsx";
+import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
+import { formatGpuSort, type GpuSort, parseGpuSort } from "./gpu-sort.ts";
+import { type GpuState, gpuStates, type GpuSums, isInState, sumGpus } from "./gpu-state.ts";
+import { GpuTable } from "./gpu-table.tsx";
+import { type Gpu, useGpusQuery } from "./queries.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
+import { useEnergy } from "./use-energy.ts";
 
 /** More GPUs are rows of a table: their cards would fill screens. */
 const maxCards = 8;
@@ -171,3 +172,23 @@ function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.El
 /** A value that no GPU reports is a dash, not a zero. */
 const formatOrDash = (value: number | undefined, format: (value: number) => string): string =>
   value === undefined ? "–" : format(value);
+
+/** The filter and the sort of the GPU table. Both are part of the URL. */
+interface GpuFilters {
+  state: () => GpuState;
+  gpuSort: () => GpuSort;
+  setState: (state: GpuState) => void;
+  setGpuSort: (sort: GpuSort) => void;
+}
+
+function useGpuFilters(): GpuFilters {
+  const [parameters, setParameters] = useUrlParameters<"state" | "sort">();
+  const gpuSort = createMemo(() => parseGpuSort(parameters.sort));
+  const replace = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
+  return {
+    state: () => gpuStates.find((known) => known === parameters.state) ?? "all",
+    gpuSort,
+    setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),
+    setGpuSort: (next) => replace({ sort: formatGpuSort(next) }),
+  };
+}

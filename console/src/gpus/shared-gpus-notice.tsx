@@ -1,7 +1,7 @@
 import { For, type JSX } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { listSharedIds } from "./gpu-hosts.ts";
-import type { Gpu } from "../queries.ts";
+import type { Gpu } from "./queries.ts";
 import { Icon } from "../ui/icon.tsx";
 
 /** Two hosts that send the same ids: each overwrites the samples of the other. */

@@ -1,36 +1,26 @@
 import { createMemo, createSignal } from "solid-js";
-import { createDrawnData } from "../lib/drawn-data.ts";
-import { type GpuMeasure, type GpuSteps, gpuSteps } from "./gpu-history.ts";
-import { useGpuHistoryQuery } from "../queries.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
+import { createSeries, type Series } from "../lib/series.ts";
 import { now } from "../lib/server-clock.ts";
 import {
   barStep,
   bucketMinutesFor,
   chosenSpan,
-  daysBack,
   presetOptions,
-  sameQuery,
+  sameSpan,
   type TimeRange,
   type TimeSpan,
   wholeBuckets,
 } from "../lib/time-range.ts";
 import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
+import { coversRange, daysBack, type GpuMeasure, type GpuSteps, gpuSteps, type HistoryRequest } from "./gpu-history.ts";
+import { type GpuHistoryData, useGpuHistoryQuery } from "./queries.ts";
 
-export interface GpuHistoryState extends TimeRangeState {
-  query: ReturnType<typeof useGpuHistoryQuery>;
-  /** Undefined until the first response. */
-  history: () => NonNullable<ReturnType<typeof useGpuHistoryQuery>["data"]>["history"] | undefined;
-  /** Which range the history on the screen belongs to; undefined until the first response. */
-  chart: () => { request: { timeRange: TimeRange } } | undefined;
+export interface GpuHistoryState extends TimeRangeState, Series<TimeRange, HistoryRequest, GpuHistoryData> {
   bucketMinutes: () => number;
   barMinutes: () => number;
   span: () => TimeSpan;
-  /** When the data were fetched, server time; undefined without data. */
-  fetchedAt: () => number | undefined;
-  isLoading: () => boolean;
   stepsOf: (measure: GpuMeasure, stepMs: number) => GpuSteps;
-  /** Loading starts once a chart has reported the width of its plot. */
   setPlotWidth: (widthPx: number) => void;
 }
 
@@ -40,47 +30,33 @@ export interface GpuHistoryState extends TimeRangeState {
  */
 export function useGpuHistory(gpuId: () => number | undefined): GpuHistoryState {
   const timeRangeState = useTimeRange("24h", presetOptions);
-  const { chosen } = timeRangeState;
   const [plotWidthPx, setPlotWidth] = createSignal(0);
-  const requested = createMemo(
-    () => {
-      const wanted = chosenSpan(chosen(), now());
-      return { days: daysBack(wanted, now()), bucketMinutes: bucketMinutesFor(wanted, now(), plotWidthPx()) };
-    },
-    undefined,
-    { equals: sameQuery },
-  );
-  const query = useGpuHistoryQuery(gpuId, requested, () => plotWidthPx() > 0);
-  const drawn = createDrawnData(() => query.data, chosen, requested);
-  const history = (): ReturnType<GpuHistoryState["history"]> => drawn()?.data.history;
-  const fetchedAt = (): number | undefined => drawn()?.data.fetchedAt;
-  const bucketMinutes = (): number => drawn()?.data.bucketMinutes ?? requested().bucketMinutes;
+  const { chosen } = timeRangeState;
+  const days = createMemo(() => daysBack(chosen(), now()));
+  const bucketMinutesNow = createMemo(() => bucketMinutesFor(chosenSpan(chosen(), now()), now(), plotWidthPx()));
+  const series = createSeries({
+    range: chosen,
+    width: plotWidthPx,
+    request: (): HistoryRequest => ({ days: days(), bucketMinutes: bucketMinutesNow() }),
+    fetch: (requested, isMeasured) => useGpuHistoryQuery(gpuId, requested, isMeasured),
+    covers: coversRange,
+  });
+  const bucketMinutes = (): number => (series.data()?.request ?? series.requested()).bucketMinutes;
   const span = createMemo(
     () => {
-      const at = fetchedAt() ?? now();
-      return wholeBuckets(chosenSpan(drawn()?.timeRange ?? chosen(), at), at, bucketMinutes());
+      const at = series.fetchedAt() ?? now();
+      return wholeBuckets(chosenSpan(series.range() ?? chosen(), at), at, bucketMinutes());
     },
     undefined,
-    { equals: (a, b) => a.from === b.from && a.to === b.to },
+    { equals: sameSpan },
   );
-  const isCurrent = (): boolean => {
-    const data = drawn()?.data;
-    return data !== undefined && sameQuery(data, requested());
-  };
   return {
     ...timeRangeState,
-    query,
-    history,
-    chart: () => {
-      const shown = drawn();
-      return shown && { request: { timeRange: shown.timeRange } };
-    },
+    ...series,
     bucketMinutes,
     barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
     span,
-    fetchedAt,
-    isLoading: () => !isCurrent() && !query.isError,
-    stepsOf: (measure, stepMs) => gpuSteps(history() ?? [], measure, span(), stepMs),
+    stepsOf: (measure, stepMs) => gpuSteps(series.data()?.history ?? [], measure, span(), stepMs),
     setPlotWidth,
   };
 }

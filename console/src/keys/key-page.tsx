@@ -1,7 +1,7 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
 import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { compact, count, plural } from "../lib/format.ts";
-import { useKeyRequestsQuery } from "../insight-queries.ts";
+import { useKeyRequestsQuery } from "../requests/queries.ts";
 import { useSwitchKey } from "./key-mutations.ts";
 import { quantileOf } from "../requests/latency-bands.ts";
 import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";

@@ -1,8 +1,9 @@
 import type { UseQueryResult } from "@tanstack/solid-query";
-import { type Key, useUsageChartQuery } from "../queries.ts";
-import { everyKey, type UsageChartData } from "../usage/usage-buckets.ts";
+import type { Key } from "../queries.ts";
+import { useUsageBucketsQuery } from "../usage/queries.ts";
+import { everyKey, type UsageBuckets } from "../usage/usage-buckets.ts";
 
-const request = {
+const sparksRequest = {
   ...everyKey,
   timeRange: { preset: "24h", zoom: undefined },
   bucketMinutes: 60,
@@ -13,9 +14,9 @@ const request = {
 } as const;
 
 /** The tokens of all keys in each of the last 24 hours, in one request. */
-export const useKeySparksQuery = (enabled: () => boolean): UseQueryResult<UsageChartData> =>
-  useUsageChartQuery(() => request, 1, enabled);
+export const useKeySparksQuery = (enabled: () => boolean): UseQueryResult<UsageBuckets> =>
+  useUsageBucketsQuery(() => sparksRequest, 1, enabled);
 
 /** Undefined while they load, and for a key without usage. */
-export const sparkOf = (chart: UsageChartData | undefined, { id }: Key): Float64Array | undefined =>
-  chart?.series.get(id);
+export const sparkOf = (buckets: UsageBuckets | undefined, { id }: Key): Float64Array | undefined =>
+  buckets?.series.get(id);

@@ -1,12 +1,11 @@
-import { createEffect, For, type JSX, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import type { Key } from "../queries.ts";
+import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+import type { UsageBuckets } from "../usage/usage-buckets.ts";
+import { KeyRow } from "./key-row.tsx";
 import { type KeySort, type KeySortColumn, nextKeySort } from "./key-sort.ts";
 import { sparkOf } from "./key-sparks.ts";
-import type { Key } from "../queries.ts";
-import type { SelectedKeys } from "../usage/selected-keys.ts";
-import type { UsageChartData } from "../usage/usage-buckets.ts";
-import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
-import { KeyRow } from "./key-row.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
 
 interface KeyTableProps {
   /** Undefined while they load. */
@@ -17,7 +16,7 @@ interface KeyTableProps {
   onSort: (next: KeySort) => void;
   selected: SelectedKeys;
   /** Undefined while they load. */
-  sparks: UsageChartData | undefined;
+  sparks: UsageBuckets | undefined;
   onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }
@@ -116,4 +115,29 @@ function SelectAll(props: Pick<KeyTableProps, "keys" | "selected">): JSX.Element
       onChange={(event) => props.selected.replace(event.currentTarget.checked ? keys() : [])}
     />
   );
+}
+
+/** The keys of a list that the user selected. A key that leaves the list is no longer selected, or a filter would hide it. */
+interface SelectedKeys {
+  list: () => readonly Key[];
+  has: (key: Key) => boolean;
+  set: (key: Key, isSelected: boolean) => void;
+  replace: (keys: readonly Key[]) => void;
+}
+
+/** @param listed the keys that the filter shows */
+export function useSelectedKeys(listed: () => readonly Key[]): SelectedKeys {
+  const [ids, setIds] = createSignal<ReadonlySet<number>>(new Set());
+  const list = createMemo(() => (ids().size === 0 ? [] : listed().filter(({ id }) => ids().has(id))));
+  return {
+    list,
+    has: ({ id }) => ids().has(id),
+    set: ({ id }, isSelected) => {
+      const shown = new Set(list().map((key) => key.id));
+      if (isSelected) shown.add(id);
+      else shown.delete(id);
+      setIds(shown);
+    },
+    replace: (keys) => void setIds(new Set(keys.map(({ id }) => id))),
+  };
 }

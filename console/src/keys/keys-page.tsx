@@ -1,25 +1,24 @@
 import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
-import { keyCsv } from "./key-csv.ts";
-import { sortKeys } from "./key-sort.ts";
-import { usedLimits } from "./key-limits.ts";
-import { useKeySparksQuery } from "./key-sparks.ts";
-import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
-import { type Key, useKeysQuery } from "../queries.ts";
-import { useSelectedKeys } from "../usage/selected-keys.ts";
-import type { UsageChartData } from "../usage/usage-buckets.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
-import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
+import { type Key, useKeysQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
-import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
-import { KeyTable } from "./key-table.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import type { UsageBuckets } from "../usage/usage-buckets.ts";
+import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
+import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
+import { keyCsv } from "./key-csv.ts";
+import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
+import { usedLimits } from "./key-limits.ts";
+import { sortKeys } from "./key-sort.ts";
+import { useKeySparksQuery } from "./key-sparks.ts";
+import { KeyTable, useSelectedKeys } from "./key-table.tsx";
+import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
+import { type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
 // Less often opened, so not part of the first view's script.
 const BulkDialog = lazyPart(
@@ -100,7 +99,7 @@ export function KeysPage(): JSX.Element {
 /** @param props the keys and their tokens are undefined while they load */
 function FilteredKeys(props: {
   keys: Key[] | undefined;
-  sparks: UsageChartData | undefined;
+  sparks: UsageBuckets | undefined;
   onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }): JSX.Element {

@@ -1,12 +1,10 @@
 import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { causeOf } from "../client.ts";
-import {
-  type ConsoleSession,
-  useChangePassword,
-  useEndSession,
-  useSessionsQuery,
-  useSettingsQuery,
-} from "../insight-queries.ts";
+import { useSessionsQuery } from "./queries.ts";
+import { useSettingsQuery } from "../queries.ts";
+import { useChangePassword } from "./queries.ts";
+import { useEndSession } from "./queries.ts";
+import { type ConsoleSession } from "./queries.ts";
 import { session } from "../lib/session.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { TextField } from "../ui/controls.tsx";

@@ -1,4 +1,4 @@
-import type { Prices } from "../insight-queries.ts";
+import type { Prices } from "../queries.ts";
 
 /** As typed. */
 export interface ModelPriceDraft {

@@ -1,7 +1,9 @@
 import { createMemo, Index, type JSX, Show } from "solid-js";
 import { createStore, type SetStoreFunction } from "solid-js/store";
 import { causeOf } from "../client.ts";
-import { type Prices, usePricesToEditQuery, useSavePrices } from "../insight-queries.ts";
+import { type Prices } from "../queries.ts";
+import { usePricesToEditQuery } from "../queries.ts";
+import { useSavePrices } from "./queries.ts";
 import { draftOf, type ModelPriceDraft, type PriceDraft, pricesOf } from "./price-draft.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";

@@ -1,7 +1,8 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count, plural } from "../lib/format.ts";
-import { type Settings, useSettingsQuery } from "../insight-queries.ts";
+import { useSettingsQuery } from "../queries.ts";
+import { type Settings } from "../queries.ts";
 import { byteSize } from "../requests/request-format.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";

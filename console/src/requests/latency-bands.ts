@@ -1,4 +1,4 @@
-import type { Latency } from "../insight-queries.ts";
+import type { Latency } from "./queries.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { valuesInSteps } from "../lib/time-steps.ts";
 

@@ -8,14 +8,15 @@ import {
   useQueryClient,
 } from "@tanstack/solid-query";
 import { api, ApiError, responseBody } from "../client.ts";
-import type { QueryResult } from "../queries.ts";
-import type { RequestFilterQuery } from "./request-filters.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
+import { keepPreviousData, type QueryResult } from "../queries.ts";
+import type { RequestFilterQuery } from "./request-filters.ts";
 
-/** Of one page of the log. */
+/** How many requests one page of the log has. */
 export const pageSize = 100;
 
-export type RequestQuery = RequestFilterQuery & { since?: string; until?: string };
+type RequestQuery = RequestFilterQuery & { since?: string; until?: string };
 
 const fetchRequests = (query: RequestQuery, cursor?: string) =>
   responseBody(api.requests.get({ query: { ...query, limit: pageSize, ...(cursor === undefined ? {} : { cursor }) } }));
@@ -80,3 +81,66 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
     onSettled: () => queries.invalidateQueries({ queryKey: ["in-flight"] }),
   }));
 }
+
+async function getLatency(hours: number, bucketMinutes: number) {
+  const query = { hours, bucket_minutes: bucketMinutes, by: "all" as const };
+  return { ...(await responseBody(api.latency.get({ query }))), fetchedAt: serverNow() };
+}
+export type Latency = Awaited<ReturnType<typeof getLatency>>;
+
+async function getFailures(hours: number, bucketMinutes: number, keyId: number | undefined) {
+  const query = { hours, bucket_minutes: bucketMinutes, ...(keyId === undefined ? {} : { key_id: keyId }) };
+  return { ...(await responseBody(api.failures.get({ query }))), fetchedAt: serverNow() };
+}
+export type Failures = Awaited<ReturnType<typeof getFailures>>;
+
+const getLastRequests = (query: { failed?: "true"; key_id?: number; limit: number }) =>
+  responseBody(api.requests.get({ query }));
+
+const getTokenless = (hours: number) => responseBody(api.usage["without-tokens"].get({ query: { hours } }));
+export type Tokenless = Awaited<ReturnType<typeof getTokenless>>;
+
+export const useLatencyQuery = (hours: () => number, bucketMinutes: () => number): QueryResult<typeof getLatency> =>
+  useQuery(() => ({
+    queryKey: ["latency", hours(), bucketMinutes()],
+    queryFn: () => getLatency(hours(), bucketMinutes()),
+    refetchInterval: 30_000,
+    placeholderData: keepPreviousData,
+  }));
+
+export const useFailuresQuery = (
+  hours: () => number,
+  bucketMinutes: () => number,
+  keyId: () => number | undefined,
+): QueryResult<typeof getFailures> =>
+  useQuery(() => ({
+    queryKey: ["failures", hours(), bucketMinutes(), keyId()],
+    queryFn: () => getFailures(hours(), bucketMinutes(), keyId()),
+    refetchInterval: 30_000,
+    placeholderData: keepPreviousData,
+  }));
+
+/** The last failures of all keys or of one. */
+export const useLastFailuresQuery = (keyId: () => number | undefined): QueryResult<typeof getLastRequests> =>
+  useQuery(() => ({
+    queryKey: ["requests", "failed", keyId()],
+    queryFn: () => getLastRequests({ failed: "true", limit: 6, ...ofKey(keyId()) }),
+    refetchInterval: 15_000,
+  }));
+
+/** The last requests of a key, for its latency. */
+export const useKeyRequestsQuery = (keyId: () => number): QueryResult<typeof getLastRequests> =>
+  useQuery(() => ({
+    queryKey: ["requests", "of-key", keyId()],
+    queryFn: () => getLastRequests({ key_id: keyId(), limit: 200 }),
+    refetchInterval: 30_000,
+  }));
+
+const ofKey = (keyId: number | undefined): { key_id?: number } => (keyId === undefined ? {} : { key_id: keyId });
+
+export const useTokenlessQuery = (hours: number): QueryResult<typeof getTokenless> =>
+  useQuery(() => ({
+    queryKey: ["usage", "without-tokens", hours],
+    queryFn: () => getTokenless(hours),
+    refetchInterval: 60_000,
+  }));

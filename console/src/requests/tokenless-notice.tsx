@@ -1,7 +1,8 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { type Tokenless, useTokenlessQuery } from "../insight-queries.ts";
+import { useTokenlessQuery } from "./queries.ts";
+import { type Tokenless } from "./queries.ts";
 import { Icon } from "../ui/icon.tsx";
 
 /** Most backends report the usage of a stream only if the request asks for it. */

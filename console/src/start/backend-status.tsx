@@ -1,6 +1,6 @@
 import { type JSX, Show } from "solid-js";
 import { backendCauseText } from "./backend-cause.ts";
-import type { Overview } from "../queries.ts";
+import type { Overview } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { dayLabel, zonedClockLabel } from "../lib/time-labels.ts";
 import { Icon } from "../ui/icon.tsx";

@@ -1,5 +1,5 @@
 import { For, type JSX, Show } from "solid-js";
-import type { Explanation } from "../insight-queries.ts";
+import type { Explanation } from "./queries.ts";
 import { changeLabel } from "../requests/request-format.ts";
 
 /** The changes of the rewriter to a request, each with its reason. */

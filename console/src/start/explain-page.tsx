@@ -1,6 +1,6 @@
 import { For, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
-import { useExplain } from "../insight-queries.ts";
+import { useExplain } from "./queries.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Edits } from "./edits.tsx";
 import { Page } from "../ui/page.tsx";

@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { backendCauseText } from "./backend-cause.ts";
 import { curlCommand } from "./curl-command.ts";
-import type { Overview } from "../queries.ts";
+import type { Overview } from "./queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";

@@ -1,21 +1,21 @@
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, type JSX, Show } from "solid-js";
-import { UsageChart } from "../usage/usage-chart.tsx";
 import { compact, count, percentChange, plural, watts } from "../lib/format.ts";
-import { type RankedKey, rankKeys } from "../usage/key-ranking.ts";
-import { type Overview, useOverviewQuery } from "../queries.ts";
 import { type TimeRange, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
-import { everyKey } from "../usage/usage-buckets.ts";
-import { usageViews } from "../usage/usage-view.ts";
-import { type ChartSelection, type UsageBuckets, useUsageBuckets } from "../usage/use-usage-buckets.ts";
-import { BackendNotice, BackendStatus } from "./backend-status.tsx";
-import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
 import { Figure } from "../ui/figure.tsx";
-import { FirstSteps } from "./first-steps.tsx";
-import { GpuList } from "./gpu-list.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { type RankedKey, rankKeys } from "../usage/key-ranking.ts";
+import { everyKey } from "../usage/usage-buckets.ts";
+import { UsageChart } from "../usage/usage-chart.tsx";
+import { usageViews } from "../usage/usage-view.ts";
+import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
+import { BackendNotice, BackendStatus } from "./backend-status.tsx";
+import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
+import { FirstSteps } from "./first-steps.tsx";
+import { GpuList } from "./gpu-list.tsx";
+import { type Overview, useOverviewQuery } from "./queries.ts";
 
 const TrafficPanels = lazyPanels(
   "Latency and failures",
@@ -23,7 +23,7 @@ const TrafficPanels = lazyPanels(
 );
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
-const outputOfAllKeys: ChartSelection = {
+const outputOfAllKeys: UsageSelection = {
   ...everyKey,
   metric: "output",
   top: usageViews.stacked.topCount,
@@ -33,13 +33,13 @@ const outputOfAllKeys: ChartSelection = {
 /** What an operator wants to know first. A new installation shows its first steps instead of an empty chart. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverviewQuery();
-  const usage = useUsageBuckets(
+  const usage = useUsageSeries(
     () => lastDay,
     () => outputOfAllKeys,
     1,
   );
-  const ranked = createMemo<RankedKey[]>((before) => rankKeys(usage.chart(), before), []);
-  const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.chart()?.keyCount === 0;
+  const ranked = createMemo<RankedKey[]>((before) => rankKeys(usage.data(), before), []);
+  const isNew = (): boolean => overview.data?.today.request_count === 0 && usage.data()?.keyCount === 0;
 
   const sources = (): PageSource[] => [
     { name: "Current figures and GPUs", query: overview },
@@ -67,10 +67,10 @@ export function OverviewPage(): JSX.Element {
             }
           >
             <Show
-              when={usage.chart() !== undefined || !usage.query.isError}
+              when={usage.data() !== undefined || !usage.query.isError}
               fallback={<NotLoaded error={usage.query.error} />}
             >
-              <BusiestKeys ranked={usage.chart() && ranked()} keyCount={usage.chart()?.keyCount ?? 0} />
+              <BusiestKeys ranked={usage.data() && ranked()} keyCount={usage.data()?.keyCount ?? 0} />
             </Show>
           </Panel>
           <Panel
@@ -152,7 +152,7 @@ function TodayFigure(props: {
   );
 }
 
-function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] }): JSX.Element {
+function OutputPanel(props: { usage: UsageSeries; ranked: readonly RankedKey[] }): JSX.Element {
   const navigate = useNavigate();
   const openZoom = (zoom: TimeSpan | undefined): void => {
     const { from, to } = zoomParameters(zoom);
@@ -169,7 +169,7 @@ function OutputPanel(props: { usage: UsageBuckets; ranked: readonly RankedKey[] 
       }
     >
       <UsageChart
-        chart={props.usage.chart()}
+        buckets={props.usage.data()}
         ranked={props.ranked}
         hiddenIds={new Set()}
         metric="output"

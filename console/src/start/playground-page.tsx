@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, threeDigits } from "../lib/format.ts";
-import { useExplain } from "../insight-queries.ts";
+import { useExplain } from "./queries.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
 import { milliseconds } from "../requests/request-format.ts";
 import { type PlaygroundRun, playgroundPath, usePlayground } from "./use-playground.ts";

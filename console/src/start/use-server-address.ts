@@ -1,5 +1,5 @@
-import { useSettingsQuery } from "../insight-queries.ts";
-import { useOverviewQuery } from "../queries.ts";
+import { useSettingsQuery } from "../queries.ts";
+import { useOverviewQuery } from "./queries.ts";
 
 interface ServerAddress {
   /** Of `/v1`. With a port of its own, only the operator knows the address that clients use. */

@@ -1,4 +1,4 @@
-import type { ModelUsage } from "../insight-queries.ts";
+import type { ModelUsage } from "./queries.ts";
 import { addCosts } from "./model-usage.ts";
 import type { Cost } from "../lib/money.ts";
 import { type KeySelection, matchesSelection } from "./usage-buckets.ts";

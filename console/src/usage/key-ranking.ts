@@ -1,5 +1,4 @@
-import { assignColours } from "./key-colours.ts";
-import { type ListedKey, type UsageChartData } from "./usage-buckets.ts";
+import type { ListedKey, UsageBuckets } from "./usage-buckets.ts";
 import { metricOf } from "./usage-sums.ts";
 
 /** A key with its total in a chart. Colour 0: drawn as part of Other. */
@@ -13,15 +12,38 @@ export interface RankedKey {
  * The listed keys of a chart, highest total first, hidden ones too.
  * @param before the previous return value, whose colours are kept
  */
-export function rankKeys(chart: UsageChartData | undefined, before: readonly RankedKey[]): RankedKey[] {
-  if (chart === undefined) return [];
+export function rankKeys(buckets: UsageBuckets | undefined, before: readonly RankedKey[]): RankedKey[] {
+  if (buckets === undefined) return [];
   const colours = assignColours(
-    [...chart.series.keys()],
+    [...buckets.series.keys()],
     new Map(before.filter(({ colour }) => colour > 0).map(({ key, colour }) => [key.id, colour])),
   );
-  return Array.from(chart.keys.values(), (key) => ({
+  return Array.from(buckets.keys.values(), (key) => ({
     key,
-    total: metricOf(key.sums, chart.metric),
+    total: metricOf(key.sums, buckets.metric),
     colour: colours.get(key.id) ?? 0,
   }));
+}
+
+/** How many keys get their own colour; the chart draws the rest as Other. */
+export const colourCount = 8;
+
+/**
+ * Colour numbers from 1 for the first `colourCount` ids. An id keeps its previous colour, so that bars do not change
+ * colour when a refresh changes their order.
+ * @param before the previous return value
+ */
+export function assignColours(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
+  const colours = new Map<number, number>();
+  for (const id of ids.slice(0, colourCount)) {
+    const kept = before.get(id);
+    if (kept !== undefined) colours.set(id, kept);
+  }
+  const free = Array.from({ length: colourCount }, (_, index) => index + 1).filter(
+    (colour) => ![...colours.values()].includes(colour),
+  );
+  for (const id of ids.slice(0, colourCount)) {
+    if (!colours.has(id)) colours.set(id, free.shift() ?? colourCount);
+  }
+  return colours;
 }

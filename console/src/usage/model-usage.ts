@@ -1,24 +1,20 @@
+import { type Counter, counters } from "../lib/counters.ts";
 import { csv } from "../lib/csv.ts";
-import type { ModelUsageRow } from "../insight-queries.ts";
 import type { Cost } from "../lib/money.ts";
+import type { ModelUsage, ModelUsageRow } from "./queries.ts";
+import { type KeySelection, matchesSelection } from "./usage-buckets.ts";
 
 export type UsageSumsRow = Pick<
   ModelUsageRow,
-  | "request_count"
-  | "input_tokens"
-  | "cached_input_tokens"
-  | "output_tokens"
-  | "reasoning_tokens"
-  | "cost"
-  | "cost_is_partial"
+  "request_count" | Extract<keyof ModelUsageRow, `${string}_tokens`> | "cost" | "cost_is_partial"
 >;
+
+const mapCounters = (valueOf: (counter: Counter) => number): Record<Counter, number> =>
+  Object.fromEntries(counters.map((counter) => [counter, valueOf(counter)])) as Record<Counter, number>;
 
 const noUsage: UsageSumsRow = {
   request_count: 0,
-  input_tokens: 0,
-  cached_input_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
+  ...mapCounters(() => 0),
   cost: null,
   cost_is_partial: false,
 };
@@ -27,10 +23,7 @@ export function addModelUsage(rows: readonly UsageSumsRow[]): UsageSumsRow {
   return rows.reduce(
     (sum, row) => ({
       request_count: sum.request_count + row.request_count,
-      input_tokens: sum.input_tokens + row.input_tokens,
-      cached_input_tokens: sum.cached_input_tokens + row.cached_input_tokens,
-      output_tokens: sum.output_tokens + row.output_tokens,
-      reasoning_tokens: sum.reasoning_tokens + row.reasoning_tokens,
+      ...mapCounters((counter) => sum[counter] + row[counter]),
       ...addCosts([sum, { ...row, cost_is_partial: row.cost_is_partial || lacksPrice(row) }]),
     }),
     noUsage,
@@ -71,18 +64,7 @@ export function modelLabel(model: string | null): string {
 export function modelUsageCsv(
   rows: readonly (UsageSumsRow & Partial<Record<"date" | "key_name" | "model", string | null>>)[],
 ): string {
-  const header = [
-    "date",
-    "key_name",
-    "model",
-    "request_count",
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost",
-    "cost_is_partial",
-  ];
+  const header = ["date", "key_name", "model", "request_count", ...counters, "cost", "cost_is_partial"];
   return csv(
     header,
     rows.map((row) => [
@@ -90,12 +72,38 @@ export function modelUsageCsv(
       row.key_name ?? "",
       row.model ?? "",
       row.request_count,
-      row.input_tokens,
-      row.cached_input_tokens,
-      row.output_tokens,
-      row.reasoning_tokens,
+      ...counters.map((counter) => row[counter]),
       row.cost ?? "",
       String(row.cost_is_partial),
     ]),
   );
+}
+
+interface CostsByLine {
+  days: Map<string, Cost>;
+  /** By `lineId`. */
+  keys: Map<string, Cost>;
+}
+
+export const lineId = (date: string, keyId: number): string => `${date} ${keyId}`;
+
+/** The costs of days and of their keys; undefined if there are more rows than the API lists. */
+export function costsByLine(
+  usage: Pick<ModelUsage, "rows" | "more"> | undefined,
+  selection: KeySelection,
+): CostsByLine | undefined {
+  if (usage === undefined || usage.more) return undefined;
+  const costs: CostsByLine = { days: new Map(), keys: new Map() };
+  for (const { bucket_start: start, key_id: keyId, key_name: name, ...row } of usage.rows) {
+    if (keyId !== null && !matchesSelection(selection, keyId, name ?? "")) continue;
+    const date = start?.slice(0, 10) ?? "";
+    addTo(costs.days, date, row);
+    if (keyId !== null) addTo(costs.keys, lineId(date, keyId), row);
+  }
+  return costs;
+}
+
+function addTo(costs: Map<string, Cost>, id: string, added: Cost): void {
+  const before = costs.get(id);
+  costs.set(id, addCosts(before === undefined ? [added] : [before, added]));
 }

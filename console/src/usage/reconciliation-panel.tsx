@@ -1,6 +1,7 @@
 import { For, type JSX, Show } from "solid-js";
 import { count } from "../lib/format.ts";
-import { type Reconciliation, useReconciliationQuery } from "../insight-queries.ts";
+import { useReconciliationQuery } from "./queries.ts";
+import { type Reconciliation } from "./queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";

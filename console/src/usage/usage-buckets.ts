@@ -30,8 +30,8 @@ export const selectionParameters = ({
   ...(hiddenIds.length > 0 && { hide: hiddenIds.slice(0, 1000).join(",") }),
 });
 
-/** What a chart asks for. It stays the same while time passes. */
-export interface ChartRequest extends KeySelection {
+/** What is asked for. It stays the same while time passes. */
+export interface BucketsRequest extends KeySelection {
   timeRange: TimeRange;
   bucketMinutes: number;
   metric: UsageMetric;
@@ -40,8 +40,6 @@ export interface ChartRequest extends KeySelection {
   /** How many keys are listed with their sums. */
   list: number;
 }
-
-export const sameRequest = (a: ChartRequest, b: ChartRequest): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 export interface ListedKey {
   id: number;
@@ -63,11 +61,11 @@ export interface BucketSpan {
 }
 
 /**
- * The data of one chart. Its title, figures, legend and CSV are made from it too, so that none of them belongs to other data.
+ * What a chart of usage draws. Its title, figures, legend and CSV are made from it too, so that none of them belongs to other data.
  * Maps because the query library's store wraps plain objects and arrays in proxies.
  */
-export interface UsageChartData extends BucketSpan {
-  request: ChartRequest;
+export interface UsageBuckets extends BucketSpan {
+  request: BucketsRequest;
   metric: UsageMetric;
   /** Keys with usage, also those that are hidden or not listed. */
   keyCount: number;
@@ -87,7 +85,7 @@ export interface UsageChartData extends BucketSpan {
 type Columns = { [Field in keyof UsageFields]: number[] };
 
 /** The body of `GET /api/usage/chart`. */
-export interface UsageChartBody extends UsageFields {
+export interface UsageBucketsBody extends UsageFields {
   from: string;
   to: string;
   bucket_minutes: number;
@@ -99,12 +97,12 @@ export interface UsageChartBody extends UsageFields {
 }
 
 /** @param before what the client had when it sent the request; its buckets precede those of the body */
-export function usageChartFrom(
-  body: UsageChartBody,
-  request: ChartRequest,
+export function usageBucketsFrom(
+  body: UsageBucketsBody,
+  request: BucketsRequest,
   fetchedAt: number,
-  before?: UsageChartData,
-): UsageChartData {
+  before?: UsageBuckets,
+): UsageBuckets {
   const span = { from: Date.parse(body.from), to: Date.parse(body.to) };
   const bucketMs = body.bucket_minutes * minuteMs;
   const first = Math.round((Date.parse(body.first_bucket) - span.from) / bucketMs);
@@ -134,7 +132,7 @@ export function usageChartFrom(
   };
 }
 
-const keysFrom = (columns: UsageChartBody["keys"]): Map<number, ListedKey> =>
+const keysFrom = (columns: UsageBucketsBody["keys"]): Map<number, ListedKey> =>
   new Map(
     columns.id.map((id, index) => {
       const sums = {
@@ -151,7 +149,7 @@ const overlapMs = 10 * minuteMs;
 const wholeEveryMs = 5 * minuteMs;
 
 /** What to request only the last buckets for; undefined: all are due. @param span the one to request */
-export function sinceOf(before: UsageChartData | undefined, span: TimeSpan, now: number): number | undefined {
+export function sinceOf(before: UsageBuckets | undefined, span: TimeSpan, now: number): number | undefined {
   if (before === undefined || now - before.wholeAt >= wholeEveryMs) return undefined;
   const since = before.fetchedAt - overlapMs;
   // At midnight, yesterday becomes a day of which `before` has nothing.
@@ -159,7 +157,7 @@ export function sinceOf(before: UsageChartData | undefined, span: TimeSpan, now:
 }
 
 /** The values of the buckets in steps of `stepMs` from the span's start. */
-export function inSteps(values: Float64Array, { span, bucketMinutes }: UsageChartData, stepMs: number): Float64Array {
+export function inSteps(values: Float64Array, { span, bucketMinutes }: UsageBuckets, stepMs: number): Float64Array {
   const bucketMs = bucketMinutes * minuteMs;
   if (stepMs === bucketMs) return values;
   const steps = new Float64Array(Math.ceil((span.to - span.from) / stepMs));
@@ -170,8 +168,8 @@ export function inSteps(values: Float64Array, { span, bucketMinutes }: UsageChar
   return steps;
 }
 
-/** The sum of the buckets in a part of the chart. */
-export function sumWithin(values: Float64Array, { span, bucketMinutes }: UsageChartData, part: TimeSpan): number {
+/** The sum of the buckets in a part of the span. */
+export function sumWithin(values: Float64Array, { span, bucketMinutes }: UsageBuckets, part: TimeSpan): number {
   const indexOf = (at: number): number => Math.max(0, Math.round((at - span.from) / (bucketMinutes * minuteMs)));
   return values.subarray(indexOf(part.from), indexOf(part.to)).reduce((sum, value) => sum + value, 0);
 }

@@ -1,21 +1,21 @@
 import { createMemo, type JSX } from "solid-js";
-import { compact, count, plural, shareOf } from "../lib/format.ts";
-import type { RankedKey } from "./key-ranking.ts";
-import { minuteMs } from "../lib/seoul-time.ts";
-import { spanLabel } from "../lib/time-labels.ts";
-import type { TimeSpan } from "../lib/time-range.ts";
-import { inSteps, sumWithin, type UsageChartData } from "./usage-buckets.ts";
-import { metricOf, type UsageMetric, usageMetrics } from "./usage-sums.ts";
-import { otherId, otherLabel, type UsageView } from "./usage-view.ts";
 import { Chart } from "../charts/chart.tsx";
 import type { Series } from "../charts/shapes.ts";
 import type { TooltipRow } from "../charts/tooltip.tsx";
+import { compact, count, plural, shareOf } from "../lib/format.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { spanLabel } from "../lib/time-labels.ts";
+import type { TimeSpan } from "../lib/time-range.ts";
+import type { RankedKey } from "./key-ranking.ts";
+import { inSteps, sumWithin, type UsageBuckets } from "./usage-buckets.ts";
+import { metricOf, type UsageMetric, usageMetrics } from "./usage-sums.ts";
+import { otherId, otherLabel, type UsageView } from "./usage-view.ts";
 
 interface UsageChartProps {
   /** Undefined before the first response. */
-  chart: UsageChartData | undefined;
+  buckets: UsageBuckets | undefined;
   /** The period before, drawn over the bars; undefined without one. */
-  before?: UsageChartData | undefined;
+  before?: UsageBuckets | undefined;
   /** With the colours of the keys. */
   ranked: readonly RankedKey[];
   hiddenIds: ReadonlySet<number>;
@@ -40,40 +40,43 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
   const colours = createMemo(() => new Map(props.ranked.map(({ key, colour }) => [key.id, colour])));
 
   const series = (stepMs: number): Series[] => {
-    const { chart } = props;
-    if (chart === undefined) return [];
+    const { buckets } = props;
+    if (buckets === undefined) return [];
     const colourOf = colours();
-    const drawn = Array.from(chart.series, ([id, values]) => ({
+    const drawn = Array.from(buckets.series, ([id, values]) => ({
       id,
-      label: chart.keys.get(id)?.name ?? "",
+      label: buckets.keys.get(id)?.name ?? "",
       colour: colourOf.get(id) ?? 0,
-      values: inSteps(values, chart, stepMs),
+      values: inSteps(values, buckets, stepMs),
     }));
-    if (chart.other.keyCount === 0 || props.hiddenIds.has(otherId)) return drawn;
-    const { keyCount, values } = chart.other;
-    return [...drawn, { id: otherId, label: otherLabel(keyCount), colour: 0, values: inSteps(values, chart, stepMs) }];
+    if (buckets.other.keyCount === 0 || props.hiddenIds.has(otherId)) return drawn;
+    const { keyCount, values } = buckets.other;
+    return [
+      ...drawn,
+      { id: otherId, label: otherLabel(keyCount), colour: 0, values: inSteps(values, buckets, stepMs) },
+    ];
   };
 
   /** In the steps of the chart; the period before may be shorter. */
   const overlay = (stepMs: number): Float64Array | undefined => {
-    const { chart, before } = props;
-    if (chart === undefined || before === undefined) return undefined;
-    const steps = new Float64Array(Math.ceil((chart.span.to - chart.span.from) / stepMs)).fill(Number.NaN);
+    const { buckets, before } = props;
+    if (buckets === undefined || before === undefined) return undefined;
+    const steps = new Float64Array(Math.ceil((buckets.span.to - buckets.span.from) / stepMs)).fill(Number.NaN);
     steps.set(inSteps(before.other.values, before, stepMs).subarray(0, steps.length));
     return steps;
   };
   const beforeRow = (at: TimeSpan): TooltipRow[] => {
-    const { chart, before } = props;
-    if (chart === undefined || before === undefined) return [];
-    const shift = chart.span.from - before.span.from;
+    const { buckets, before } = props;
+    if (buckets === undefined || before === undefined) return [];
+    const shift = buckets.span.from - before.span.from;
     const total = sumWithin(before.other.values, before, { from: at.from - shift, to: at.to - shift });
     return [{ label: "Period before", colour: -1, value: count(total) }];
   };
 
   const rows = (at: TimeSpan, all: readonly Series[]): TooltipRow[] => {
-    const { chart } = props;
-    if (chart === undefined) return [];
-    const valueOf = ({ id }: Series): number => sumWithin(chart.series.get(id) ?? chart.other.values, chart, at);
+    const { buckets } = props;
+    if (buckets === undefined) return [];
+    const valueOf = ({ id }: Series): number => sumWithin(buckets.series.get(id) ?? buckets.other.values, buckets, at);
     const used = all.map((one) => ({ ...one, total: valueOf(one) })).filter(({ total }) => total > 0);
     const top = used.filter(({ id }) => id !== otherId).toSorted((a, b) => b.total - a.total);
     const other = used.filter(({ id }) => id === otherId);
@@ -85,21 +88,10 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
     return [...found, ...beforeRow(at)];
   };
 
-  const summary = (): string => {
-    const { chart } = props;
-    const span = spanLabel(props.span.from, props.span.to);
-    if (chart === undefined || chart.sums.requests === 0) return `No requests, ${span}.`;
-    const unit = usageMetrics[chart.metric].label.toLowerCase();
-    const keyCount = chart.series.size + chart.other.keyCount;
-    const [first] = Array.from(chart.series.keys(), (id) => chart.keys.get(id));
-    const most = first && ` Most by ${first.name}: ${count(metricOf(first.sums, chart.metric))}.`;
-    return `${plural(keyCount, "key")}, ${count(metricOf(chart.sums, chart.metric))} ${unit} in total, ${span}.${most ?? ""}`;
-  };
-
   return (
     <Chart
       label={`${usageMetrics[props.metric].label} by key over time`}
-      summary={summary()}
+      summary={summaryOf(props.buckets, props.span)}
       span={props.span}
       bucketMs={props.bucketMinutes * minuteMs}
       kind={kinds[props.view]}
@@ -111,13 +103,24 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       onZoom={(zoom) => props.onZoom(zoom)}
       zoomed={props.zoomed}
       pans={props.pans ?? true}
-      loaded={props.chart !== undefined}
+      loaded={props.buckets !== undefined}
       loading={props.loading}
       onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
       failure={props.failure}
       empty={props.empty}
     />
   );
+}
+
+/** What a screen reader says of the chart. */
+function summaryOf(buckets: UsageBuckets | undefined, { from, to }: TimeSpan): string {
+  const span = spanLabel(from, to);
+  if (buckets === undefined || buckets.sums.requests === 0) return `No requests, ${span}.`;
+  const unit = usageMetrics[buckets.metric].label.toLowerCase();
+  const keyCount = buckets.series.size + buckets.other.keyCount;
+  const [first] = Array.from(buckets.series.keys(), (id) => buckets.keys.get(id));
+  const most = first && ` Most by ${first.name}: ${count(metricOf(first.sums, buckets.metric))}.`;
+  return `${plural(keyCount, "key")}, ${count(metricOf(buckets.sums, buckets.metric))} ${unit} in total, ${span}.${most ?? ""}`;
 }
 
 const sum = (all: readonly { total: number }[]): number => all.reduce((total, one) => total + one.total, 0);

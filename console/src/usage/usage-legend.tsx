@@ -1,18 +1,19 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count } from "../lib/format.ts";
-import type { RankedKey } from "./key-ranking.ts";
-import type { OtherKeys, UsageChartData } from "./usage-buckets.ts";
-import { otherId, otherLabel } from "./usage-view.ts";
-import type { UsageFilters } from "./use-usage-filters.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { LegendRow } from "./usage-legend-row.tsx";
+import type { RankedKey } from "./key-ranking.ts";
+import type { OtherKeys, UsageBuckets } from "./usage-buckets.ts";
+import { UsageCells } from "./usage-cells.tsx";
+import type { UsageSums } from "./usage-sums.ts";
+import { otherId, otherLabel } from "./usage-view.ts";
+import type { UsageFilters } from "./use-usage-filters.ts";
 
 interface UsageLegendProps {
   ranked: readonly RankedKey[];
   filters: UsageFilters;
-  chart: UsageChartData | undefined;
+  buckets: UsageBuckets | undefined;
   loading: boolean;
 }
 
@@ -41,7 +42,7 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
               <SkeletonRows columns={4} rows={Math.min(skeletonRows, savedCount("legend", skeletonRows))} />
             </Show>
             <KeyRows {...props} ids={top().map(({ key }) => key.id)} />
-            <Show when={props.chart !== undefined && props.chart.other.keyCount > 0 && props.chart.other}>
+            <Show when={props.buckets !== undefined && props.buckets.other.keyCount > 0 && props.buckets.other}>
               {(other) => (
                 <OtherRow
                   filters={props.filters}
@@ -56,9 +57,9 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
           </tbody>
         </table>
         <MoreRows scroll={scroll} />
-        <Show when={showsOthers() && (props.chart?.keyCount ?? 0) > props.ranked.length}>
+        <Show when={showsOthers() && (props.buckets?.keyCount ?? 0) > props.ranked.length}>
           <p class="table-foot">
-            {count((props.chart?.keyCount ?? 0) - props.ranked.length)} more keys with less usage.
+            {count((props.buckets?.keyCount ?? 0) - props.ranked.length)} more keys with less usage.
           </p>
         </Show>
       </div>
@@ -153,3 +154,59 @@ function OtherRow(props: OtherRowProps): JSX.Element {
     </LegendRow>
   );
 }
+
+interface LegendRowProps {
+  name: string;
+  colour: number;
+  sums: UsageSums;
+  /** Whether the chart shows it. */
+  shown: boolean;
+  /** Whether the chart shows nothing else. */
+  isOnly: boolean;
+  onToggle: () => void;
+  onShowOnly: () => void;
+  children?: JSX.Element;
+}
+
+/** The box shows or hides one part of the chart. Its name shows only that part; with a modifier it hides the part, too. */
+function LegendRow(props: LegendRowProps): JSX.Element {
+  const activate = (event: MouseEvent | KeyboardEvent): void => {
+    if (hasModifier(event)) props.onToggle();
+    else props.onShowOnly();
+  };
+  return (
+    <tr classList={{ off: !props.shown }}>
+      <th scope="row">
+        <div class="legend-key">
+          <input
+            type="checkbox"
+            class={`series-${props.colour}`}
+            checked={props.shown}
+            aria-label={props.name}
+            onChange={() => props.onToggle()}
+          />
+          <button
+            class="legend-name"
+            type="button"
+            aria-pressed={props.isOnly}
+            title={`${props.name}\nClick: show only this one. With Ctrl, Shift or ⌘: hide it.`}
+            onClick={activate}
+            onKeyDown={(event) => {
+              // Browsers do not click for Enter with every modifier.
+              if (event.key !== "Enter" || !hasModifier(event)) return;
+              event.preventDefault();
+              activate(event);
+            }}
+          >
+            {props.name}
+          </button>
+          {props.children}
+        </div>
+      </th>
+      <UsageCells sums={props.sums} />
+    </tr>
+  );
+}
+
+const hasModifier = ({ ctrlKey, metaKey, shiftKey, altKey }: MouseEvent | KeyboardEvent): boolean =>
+  ctrlKey || metaKey || shiftKey || altKey;

@@ -1,19 +1,19 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../lib/format.ts";
 import { useKeysQuery } from "../queries.ts";
-import { type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
-import { useDailyUsage } from "./use-daily-usage.ts";
-import { type UsageFigures, useUsageFigures } from "./use-usage-figures.ts";
-import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
-import { type UsageHistoryState, useUsageHistory } from "./use-key-usage.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
-import { DailyUsagePanel } from "./daily-usage-panel.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
+import { DailyUsagePanel } from "./daily-usage-panel.tsx";
+import { KeyUsagePanel } from "./key-usage-panel.tsx";
+import { useUsageByDayQuery } from "./queries.ts";
 import { RangeControl } from "./range-control.tsx";
-import { UsageHistoryPanel } from "./key-usage-panel.tsx";
+import { type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
+import { useDailyUsage } from "./use-daily-usage.ts";
+import { type KeyUsageState, useKeyUsage } from "./use-key-usage.ts";
+import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
 
 const UsagePanels = lazyPanels("Models and cost", async () => (await import("./usage-panels.tsx")).UsagePanels);
 
@@ -22,15 +22,15 @@ const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => (
   label: short,
 }));
 
-/** Usage today and in total, the history by key, and the days. The filters apply to all of them. */
+/** Usage today and in total, the usage by key, and the days. The filters apply to all of them. */
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const history = useUsageHistory(filters);
+  const usage = useKeyUsage(filters);
   const figures = useUsageFigures(filters);
   const daily = useDailyUsage(filters);
   const sources = (): PageSource[] => [
-    { name: usageMetrics[filters.metric()].label, query: history.query, fetchedAt: history.fetchedAt() },
-    ...(filters.compares() ? [{ name: "The period before", query: history.before.query, slow: true }] : []),
+    { name: usageMetrics[filters.metric()].label, query: usage.query, fetchedAt: usage.fetchedAt() },
+    ...(filters.compares() ? [{ name: "The period before", query: usage.before.query, slow: true }] : []),
     { name: "Today’s figures", query: figures.query },
     { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
     ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
@@ -38,14 +38,14 @@ export function UsagePage(): JSX.Element {
   return (
     <Page title="Usage" sources={sources()}>
       <Figures figures={figures} />
-      <Toolbar filters={filters} history={history} />
+      <Toolbar filters={filters} usage={usage} />
       <div class="side-by-side">
-        <UsageHistoryPanel filters={filters} history={history} />
+        <KeyUsagePanel filters={filters} usage={usage} />
         <DailyUsagePanel
           state={daily}
           isFiltered={figures.isFiltered()}
           metric={filters.metric()}
-          onZoom={(span) => history.setZoom(span)}
+          onZoom={(span) => usage.setZoom(span)}
           onClear={filters.clear}
         />
       </div>
@@ -91,21 +91,21 @@ function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums
   );
 }
 
-function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): JSX.Element {
-  const listedName = (): string | undefined => props.history.chart()?.keys.get(Number(props.filters.key()))?.name;
+function Toolbar(props: { filters: UsageFilters; usage: KeyUsageState }): JSX.Element {
+  const listedName = (): string | undefined => props.usage.data()?.keys.get(Number(props.filters.key()))?.name;
   // A deleted key has a name only in the chart, an unused one only in the list of keys.
   const keys = useKeysQuery(
-    () => props.filters.key() !== undefined && props.history.chart() !== undefined && listedName() === undefined,
+    () => props.filters.key() !== undefined && props.usage.data() !== undefined && listedName() === undefined,
   );
   const labelOf = (id: string): string => {
     const name = listedName() ?? keys.data?.find((key) => String(key.id) === id)?.name;
     if (name !== undefined) return name;
-    const areLoaded = props.history.chart() !== undefined && keys.data !== undefined;
+    const areLoaded = props.usage.data() !== undefined && keys.data !== undefined;
     return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
   };
   return (
     <div class="toolbar">
-      <RangeControl history={props.history} />
+      <RangeControl usage={props.usage} />
       <SegmentedControl
         label="Metric"
         options={metricOptions}
@@ -138,4 +138,32 @@ function Toolbar(props: { filters: UsageFilters; history: UsageHistoryState }): 
       </Show>
     </div>
   );
+}
+
+/** The sums over the keys that the filters leave. */
+interface UsageFigures {
+  /** Undefined while they load. */
+  today: () => UsageSums | undefined;
+  /** Counts only the keys that still exist; undefined while they load. */
+  allTime: () => UsageSums | undefined;
+  failed: () => boolean;
+  /** Whether they are of some keys only. */
+  isFiltered: () => boolean;
+  query: ReturnType<typeof useUsageByDayQuery>;
+}
+
+const none: UsageSums = { requests: 0, input: 0, output: 0 };
+
+function useUsageFigures(filters: UsageFilters): UsageFigures {
+  // The fewest days that the API has.
+  const query = useUsageByDayQuery(() => ({ days: 7, selection: filters.selection() }), 15_000);
+  const selected = (): { search: string; key: string | undefined; hiddenIds: readonly number[] } =>
+    query.data?.request.selection ?? filters.selection();
+  return {
+    today: () => query.data && (query.data.lines.get(query.data.today) ?? none),
+    allTime: () => query.data?.allTime,
+    failed: () => query.isError,
+    isFiltered: () => selected().search !== "" || selected().key !== undefined || selected().hiddenIds.length > 0,
+    query,
+  };
 }

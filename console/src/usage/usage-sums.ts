@@ -52,7 +52,7 @@ export interface UsagePoint extends UsageFields {
 }
 
 /** The API's rows, in its order: by time, then by key. */
-export const usageHistoryCsv = (points: readonly UsagePoint[]): string =>
+export const usagePointsCsv = (points: readonly UsagePoint[]): string =>
   csv(
     ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"],
     points.map((point) => [

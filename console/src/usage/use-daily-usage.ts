@@ -1,13 +1,24 @@
 import { createEffect, createMemo, createSignal, on } from "solid-js";
 import { causeOf } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
-import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
-import { type DayPage, getDailyUsage, getDayPage, useDayPageQuery, useUsageByDayQuery } from "../queries.ts";
+import type { Cost } from "../lib/money.ts";
+import { createSeries } from "../lib/series.ts";
 import { showToast } from "../lib/toasts.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { usePricesQuery } from "../queries.ts";
+import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
+import { addCosts, costsByLine, lineId } from "./model-usage.ts";
+import {
+  type DayPage,
+  type DaysRequest,
+  getDailyUsage,
+  getDayPage,
+  useDayPageQuery,
+  useModelUsageQuery,
+  useUsageByDayQuery,
+} from "./queries.ts";
 import { type KeySelection, matchesSelection } from "./usage-buckets.ts";
 import { addSums, type UsageSums } from "./usage-sums.ts";
-import { type DailyCosts, useDailyCosts } from "./use-daily-costs.ts";
 import type { UsageFilters } from "./use-usage-filters.ts";
 
 const dayChoices = ["7", "30", "90", "365"] as const;
@@ -51,29 +62,27 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
   const [parameters, setParameters] = useUrlParameters<"days" | "daily">();
   const chosenDays = (): DayChoice => dayChoices.find((choice) => choice === parameters.days) ?? "30";
   const perKey = (): boolean => parameters.daily === "key";
-  const query = useUsageByDayQuery(() => Number(chosenDays()), filters.selection);
-  const data = createMemo<typeof query.data>((before) => query.data ?? before);
+  const range = (): DaysRequest => ({ days: Number(chosenDays()), selection: filters.selection() });
+  const series = createSeries({ range, request: (chosen) => chosen, fetch: (request) => useUsageByDayQuery(request) });
+  const { query, data } = series;
+  const shownDays = (): number => data()?.request.days ?? Number(chosenDays());
   const days = createMemo(() => data() && [...(data()?.lines.values() ?? [])]);
-  const pages = useDayPages(() => Number(chosenDays()), filters.selection, perKey);
-  const isDayData = (shown: { days: number; selection: KeySelection } | undefined): boolean =>
-    shown !== undefined &&
-    shown.days === Number(chosenDays()) &&
-    JSON.stringify(shown.selection) === JSON.stringify(filters.selection());
-  const isCurrent = (): boolean => isDayData(data()) && (!perKey() || isDayData(pages.first()));
+  const pages = useDayPages(range, perKey);
+  const isCurrent = (): boolean => series.isCurrent() && (!perKey() || pages.isCurrent());
   const sums = createMemo(() => addSums(days() ?? []));
-  const costs = useDailyCosts(() => data()?.days ?? Number(chosenDays()), filters.selection, perKey);
+  const costs = useDailyCosts(shownDays, filters.selection, perKey);
   const [isExporting, setExporting] = createSignal(false);
 
   async function exportCsv(): Promise<void> {
     const shown = data();
     if (shown === undefined || isExporting()) return;
-    const name = `usage-daily-${shown.days}-days.csv`;
+    const name = `usage-daily-${shown.request.days}-days.csv`;
     const costOf = costs.currency() === undefined ? undefined : costs.costOf;
     if (!perKey()) return downloadCsv(name, dailyUsageCsv(days() ?? [], false, costOf));
     setExporting(true);
     try {
-      const rows = await getDailyUsage(shown.days);
-      const matching = rows.filter((row) => matchesSelection(shown.selection, row.key_id, row.key_name));
+      const rows = await getDailyUsage(shown.request.days);
+      const matching = rows.filter((row) => matchesSelection(shown.request.selection, row.key_id, row.key_name));
       downloadCsv(name, dailyUsageCsv(matching.map(lineOfRow), true, costOf));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
@@ -91,9 +100,9 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     sums,
     costs,
     loadMore: pages.loadMore,
-    shownDays: () => data()?.days ?? Number(chosenDays()),
+    shownDays,
     today: () => data()?.today,
-    fetchedAt: () => data()?.fetchedAt,
+    fetchedAt: series.fetchedAt,
     isCurrent,
     isLoading: () => !isCurrent() && !query.isError && !(perKey() && pages.query.isError),
     isExporting,
@@ -107,12 +116,16 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
 }
 
 /** The days by key. The first page is refreshed; those after it are loaded once, since their days do not change. */
-function useDayPages(days: () => number, selection: () => KeySelection, enabled: () => boolean) {
-  const query = useDayPageQuery(days, selection, enabled);
-  const first = createMemo<typeof query.data>((before) => query.data ?? before);
+function useDayPages(range: () => DaysRequest, enabled: () => boolean) {
+  const series = createSeries({
+    range,
+    request: (chosen) => chosen,
+    fetch: (request) => useDayPageQuery(request, enabled),
+  });
+  const first = series.data;
   const [more, setMore] = createSignal<readonly DayPage[]>([]);
   const [isLoadingMore, setLoadingMore] = createSignal(false);
-  const firstPage = createMemo(() => JSON.stringify([first()?.days, first()?.selection, first()?.nextBefore]));
+  const firstPage = createMemo(() => JSON.stringify([first()?.request, first()?.nextBefore]));
   createEffect(on(firstPage, () => setMore([])));
   const nextBefore = (): string | undefined => (more().at(-1) ?? first())?.nextBefore;
 
@@ -121,7 +134,7 @@ function useDayPages(days: () => number, selection: () => KeySelection, enabled:
     if (shown === undefined || before === undefined || isLoadingMore()) return;
     setLoadingMore(true);
     try {
-      const page = await getDayPage(shown.days, shown.selection, before);
+      const page = await getDayPage(shown.request, before);
       if (continued === firstPage()) setMore((pages) => [...pages, page]);
     } catch (error) {
       showToast(`More days could not be loaded: ${causeOf(error)}.`, "error");
@@ -134,5 +147,46 @@ function useDayPages(days: () => number, selection: () => KeySelection, enabled:
     const shown = first();
     return shown && [shown, ...more()].flatMap(({ lines: ofPage }) => Array.from(ofPage.values()));
   });
-  return { query, first, lines, loadMore: () => void loadMore() };
+  return { ...series, lines, loadMore: () => void loadMore() };
 }
+
+interface DailyCosts {
+  /** Undefined without prices. */
+  currency: () => string | undefined;
+  /** What a day cost, or a key on it; undefined while it is not known. */
+  costOf: (line: Pick<DailyUsageLine, "date" | "key">) => Cost | undefined;
+  /** What several days cost together. A day whose cost is not known makes the sum partial. */
+  sumOf: (days: readonly DailyUsageLine[]) => Cost | undefined;
+}
+
+/** As far as the API goes back. */
+const maxDays = 365;
+
+/** What the days of the daily usage cost. Nothing is loaded if there are no prices of models. */
+function useDailyCosts(days: () => number, selection: () => KeySelection, perKey: () => boolean): DailyCosts {
+  const prices = usePricesQuery();
+  const hasPrices = (): boolean => (prices.data?.models.length ?? 0) > 0;
+  const isOfAll = (): boolean => selection().search.trim() === "" && selection().hiddenIds.length === 0;
+  const keyId = (): number | undefined => (selection().key === undefined ? undefined : Number(selection().key));
+  const usage = useModelUsageQuery(
+    // The list of days has one more: the day that began so many days ago.
+    () => ({
+      days: Math.min(days() + 1, maxDays),
+      by: perKey() || !isOfAll() ? "key" : "model",
+      bucket: "day",
+      keyId: keyId(),
+    }),
+    () => hasPrices() && (selection().key === undefined || /^[1-9]\d{0,14}$/.test(selection().key ?? "")),
+  );
+  const costs = createMemo(() => (usage.isPlaceholderData ? undefined : costsByLine(usage.data, selection())));
+  return {
+    currency: () => (hasPrices() ? (prices.data?.currency ?? undefined) : undefined),
+    costOf: ({ date, key }) => (key === undefined ? costs()?.days.get(date) : costs()?.keys.get(lineId(date, key.id))),
+    sumOf: (lines) => {
+      const shown = costs();
+      return shown && addCosts(lines.map((line) => shown.days.get(line.date) ?? unknownCost(line)));
+    },
+  };
+}
+
+const unknownCost = ({ input, output }: DailyUsageLine): Cost => ({ cost: null, cost_is_partial: input + output > 0 });

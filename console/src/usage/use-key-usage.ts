@@ -2,20 +2,21 @@ import { createMemo, createSignal } from "solid-js";
 import { causeOf } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { bucketName } from "../lib/format.ts";
-import { type RankedKey, rankKeys } from "./key-ranking.ts";
-import { getUsagePoints } from "../queries.ts";
 import { seoulMinute } from "../lib/seoul-time.ts";
-import { maxDays } from "../lib/time-range.ts";
+import { createSeries, sameRequest } from "../lib/series.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import { maxDays, sameSpan, spanBefore, type TimeSpan } from "../lib/time-range.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type BucketSpan, matchesSelection, type UsageChartData } from "./usage-buckets.ts";
-import { usageHistoryCsv, type UsageSums } from "./usage-sums.ts";
-import { otherId, usageViews } from "./usage-view.ts";
 import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
-import { type UsageBefore, useUsageBefore } from "./use-usage-before.ts";
-import { type UsageBuckets, useUsageBuckets } from "./use-usage-buckets.ts";
+import { type RankedKey, rankKeys } from "./key-ranking.ts";
+import { type FixedRequest, getUsagePoints, useFixedBucketsQuery } from "./queries.ts";
+import { type BucketSpan, matchesSelection, type UsageBuckets } from "./usage-buckets.ts";
+import { usagePointsCsv, type UsageSums } from "./usage-sums.ts";
+import { otherId, usageViews } from "./usage-view.ts";
 import type { UsageFilters } from "./use-usage-filters.ts";
+import { type UsageSeries, useUsageSeries } from "./use-usage-series.ts";
 
-export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
+export interface KeyUsageState extends TimeRangeState, UsageSeries {
   /** The listed keys, highest total first; hidden ones too. */
   ranked: () => RankedKey[];
   /** Over what is not hidden; undefined before the first response. */
@@ -31,7 +32,7 @@ export interface UsageHistoryState extends TimeRangeState, UsageBuckets {
 const listedKeys = 1000;
 
 /** The usage over the time range in the URL, filtered. */
-export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
+export function useKeyUsage(filters: UsageFilters): KeyUsageState {
   const timeRangeState = useTimeRange("24h");
   const selection = createMemo(() => ({
     ...filters.selection(),
@@ -39,16 +40,16 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
     top: usageViews[filters.view()].topCount,
     list: listedKeys,
   }));
-  const buckets = useUsageBuckets(timeRangeState.chosen, selection, maxDays);
-  const ranked = createMemo<RankedKey[]>((before) => rankKeys(buckets.chart(), before), []);
-  const hidesOther = (): boolean => filters.hiddenIds().has(otherId) && (buckets.chart()?.other.keyCount ?? 0) > 0;
+  const series = useUsageSeries(timeRangeState.chosen, selection, maxDays);
+  const ranked = createMemo<RankedKey[]>((before) => rankKeys(series.data(), before), []);
+  const hidesOther = (): boolean => filters.hiddenIds().has(otherId) && (series.data()?.other.keyCount ?? 0) > 0;
   // Other keys were part of Other then.
-  const before = useUsageBefore(buckets.chart, () => filters.compares() && !hidesOther());
+  const before = useUsageBefore(series.data, () => filters.compares() && !hidesOther());
   const [isExporting, setExporting] = createSignal(false);
 
   /** Fetches the usage of all keys: the chart has only that of the top ones. */
   async function exportCsv(): Promise<void> {
-    const shown = buckets.chart();
+    const shown = series.data();
     if (shown === undefined || isExporting()) return;
     setExporting(true);
     try {
@@ -57,7 +58,7 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
         ({ key_id, key_name }) =>
           matchesSelection(shown.request, key_id, key_name) && (!hidesOther() || shown.series.has(key_id)),
       );
-      downloadCsv(csvName(found), usageHistoryCsv(matching));
+      downloadCsv(csvName(found), usagePointsCsv(matching));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
     } finally {
@@ -67,9 +68,9 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
 
   return {
     ...timeRangeState,
-    ...buckets,
+    ...series,
     ranked,
-    sums: () => shownSums(buckets.chart(), hidesOther()),
+    sums: () => shownSums(series.data(), hidesOther()),
     before,
     hidesOther,
     exportCsv: () => void exportCsv(),
@@ -77,9 +78,9 @@ export function useUsageHistory(filters: UsageFilters): UsageHistoryState {
   };
 }
 
-function shownSums(chart: UsageChartData | undefined, hidesOther: boolean): UsageSums | undefined {
-  if (chart === undefined || !hidesOther) return chart?.sums;
-  const { sums, other } = chart;
+function shownSums(buckets: UsageBuckets | undefined, hidesOther: boolean): UsageSums | undefined {
+  if (buckets === undefined || !hidesOther) return buckets?.sums;
+  const { sums, other } = buckets;
   return {
     requests: sums.requests - other.sums.requests,
     input: sums.input - other.sums.input,
@@ -89,3 +90,39 @@ function shownSums(chart: UsageChartData | undefined, hidesOther: boolean): Usag
 
 const csvName = ({ span, bucketMinutes }: BucketSpan): string =>
   `usage-${bucketName(bucketMinutes)}-${seoulMinute(span.from)}-to-${seoulMinute(span.to)}-KST.csv`.replaceAll(":", "");
+
+/** The usage in the period before the one that is shown. */
+interface UsageBefore {
+  query: ReturnType<typeof useFixedBucketsQuery>;
+  /** Undefined until it is there for what is shown, if it is not kept, and if it is not compared. */
+  data: () => UsageBuckets | undefined;
+  /** Whether it is compared but not kept, or not in such narrow buckets. */
+  isMissing: () => boolean;
+}
+
+function useUsageBefore(shown: () => UsageBuckets | undefined, compares: () => boolean): UsageBefore {
+  const spanOf = ({ request, span, bucketMinutes }: UsageBuckets): TimeSpan | undefined =>
+    compares() ? spanBefore(request.timeRange, span, { now: serverNow(), bucketMinutes }) : undefined;
+  const wanted = createMemo((): FixedRequest | undefined => {
+    const after = shown();
+    const span = after && spanOf(after);
+    if (after === undefined || span === undefined) return undefined;
+    return { request: { ...after.request, bucketMinutes: after.bucketMinutes, top: 0, list: 0 }, span };
+  });
+  const series = createSeries({ range: wanted, request: (range) => range, fetch: useFixedBucketsQuery });
+  /** Whether its minute counts are no longer kept, so that it has wider buckets than what is shown. */
+  const isWider = (): boolean => {
+    const [found, data] = [wanted(), series.data()];
+    // Time moves the span. While the next one loads, that of before tells the same.
+    if (found === undefined || data === undefined || !sameRequest(data.request?.request, found.request)) return false;
+    return data.buckets.bucketMinutes !== found.request.bucketMinutes;
+  };
+  return {
+    query: series.query,
+    data: () => {
+      const [found, data] = [wanted(), series.isCurrent() ? series.data() : undefined];
+      return found && data && !isWider() && sameSpan(data.buckets.span, found.span) ? data.buckets : undefined;
+    },
+    isMissing: () => compares() && shown() !== undefined && (wanted() === undefined || isWider()),
+  };
+}

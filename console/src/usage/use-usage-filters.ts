@@ -1,6 +1,6 @@
 import { createEffect, createMemo, createSignal, on, onCleanup } from "solid-js";
-import type { KeySelection } from "./usage-buckets.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import type { KeySelection } from "./usage-buckets.ts";
 import { isUsageMetric, type UsageMetric } from "./usage-sums.ts";
 import { isUsageView, otherId, type UsageView } from "./usage-view.ts";
 

@@ -8,8 +8,8 @@ import {
   powerSteps,
 } from "../../../console/src/gpus/energy.ts";
 import { minuteMs, seoulDay, seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
-import { usageChartFrom } from "../../../console/src/usage/usage-buckets.ts";
-import { at, chartBody, chartRequest, start } from "../usage/bucket-bodies.ts";
+import { usageBucketsFrom } from "../../../console/src/usage/usage-buckets.ts";
+import { at, bucketsBody, bucketsRequest, start } from "../usage/bucket-bodies.ts";
 
 const span = { from: start, to: start + 10 * minuteMs };
 
@@ -60,14 +60,14 @@ test("a step has the mean over its measured time, and a step without a reading i
 });
 
 test("output tokens are summed over keys and other keys, and over the buckets of a step", () => {
-  const body = chartBody(
+  const body = bucketsBody(
     [
       [1, [10, 0, 5, 0, 0]],
       [2, [20, 0, 0, 0, 0]],
     ],
     { otherKeys: 1, other: [0, 0, 0, 0, 7] },
   );
-  const byBucket = outputByBucket(usageChartFrom(body, chartRequest, at(4)));
+  const byBucket = outputByBucket(usageBucketsFrom(body, bucketsRequest, at(4)));
   expect(byBucket).toEqual(
     new Map([
       [at(0), 30],

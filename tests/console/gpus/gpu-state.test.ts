@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { isInState, isStale, sumGpus } from "../../../console/src/gpus/gpu-state.ts";
-import type { Gpu } from "../../../console/src/queries.ts";
+import type { Gpu } from "../../../console/src/gpus/queries.ts";
 import { seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
 import { sampleGpu } from "./sample-gpu.ts";
 

@@ -1,4 +1,4 @@
-import type { Gpu } from "../../../console/src/queries.ts";
+import type { Gpu } from "../../../console/src/gpus/queries.ts";
 
 export const sampleGpu = (fields: Partial<Gpu> = {}): Gpu => ({
   id: 1,

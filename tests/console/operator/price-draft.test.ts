@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Prices } from "../../../console/src/insight-queries.ts";
+import type { Prices } from "../../../console/src/queries.ts";
 import { draftOf, pricesOf } from "../../../console/src/operator/price-draft.ts";
 
 const prices: Prices = {

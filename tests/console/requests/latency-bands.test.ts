@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Latency } from "../../../console/src/insight-queries.ts";
+import type { Latency } from "../../../console/src/requests/queries.ts";
 import { latencyBands, quantileOf } from "../../../console/src/requests/latency-bands.ts";
 
 const start = Date.parse("2026-11-21T00:00:00.000+09:00");

@@ -1,10 +1,10 @@
 import { minuteMs, seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
-import { type ChartRequest, everyKey, type UsageChartBody } from "../../../console/src/usage/usage-buckets.ts";
+import { type BucketsRequest, everyKey, type UsageBucketsBody } from "../../../console/src/usage/usage-buckets.ts";
 
 export const start = Date.parse("2026-11-21T10:00:00+09:00");
 export const at = (minute: number): number => start + minute * minuteMs;
 
-export const chartRequest: ChartRequest = {
+export const bucketsRequest: BucketsRequest = {
   ...everyKey,
   timeRange: { preset: "1h", zoom: undefined },
   bucketMinutes: 1,
@@ -29,10 +29,10 @@ interface BodyOptions {
 }
 
 /** The response for some keys with their output tokens by minute, highest first, and the sum of others. */
-export function chartBody(
+export function bucketsBody(
   series: readonly (readonly [id: number, values: readonly number[]])[],
   { from = 0, to = 5, first, otherKeys = 0, other = [] }: BodyOptions = {},
-): UsageChartBody {
+): UsageBucketsBody {
   const sums = series.map(([, values]) => values.reduce((sum, value) => sum + value, 0));
   const otherSum = other.reduce((sum, value) => sum + value, 0);
   return {

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { type RankedKey, rankKeys } from "../../../console/src/usage/key-ranking.ts";
-import { type UsageChartData, usageChartFrom } from "../../../console/src/usage/usage-buckets.ts";
-import { at, chartBody, chartRequest } from "./bucket-bodies.ts";
+import { type UsageBuckets, usageBucketsFrom } from "../../../console/src/usage/usage-buckets.ts";
+import { at, bucketsBody, bucketsRequest } from "./bucket-bodies.ts";
 
 /** A chart of keys with these output tokens, highest first. The first eight have series. */
-function chartOf(...keys: readonly (readonly [id: number, output: number])[]): UsageChartData {
-  const body = chartBody(keys.map(([id, output]) => [id, [output, 0, 0, 0, 0]]));
-  return usageChartFrom({ ...body, series: body.series.slice(0, 8) }, chartRequest, at(4));
+function chartOf(...keys: readonly (readonly [id: number, output: number])[]): UsageBuckets {
+  const body = bucketsBody(keys.map(([id, output]) => [id, [output, 0, 0, 0, 0]]));
+  return usageBucketsFrom({ ...body, series: body.series.slice(0, 8) }, bucketsRequest, at(4));
 }
 
 const colourOf = (ranked: readonly RankedKey[], id: number): number | undefined =>
@@ -14,7 +14,7 @@ const colourOf = (ranked: readonly RankedKey[], id: number): number | undefined 
 
 test("keys keep the order of the API and have their totals by the chart's metric", () => {
   const chart = chartOf([2, 300], [3, 70], [1, 5]);
-  const totals = (data: UsageChartData): [number, number][] =>
+  const totals = (data: UsageBuckets): [number, number][] =>
     rankKeys(data, []).map(({ key, total }) => [key.id, total]);
   expect(totals(chart)).toEqual([
     [2, 300],

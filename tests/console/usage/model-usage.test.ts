@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ModelUsageRow } from "../../../console/src/insight-queries.ts";
+import type { ModelUsageRow } from "../../../console/src/usage/queries.ts";
 import { addModelUsage, modelLabel, modelUsageCsv, usageByDay } from "../../../console/src/usage/model-usage.ts";
 import { costLabel, costTitle, money } from "../../../console/src/lib/money.ts";
 

@@ -1,33 +1,33 @@
 import { describe, expect, test } from "bun:test";
 import { minuteMs } from "../../../console/src/lib/seoul-time.ts";
+import { sameRequest } from "../../../console/src/lib/series.ts";
 import { chosenSpan } from "../../../console/src/lib/time-range.ts";
 import {
   everyKey,
   inSteps,
   matchesSelection,
-  sameRequest,
   selectionParameters,
   sinceOf,
   sumWithin,
-  type UsageChartData,
-  usageChartFrom,
+  type UsageBuckets,
+  usageBucketsFrom,
 } from "../../../console/src/usage/usage-buckets.ts";
-import { at, chartBody, chartRequest } from "./bucket-bodies.ts";
+import { at, bucketsBody, bucketsRequest } from "./bucket-bodies.ts";
 
-const whole = usageChartFrom(
-  chartBody(
+const whole = usageBucketsFrom(
+  bucketsBody(
     [
       [7, [1, 2, 3, 4, 5]],
       [3, [0, 0, 9, 0, 0]],
     ],
     { otherKeys: 2, other: [1, 1, 1, 1, 1] },
   ),
-  chartRequest,
+  bucketsRequest,
   at(4),
 );
-const columnsOf = (chart: UsageChartData): Record<string, number[]> => ({
-  ...Object.fromEntries(Array.from(chart.series, ([id, values]) => [id, [...values]])),
-  other: [...chart.other.values],
+const columnsOf = (buckets: UsageBuckets): Record<string, number[]> => ({
+  ...Object.fromEntries(Array.from(buckets.series, ([id, values]) => [id, [...values]])),
+  other: [...buckets.other.values],
 });
 
 describe("a whole response", () => {
@@ -39,14 +39,14 @@ describe("a whole response", () => {
   });
 
   test("without other keys has zeros for them", () => {
-    expect([...usageChartFrom(chartBody([[1, [1, 2, 3, 4, 5]]]), chartRequest, at(4)).other.values]).toEqual([
+    expect([...usageBucketsFrom(bucketsBody([[1, [1, 2, 3, 4, 5]]]), bucketsRequest, at(4)).other.values]).toEqual([
       0, 0, 0, 0, 0,
     ]);
   });
 });
 
 describe("a response with the last buckets", () => {
-  const last = chartBody(
+  const last = bucketsBody(
     [
       [3, [0, 50]],
       [7, [6, 7]],
@@ -55,13 +55,13 @@ describe("a response with the last buckets", () => {
   );
 
   test("continues the buckets before, less those that left the range", () => {
-    const next = usageChartFrom(last, chartRequest, at(5), whole);
+    const next = usageBucketsFrom(last, bucketsRequest, at(5), whole);
     expect(columnsOf(next)).toEqual({ 3: [9, 0, 0, 50], 7: [3, 4, 6, 7], other: [1, 1, 2, 3] });
     expect([next.fetchedAt, next.wholeAt]).toEqual([at(5), at(4)]);
   });
 
   test("that is whole after all replaces them", () => {
-    const next = usageChartFrom(chartBody([[8, [1, 1, 1, 1]]], { from: 2, to: 6 }), chartRequest, at(5), whole);
+    const next = usageBucketsFrom(bucketsBody([[8, [1, 1, 1, 1]]], { from: 2, to: 6 }), bucketsRequest, at(5), whole);
     expect(columnsOf(next)).toEqual({ 8: [1, 1, 1, 1], other: [0, 0, 0, 0] });
     expect(next.wholeAt).toBe(at(5));
   });
@@ -98,7 +98,7 @@ test("the end of a part is exclusive", () => {
 });
 
 test("requests that differ in anything are not the same", () => {
-  expect(sameRequest(chartRequest, structuredClone(chartRequest))).toBe(true);
+  expect(sameRequest(bucketsRequest, structuredClone(bucketsRequest))).toBe(true);
   for (const other of [
     { key: "1" },
     { search: "a" },
@@ -106,7 +106,7 @@ test("requests that differ in anything are not the same", () => {
     { metric: "input" },
     { bucketMinutes: 2 },
   ] as const)
-    expect(sameRequest(chartRequest, { ...chartRequest, ...other })).toBe(false);
+    expect(sameRequest(bucketsRequest, { ...bucketsRequest, ...other })).toBe(false);
 });
 
 test("the filters of the page are those of the API", () => {

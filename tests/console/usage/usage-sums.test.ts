@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { addSums, metricOf, usageHistoryCsv } from "../../../console/src/usage/usage-sums.ts";
+import { addSums, metricOf, usagePointsCsv } from "../../../console/src/usage/usage-sums.ts";
 
 test("a metric is a field of the sums, or input and output together", () => {
   const sums = addSums([
@@ -20,7 +20,7 @@ test("the CSV has the API's rows", () => {
     input_tokens: 10,
     output_tokens: 100,
   });
-  expect(usageHistoryCsv([point(1, "alpha"), point(2, "=beta")])).toBe(
+  expect(usagePointsCsv([point(1, "alpha"), point(2, "=beta")])).toBe(
     [
       "bucket_start,key_id,key_name,request_count,input_tokens,output_tokens",
       "2026-11-21T10:00:00.000+09:00,1,alpha,1,10,100",

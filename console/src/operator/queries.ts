@@ -1,0 +1,44 @@
+import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { api, responseBody } from "../client.ts";
+import { showToast } from "../lib/toasts.ts";
+import type { Prices, QueryResult } from "../queries.ts";
+
+const getSessions = () => responseBody(api.sessions.get());
+export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];
+
+export function useSavePrices(): UseMutationResult<Prices, Error, Prices> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: (prices: Prices) => responseBody(api.prices.put(prices)),
+    onSuccess: (saved) => {
+      queries.setQueryData(["prices"], saved);
+      showToast("The prices were saved");
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: ["usage"] }),
+  }));
+}
+
+export const useSessionsQuery = (): QueryResult<typeof getSessions> =>
+  useQuery(() => ({ queryKey: ["sessions"], queryFn: getSessions, refetchInterval: 30_000, reconcile: "id" }));
+
+export function useEndSession(): UseMutationResult<unknown, Error, string | undefined> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    /** Undefined: all but the current one. */
+    mutationFn: async (id: string | undefined): Promise<unknown> =>
+      id === undefined ? responseBody(api.sessions.delete()) : responseBody(api.sessions({ id }).delete()),
+    onSuccess: (_, id) => showToast(id === undefined ? "All other sessions were ended" : "The session was ended"),
+    onError: (error) => showToast(`Not ended: ${error.message}`, "error"),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
+  }));
+}
+
+export function useChangePassword(): UseMutationResult<unknown, Error, { current: string; next: string }> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ current, next }: { current: string; next: string }) =>
+      responseBody(api.password.post({ current_password: current, new_password: next })),
+    onSuccess: () => showToast("The password was changed, and all other sessions were ended"),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
+  }));
+}

@@ -1,0 +1,54 @@
+import { createMemo, createSignal } from "solid-js";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { createSeries, type Series } from "../lib/series.ts";
+import { now } from "../lib/server-clock.ts";
+import {
+  barStep,
+  bucketMinutesFor,
+  chosenSpan,
+  type TimeRange,
+  type TimeSpan,
+  wholeBuckets,
+} from "../lib/time-range.ts";
+import { useUsageBucketsQuery } from "./queries.ts";
+import type { BucketsRequest, UsageBuckets } from "./usage-buckets.ts";
+
+export interface UsageSeries extends Series<TimeRange, BucketsRequest, UsageBuckets> {
+  /** The width of a bucket of the data. */
+  bucketMinutes: () => number;
+  /** The width of a bar in the chart. */
+  barMinutes: () => number;
+  span: () => TimeSpan;
+  /** 0 until the chart has reported it. */
+  plotWidthPx: () => number;
+  setPlotWidth: (widthPx: number) => void;
+}
+
+/** All that a chart requests but the time range and the width of its buckets. */
+export type UsageSelection = Omit<BucketsRequest, "bucketMinutes" | "timeRange">;
+
+/**
+ * The usage over a time range, in as many buckets as the chart has bars.
+ * @param days how far back the range may reach
+ */
+export function useUsageSeries(timeRange: () => TimeRange, selection: () => UsageSelection, days: number): UsageSeries {
+  const [plotWidthPx, setPlotWidth] = createSignal(0);
+  const chosen = (): TimeSpan => chosenSpan(timeRange(), now(), days);
+  const bucketMinutesNow = createMemo(() => bucketMinutesFor(chosen(), now(), plotWidthPx()));
+  const series = createSeries({
+    range: timeRange,
+    width: plotWidthPx,
+    request: (range): BucketsRequest => ({ ...selection(), timeRange: range, bucketMinutes: bucketMinutesNow() }),
+    fetch: (requested, isMeasured) => useUsageBucketsQuery(requested, days, isMeasured),
+  });
+  const bucketMinutes = (): number => series.data()?.bucketMinutes ?? series.requested().bucketMinutes;
+  const span = (): TimeSpan => series.data()?.span ?? wholeBuckets(chosen(), now(), bucketMinutes());
+  return {
+    ...series,
+    bucketMinutes,
+    barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
+    span,
+    plotWidthPx,
+    setPlotWidth,
+  };
+}
