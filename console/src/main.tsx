@@ -1,25 +1,25 @@
 import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
-import { type JSX, Show } from "solid-js";
+import { createEffect, type JSX, Show } from "solid-js";
 import { render } from "solid-js/web";
-import { forgetEndedSession } from "./lib/forget-session.ts";
-import { queryClient } from "./queries.ts";
-import { tryResumeSession } from "./operator/resume-session.ts";
-import { closeRunningQuestion, runningQuestion } from "./requests/running-responses.ts";
+import { GpusPage } from "./gpus/gpus-page.tsx";
+import { closeRunningQuestion, runningQuestion } from "./keys/key-mutations.ts";
+import { KeysPage } from "./keys/keys-page.tsx";
+import { NewKeyDialogs } from "./keys/new-key-dialog.tsx";
 import { tickWhileVisible } from "./lib/server-clock.ts";
-import { syncSessionAcrossTabs } from "./lib/session.ts";
+import { type Session, session, syncSessionAcrossTabs } from "./lib/session.ts";
 import { syncThemeAcrossTabs } from "./lib/theme.ts";
 import { syncTimeZoneAcrossTabs } from "./lib/time-zone.ts";
-import { GpusPage } from "./gpus/gpus-page.tsx";
-import { KeysPage } from "./keys/keys-page.tsx";
 import { LoginPage } from "./operator/login-page.tsx";
-import { NotFoundPage } from "./ui/not-found-page.tsx";
-import { OverviewPage } from "./start/overview-page.tsx";
-import { UsagePage } from "./usage/usage-page.tsx";
-import { FailedDialog, lazyPage, lazyPart } from "./ui/lazy.tsx";
-import { NewKeyDialogs } from "./keys/new-key-dialog.tsx";
 import { RequireSession } from "./operator/require-session.tsx";
+import { tryResumeSession } from "./operator/resume-session.ts";
+import { queryClient } from "./queries.ts";
+import { OverviewPage } from "./start/overview-page.tsx";
+import { setPlaygroundKey } from "./start/playground-key.ts";
+import { FailedDialog, lazyPage, lazyPart } from "./ui/lazy.tsx";
+import { NotFoundPage } from "./ui/not-found-page.tsx";
 import { Toasts } from "./ui/toasts.tsx";
+import { UsagePage } from "./usage/usage-page.tsx";
 import "./styles/index.css";
 
 // Less often opened, so not part of the first view's script.
@@ -75,6 +75,23 @@ function Console(): JSX.Element {
       <Toasts />
     </QueryClientProvider>
   );
+}
+
+/**
+ * Forgets what a session has left in memory when it ends: by a logout, here or in another tab, or because the server no
+ * longer accepts it. While a session is being resumed there is none yet, and the page already loads its data.
+ */
+function forgetEndedSession(): void {
+  createEffect<Session | undefined>((before) => {
+    const current = session();
+    if (before !== undefined && current === undefined) {
+      setPlaygroundKey("");
+      // The pages are gone by now. What is still shown is in a dialog with a secret, which outlives the session.
+      queryClient.removeQueries({ type: "inactive" });
+      queryClient.getMutationCache().clear();
+    }
+    return current;
+  }, undefined);
 }
 
 const root = document.querySelector("#root");

@@ -153,9 +153,16 @@ describe.skipIf(!hasBrowser)("help", () => {
     await page.getByRole("textbox", { name: "Body" }).fill("{ no JSON");
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await result.getByText("Nothing: the backend would get the body as it is.").waitFor();
+    await page.getByRole("combobox", { name: "Path" }).selectOption("/v1/messages");
+    const thinking = { type: "enabled", budget_tokens: 31_999 };
+    const body = JSON.stringify({ model: trafficModel, max_tokens: 32_000, thinking });
+    await page.getByRole("textbox", { name: "Body" }).fill(body);
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await result.getByRole("heading", { name: "Token limit: not changed" }).waitFor();
+    await result.getByText("not above thinking.budget_tokens (31999)").waitFor();
     await page.route("**/api/explain", (route) =>
       route.fulfill({
-        json: { refused: "invalid_json", changed: false, body: "", stream: false, model: null, edits: [] },
+        json: { refused: "invalid_json", changed: false, body: "", stream: false, model: null, edits: [], kept: [] },
       }),
     );
     await page.getByRole("button", { name: "Explain", exact: true }).click();

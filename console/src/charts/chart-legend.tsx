@@ -3,7 +3,7 @@ import { For, type JSX, Show } from "solid-js";
 export interface LegendItem {
   label: string;
   colour: number;
-  /** Of the whole chart. */
+  /** Summed over the whole chart. */
   value?: string | undefined;
 }
 

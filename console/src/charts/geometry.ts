@@ -1,7 +1,7 @@
 import { createMemo, createSignal, onCleanup, onMount } from "solid-js";
 import { barStep, type TimeSpan } from "../lib/time-range.ts";
-import { valueTicks } from "./scale.ts";
 import type { ChartKind } from "./marks.tsx";
+import { valueTicks } from "./scale.ts";
 import { type Plot, type Series, sharesOf, stepSums } from "./shapes.ts";
 
 /** Space for the axes, pixels. */

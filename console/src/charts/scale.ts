@@ -19,7 +19,7 @@ const tickSteps = [
   ...[1, 2, 5, 7, 10].map((days) => days * dayMs),
 ];
 
-export interface TimeTick {
+interface TimeTick {
   at: number;
   label: string;
 }
@@ -42,7 +42,7 @@ export function timeTicks(span: TimeSpan, widthPx: number): TimeTick[] {
   return withoutOverlap(ticks, (at) => xOf(at, span, widthPx));
 }
 
-/** Of a character in the labels, roughly. */
+/** About the width of a character in the labels. */
 const characterPx = 5.9;
 
 function withoutOverlap(ticks: readonly TimeTick[], positionOf: (at: number) => number): TimeTick[] {

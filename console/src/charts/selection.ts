@@ -9,7 +9,7 @@ interface SelectionOptions {
   onZoom: (zoom: TimeSpan) => void;
 }
 
-export interface Selection {
+interface Selection {
   /** The step under the cursor. */
   step: Accessor<number | undefined>;
   selection: () => TimeSpan | undefined;

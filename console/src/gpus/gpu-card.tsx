@@ -1,12 +1,12 @@
 import { A } from "@solidjs/router";
 import { createUniqueId, type JSX } from "solid-js";
 import { gibibytes, watts } from "../lib/format.ts";
-import { isFull, isHot, isStale } from "./gpu-state.ts";
-import type { Gpu } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
+import { Skeleton } from "../ui/skeleton.tsx";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
-import { Skeleton } from "../ui/skeleton.tsx";
+import { isFull, isHot, isStale } from "./gpu-state.ts";
+import type { Gpu } from "./queries.ts";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
   const stale = (): boolean => isStale(props.gpu, now());

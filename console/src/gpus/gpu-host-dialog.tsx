@@ -1,9 +1,9 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
-import { findFreeOffset } from "./gpu-hosts.ts";
-import type { Gpu } from "./queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
+import { findFreeOffset } from "./gpu-hosts.ts";
+import type { Gpu } from "./queries.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
 
 const keyFile = "/etc/tollgate-gpu.key";

@@ -11,7 +11,7 @@ export const groupByHost = (gpus: readonly Gpu[]): Map<string | null, Gpu[]> =>
   );
 
 /** Two hosts that send the same GPU ids. */
-export interface SharedIds {
+interface SharedIds {
   hosts: string;
   gpuIds: number[];
 }

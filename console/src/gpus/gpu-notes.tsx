@@ -1,8 +1,8 @@
 import { type JSX, Show } from "solid-js";
-import { isFull, isHot, isStale } from "./gpu-state.ts";
-import type { Gpu } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { RelativeTime } from "../ui/relative-time.tsx";
+import { isFull, isHot, isStale } from "./gpu-state.ts";
+import type { Gpu } from "./queries.ts";
 
 /** What needs attention, in words, because not everyone can tell the colours apart. */
 export function GpuNotes(props: { gpu: Gpu }): JSX.Element {

@@ -1,14 +1,13 @@
 import { A, useParams } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { memory, watts } from "../lib/format.ts";
-import { useGpusQuery } from "./queries.ts";
-import { type Gpu } from "./queries.ts";
-import { useGpuHistory } from "./use-gpu-history.ts";
 import { Figure } from "../ui/figure.tsx";
-import { GpuHistoryPanel } from "./gpu-history-panel.tsx";
-import { GpuNotes } from "./gpu-notes.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
 import { EmptyState } from "../ui/panel.tsx";
+import { GpuHistoryPanel } from "./gpu-history-panel.tsx";
+import { GpuNotes } from "./gpu-notes.tsx";
+import { type Gpu, useGpusQuery } from "./queries.ts";
+import { useGpuHistory } from "./use-gpu-history.ts";
 
 /** One GPU: its latest sample and its history. */
 export function GpuPage(): JSX.Element {

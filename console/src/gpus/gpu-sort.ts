@@ -2,7 +2,7 @@ import { memoryShare } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
 
 /** The sortable columns of the GPU table, and the direction of the first click. */
-export const firstDirections = {
+const firstDirections = {
   gpu: "ascending",
   power: "descending",
   utilisation: "descending",

@@ -1,14 +1,14 @@
 import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { gibibytes, plural, watts } from "../lib/format.ts";
+import { now } from "../lib/server-clock.ts";
+import { SkeletonRows } from "../ui/skeleton.tsx";
 import { groupByHost } from "./gpu-hosts.ts";
+import { GpuName } from "./gpu-name.tsx";
+import { GpuNotes } from "./gpu-notes.tsx";
 import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
 import { isFull, isHot, isStale, memoryShare, sumGpus } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
-import { now } from "../lib/server-clock.ts";
-import { GpuName } from "./gpu-name.tsx";
-import { GpuNotes } from "./gpu-notes.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
 
 interface GpuTableProps {
   /** Undefined while they load. */

@@ -1,8 +1,8 @@
 import { For, type JSX } from "solid-js";
 import { plural } from "../lib/format.ts";
+import { Icon } from "../ui/icon.tsx";
 import { listSharedIds } from "./gpu-hosts.ts";
 import type { Gpu } from "./queries.ts";
-import { Icon } from "../ui/icon.tsx";
 
 /** Two hosts that send the same ids: each overwrites the samples of the other. */
 export function SharedGpusNotice(props: { gpus: readonly Gpu[] }): JSX.Element {

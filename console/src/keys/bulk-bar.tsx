@@ -1,10 +1,10 @@
 import { type JSX, Show } from "solid-js";
-import type { BulkAction } from "./key-bulk.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
-import { keyCsv } from "./key-csv.ts";
 import type { Key } from "../queries.ts";
 import { Icon } from "../ui/icon.tsx";
+import type { BulkAction } from "./key-bulk.ts";
+import { keyCsv } from "./key-csv.ts";
 
 export type BulkQuestion = BulkAction["kind"] | "switch-off";
 

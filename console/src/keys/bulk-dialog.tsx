@@ -1,15 +1,14 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { count, plural } from "../lib/format.ts";
-import { type BulkAction, type BulkReport, useBulkRun } from "./key-bulk.ts";
-import { listOf } from "./key-limits.ts";
-import type { Key } from "../queries.ts";
 import { showToast } from "../lib/toasts.ts";
-import type { BulkQuestion } from "./bulk-bar.tsx";
+import type { Key } from "../queries.ts";
 import { SegmentedControl, TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { EndRunningChoice } from "./end-running-choice.tsx";
-import { KeyFailures } from "./key-failures.tsx";
-import { KeyNames } from "./key-names.tsx";
+import type { BulkQuestion } from "./bulk-bar.tsx";
+import { EndRunningChoice } from "./delete-key-dialog.tsx";
+import { type BulkAction, type BulkReport, useBulkRun } from "./key-bulk.ts";
+import { listOf } from "./key-limits.ts";
+import { KeyFailures, KeyNames } from "./key-names.tsx";
 
 interface BulkDialogProps {
   keys: readonly Key[];

@@ -1,9 +1,8 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 import type { Key } from "../queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { EndRunningChoice } from "./end-running-choice.tsx";
+import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 
 /** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
 export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClose: () => void }): JSX.Element {
@@ -69,3 +68,15 @@ function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
   const next = row?.nextElementSibling ?? row?.previousElementSibling;
   return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
 }
+
+/** Whether responses that run when a key is switched off or deleted end at once. */
+export const EndRunningChoice = (props: {
+  label: string;
+  value: boolean;
+  onChange: (value: boolean) => void;
+}): JSX.Element => (
+  <label class="choice">
+    <input type="checkbox" checked={props.value} onChange={(event) => props.onChange(event.currentTarget.checked)} />
+    {props.label}
+  </label>
+);

@@ -1,16 +1,18 @@
+import { useQueryClient } from "@tanstack/solid-query";
 import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { causeOf } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
-import { parseNames, secretCsv } from "./key-import.ts";
-import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
-import { useKeysQuery } from "../queries.ts";
-import { type KeyImport, useKeyImport } from "./use-key-import.ts";
+import { type Key, useKeysQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { KeyNames } from "./key-names.tsx";
+import { forEachInTurn } from "./key-bulk.ts";
+import { parseNames, secretCsv } from "./key-import.ts";
+import { createKey } from "./key-mutations.ts";
+import { KeyFailures, KeyNames } from "./key-names.tsx";
 import { SecretActions } from "./key-secret.tsx";
-import { KeyFailures } from "./key-failures.tsx";
+import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
 /** Creates a key for each name of a list, then shows their secrets once. */
 export function ImportKeysDialog(): JSX.Element {
@@ -143,4 +145,40 @@ function ImportResult(props: { result: KeyImport }): JSX.Element {
       </Show>
     </>
   );
+}
+
+interface KeyImport {
+  total: number;
+  /** With their secrets. */
+  keys: readonly Key[];
+  failures: readonly { name: string; cause: string }[];
+}
+
+/** Creates a key for each name. The dialog guards their secrets from the first request on. */
+function useKeyImport(): { imported: () => KeyImport | undefined; create: (names: readonly string[]) => void } {
+  const queries = useQueryClient();
+  const [imported, setImported] = createSignal<KeyImport>();
+  const update = (change: (before: KeyImport) => Partial<KeyImport>): void =>
+    void setImported((before) => before && { ...before, ...change(before) });
+
+  async function create(names: readonly string[]): Promise<void> {
+    setNewKeyDialog("secret");
+    setImported({ total: names.length, keys: [], failures: [] });
+    await forEachInTurn(
+      names,
+      async (name) => {
+        const key = await createKey({ name });
+        update(({ keys }) => ({ keys: [...keys, key] }));
+      },
+      (name, error) => {
+        if (error !== undefined)
+          update(({ failures }) => ({ failures: [...failures, { name, cause: causeOf(error) }] }));
+      },
+    );
+    // Without a secret, nothing is lost.
+    if (imported()?.keys.length === 0) setNewKeyDialog("saved");
+    await queries.invalidateQueries({ queryKey: ["keys"] });
+  }
+
+  return { imported, create: (names) => void create(names) };
 }

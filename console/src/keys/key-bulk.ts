@@ -23,10 +23,7 @@ function change(key: Key, action: BulkAction): Promise<unknown> {
   return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }));
 }
 
-export function tagsAfter(
-  before: readonly string[],
-  { tags, adds }: { tags: readonly string[]; adds: boolean },
-): string[] {
+function tagsAfter(before: readonly string[], { tags, adds }: { tags: readonly string[]; adds: boolean }): string[] {
   return adds ? [...new Set([...before, ...tags])] : before.filter((tag) => !tags.includes(tag));
 }
 
@@ -56,7 +53,7 @@ export async function forEachInTurn<T>(
   }
 }
 
-export interface BulkRun {
+interface BulkRun {
   /** How many keys are done, also those that failed. */
   progress: () => number | undefined;
   run: (keys: readonly Key[], action: BulkAction) => Promise<BulkReport>;

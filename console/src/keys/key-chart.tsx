@@ -2,14 +2,13 @@ import { useNavigate } from "@solidjs/router";
 import { createSignal, type JSX } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import { compact, count } from "../lib/format.ts";
-import { useModelUsageQuery } from "../usage/queries.ts";
-import { type ModelUsageRow } from "../usage/queries.ts";
 import { dayMs, floorToStep, hourMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { add, valuesInSteps } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { type ModelUsageRow, useModelUsageQuery } from "../usage/queries.ts";
 
 const ranges = [
   { value: "2", label: "2 d" },

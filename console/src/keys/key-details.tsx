@@ -1,12 +1,12 @@
 import { createSignal, For, type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { usedLimits } from "./key-limits.ts";
-import type { Key } from "../queries.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { scopes } from "./key-fields.tsx";
-import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
+import type { Key } from "../queries.ts";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { scopes } from "./key-fields.tsx";
+import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
+import { usedLimits } from "./key-limits.ts";
 import { UsedLimits } from "./used-limits.tsx";
 
 /** What a key may take, how much of it is used, and what the key is for. */

@@ -1,10 +1,10 @@
 import { For, type JSX } from "solid-js";
-import { limitLabels, type LimitName, limitNames, limitOf, listOf } from "./key-limits.ts";
-import type { KeyFields } from "./key-mutations.ts";
-import type { Key } from "../queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
+import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
+import { limitLabels, type LimitName, limitNames, limitOf, listOf } from "./key-limits.ts";
+import type { KeyFields } from "./key-mutations.ts";
 
 interface KeyFieldsProps {
   /** Undefined for a new key. */

@@ -5,7 +5,7 @@ const maxNameCharacters = 120;
 /** More would make a page that nobody reads before the click. */
 export const maxImportedKeys = 1000;
 
-export interface ImportedNames {
+interface ImportedNames {
   /** In the order of the file, each once. */
   names: string[];
   /** Why these cannot be created. */

@@ -1,9 +1,9 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { type KeyFields, useChangeKey } from "./key-mutations.ts";
 import type { Key } from "../queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
+import { type KeyFields, useChangeKey } from "./key-mutations.ts";
 import { UsedLimits } from "./used-limits.tsx";
 
 /** What a key may take, what it is for, and how much of its limits is used. */

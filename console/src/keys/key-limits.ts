@@ -25,7 +25,7 @@ export type LimitedKey = Readonly<Record<LimitName, number | null>> & {
   readonly used: Readonly<Record<LimitName, number | null>>;
 };
 
-export interface UsedLimit {
+interface UsedLimit {
   name: LimitName;
   used: number;
   limit: number;

@@ -1,9 +1,9 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
+import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
-import type { LimitName } from "./key-limits.ts";
-import type { Key } from "../queries.ts";
-import { askAboutRunning } from "../requests/running-responses.ts";
 import { showToast } from "../lib/toasts.ts";
+import type { Key } from "../queries.ts";
+import type { LimitName } from "./key-limits.ts";
 
 interface KeySwitch {
   key: Key;
@@ -138,4 +138,27 @@ export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, K
     onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
     onSettled: () => queries.invalidateQueries(),
   }));
+}
+
+/** A key that was switched off while responses of it run. */
+interface RunningQuestion {
+  key: Key;
+  /** Undefined: more requests run than the API lists, none of the listed ones is the key's. */
+  count: number | undefined;
+}
+
+const [runningQuestion, setRunningQuestion] = createSignal<RunningQuestion>();
+export { runningQuestion };
+
+export const closeRunningQuestion = (): void => setRunningQuestion();
+
+/**
+ * Asks whether the responses of a key are to end, if any run. Only after it is off, which must not wait for the answer.
+ * @param isStillOff whether the question still makes sense
+ */
+async function askAboutRunning(key: Key, isStillOff: () => boolean): Promise<void> {
+  const running = await responseBody(api["in-flight"].get()).catch(() => undefined);
+  if (running === undefined || !isStillOff()) return;
+  const count = running.requests.filter(({ key_id: keyId }) => keyId === key.id).length;
+  if (count > 0 || running.more) setRunningQuestion({ key, count: count > 0 ? count : undefined });
 }

@@ -1,5 +1,5 @@
-import type { JSX } from "solid-js";
-import { count } from "../lib/format.ts";
+import { For, type JSX, Show } from "solid-js";
+import { count, plural } from "../lib/format.ts";
 
 const shownNames = 8;
 
@@ -16,3 +16,26 @@ export function KeyNames(props: { names: readonly string[] }): JSX.Element {
     </span>
   );
 }
+
+interface KeyFailure {
+  name: string;
+  cause: string;
+}
+
+/** For which keys something failed, and why. */
+export const KeyFailures = (props: { failures: readonly KeyFailure[] }): JSX.Element => (
+  <Show when={props.failures.length > 0}>
+    <div class="key-failures" role="alert">
+      <p class="form-error">{plural(props.failures.length, "key")} failed:</p>
+      <ul>
+        <For each={props.failures}>
+          {({ name, cause }) => (
+            <li>
+              <strong>{name}</strong>: {cause}
+            </li>
+          )}
+        </For>
+      </ul>
+    </div>
+  </Show>
+);

@@ -1,24 +1,23 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
 import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
-import { compact, count, plural } from "../lib/format.ts";
-import { useKeyRequestsQuery } from "../requests/queries.ts";
-import { useSwitchKey } from "./key-mutations.ts";
-import { quantileOf } from "../requests/latency-bands.ts";
-import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
-import { type Key, useKeysQuery } from "../queries.ts";
-import { milliseconds } from "../requests/request-format.ts";
+import { compact, count, milliseconds, plural } from "../lib/format.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
-import { ToggleSwitch } from "../ui/controls.tsx";
-import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
+import { type Key, useKeysQuery } from "../queries.ts";
 import { FailuresPanel } from "../requests/failures-panel.tsx";
+import { quantileOf } from "../requests/latency-bands.ts";
+import { useKeyRequestsQuery } from "../requests/queries.ts";
+import { ToggleSwitch } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { KeyChart } from "./key-chart.tsx";
-import { KeyDetails } from "./key-details.tsx";
-import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
+import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
+import { KeyChart } from "./key-chart.tsx";
+import { KeyDetails } from "./key-details.tsx";
+import { useSwitchKey } from "./key-mutations.ts";
+import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
 import "../styles/lazy-pages.css";
 
@@ -151,7 +150,7 @@ function KeyFigures(props: { key: Key | undefined }): JSX.Element {
   );
 }
 
-/** Of the last requests in the log: latency is not kept by key. */
+/** Computed from the last requests in the log: latency is not kept by key. */
 function KeyLatency(props: { id: number }): JSX.Element {
   const requests = useKeyRequestsQuery(() => props.id);
   const values = (field: "first_byte_ms" | "duration_ms"): number[] =>

@@ -1,15 +1,15 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
+import { Sparkline } from "../charts/sparkline.tsx";
 import { compact, count } from "../lib/format.ts";
-import { isNearLimit } from "./key-limits.ts";
-import { useSwitchKey } from "./key-mutations.ts";
-import type { Key } from "../queries.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
+import type { Key } from "../queries.ts";
 import { ToggleSwitch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { isNearLimit } from "./key-limits.ts";
+import { useSwitchKey } from "./key-mutations.ts";
 import { RenameField } from "./rename-field.tsx";
-import { Sparkline } from "../charts/sparkline.tsx";
 
 interface KeyRowProps {
   key: Key;

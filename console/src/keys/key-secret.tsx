@@ -1,7 +1,7 @@
 import { type JSX, onMount } from "solid-js";
-import { newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { lazyPart, LoadFailed } from "../ui/lazy.tsx";
+import { newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
 const QuickStart = lazyPart(
   async () => (await import("../start/quick-start.tsx")).QuickStart,

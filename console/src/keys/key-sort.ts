@@ -1,7 +1,7 @@
 import type { Key } from "../queries.ts";
 
 /** The sortable columns of the key table, and the direction of the first click. */
-export const firstDirections = {
+const firstDirections = {
   name: "ascending",
   created: "descending",
   used: "descending",
@@ -11,7 +11,7 @@ export const firstDirections = {
 } as const;
 
 export type KeySortColumn = keyof typeof firstDirections;
-export type Direction = "ascending" | "descending";
+type Direction = "ascending" | "descending";
 
 export interface KeySort {
   column: KeySortColumn;

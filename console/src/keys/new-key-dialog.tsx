@@ -1,12 +1,12 @@
 import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
-import { type KeyFields, useCreateKey } from "./key-mutations.ts";
-import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { KeyFieldInputs } from "./key-fields.tsx";
-import { KeySecret } from "./key-secret.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
+import { KeyFieldInputs } from "./key-fields.tsx";
+import { type KeyFields, useCreateKey } from "./key-mutations.ts";
+import { KeySecret } from "./key-secret.tsx";
+import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(

@@ -1,8 +1,8 @@
 import { createUniqueId, type JSX, onMount, Show } from "solid-js";
 import { causeOf } from "../client.ts";
-import { useRenameKey } from "./key-mutations.ts";
 import type { Key } from "../queries.ts";
 import { Icon } from "../ui/icon.tsx";
+import { useRenameKey } from "./key-mutations.ts";
 
 /** Enter or the button saves the new name; Escape or the other button does not. A refused name stays in the field. */
 export function RenameField(props: { key: Key; onDone: () => void }): JSX.Element {

@@ -1,11 +1,11 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { useRotateKey } from "./key-mutations.ts";
-import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
+import { useRotateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
+import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
 /** Asks for how long the old secret is accepted, then shows the new one. */
 export function RotateKeyDialog(props: { key: Key }): JSX.Element {

@@ -1,8 +1,7 @@
 import { type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { useSwitchKey } from "./key-mutations.ts";
-import { closeRunningQuestion, runningQuestion } from "../requests/running-responses.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { closeRunningQuestion, runningQuestion, useSwitchKey } from "./key-mutations.ts";
 
 /** After a key was switched off: whether its responses that still run are to end. */
 export const RunningQuestion = (): JSX.Element => (

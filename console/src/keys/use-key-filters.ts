@@ -1,12 +1,12 @@
 import { createMemo } from "solid-js";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+import type { Key } from "../queries.ts";
 import { isNearLimit } from "./key-limits.ts";
 import { matchesSearch } from "./key-search.ts";
 import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
-import type { Key } from "../queries.ts";
-import { useUrlParameters } from "../lib/url-parameters.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "refused"] as const;
-export type KeyState = (typeof states)[number];
+type KeyState = (typeof states)[number];
 
 const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
   all: () => true,

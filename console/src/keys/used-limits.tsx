@@ -1,7 +1,7 @@
 import { For, type JSX } from "solid-js";
 import { compact, count } from "../lib/format.ts";
-import { freesWhen, limitLabels, type LimitedKey, nearShare, usedLimits } from "./key-limits.ts";
 import { now } from "../lib/server-clock.ts";
+import { freesWhen, limitLabels, type LimitedKey, nearShare, usedLimits } from "./key-limits.ts";
 
 /** A bar for each limit of a key: how much of it is used now, and when that frees again. */
 export function UsedLimits(props: { key: LimitedKey }): JSX.Element {

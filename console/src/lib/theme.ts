@@ -2,7 +2,7 @@ import { createSignal } from "solid-js";
 import { readSetting, watchSetting, writeSetting } from "./browser-settings.ts";
 
 export const themes = ["auto", "light", "dark"] as const;
-export type Theme = (typeof themes)[number];
+type Theme = (typeof themes)[number];
 
 const themeOf = (setting: string | undefined): Theme => themes.find((known) => known === setting) ?? "auto";
 

@@ -48,12 +48,6 @@ export interface TimeRange {
   zoom: TimeSpan | undefined;
 }
 
-/** The parameters of the history of power. */
-export interface BucketQuery {
-  days: number;
-  bucketMinutes: number;
-}
-
 type SearchParameters = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The presets of a page, as options of a control. */
@@ -115,9 +109,6 @@ export function chosenSpan({ preset, zoom }: TimeRange, now: number, days = minu
   return { from: Math.max(zoom.from, kept), to: Math.min(zoom.to, now) };
 }
 
-/** How many whole days a history has to reach back to hold the span. */
-export const daysBack = ({ from }: TimeSpan, now: number): number => Math.max(1, Math.ceil((now - from) / dayMs));
-
 /** Narrower bars blur and are slow to draw. */
 const minBarPx = 3;
 
@@ -168,8 +159,5 @@ export function spanBefore(
   const days = bucketMinutes % 60 === 0 ? maxDays : minuteDays;
   return found.from < earliest(now, days) ? undefined : found;
 }
-
-export const sameQuery = (a: BucketQuery, b: BucketQuery): boolean =>
-  a.days === b.days && a.bucketMinutes === b.bucketMinutes;
 
 export const sameSpan = (a: TimeSpan, b: TimeSpan): boolean => a.from === b.from && a.to === b.to;

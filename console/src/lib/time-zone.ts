@@ -3,7 +3,7 @@ import { readSetting, watchSetting, writeSetting } from "./browser-settings.ts";
 import { hourMs, minuteMs } from "./seoul-time.ts";
 
 const zones = ["kst", "utc", "local"] as const;
-export type TimeZone = (typeof zones)[number];
+type TimeZone = (typeof zones)[number];
 
 const zoneOf = (setting: string | undefined): TimeZone => zones.find((known) => known === setting) ?? "kst";
 

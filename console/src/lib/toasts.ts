@@ -2,7 +2,7 @@ import { createSignal } from "solid-js";
 
 type Tone = "info" | "error";
 
-export interface Toast {
+interface Toast {
   text: string;
   tone: Tone;
   /** Takes back what the message reports. */

@@ -1,18 +1,15 @@
 import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { causeOf } from "../client.ts";
-import { useSessionsQuery } from "./queries.ts";
-import { useSettingsQuery } from "../queries.ts";
-import { useChangePassword } from "./queries.ts";
-import { useEndSession } from "./queries.ts";
-import { type ConsoleSession } from "./queries.ts";
 import { session } from "../lib/session.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { useSettingsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import { type ConsoleSession, useChangePassword, useEndSession, useSessionsQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
 /** The password, and the sessions that it has opened. */

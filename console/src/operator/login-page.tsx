@@ -2,11 +2,11 @@ import { A, useNavigate } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
 import { plural } from "../lib/format.ts";
-import { tryResumeSession } from "./resume-session.ts";
 import { now } from "../lib/server-clock.ts";
 import { beginSession, mayHaveSession, safeRedirect, session } from "../lib/session.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { Icon, Logo } from "../ui/icon.tsx";
+import { tryResumeSession } from "./resume-session.ts";
 
 /** Opens `?next=` as soon as there is a session. */
 export function LoginPage(): JSX.Element {

@@ -9,7 +9,22 @@ export interface ModelPriceDraft {
   output: string;
 }
 
-export interface EnergyPriceDraft {
+/** The fields of the prices of a model. */
+export const modelPriceFields = [
+  { field: "input", label: "Input", isOptional: false },
+  { field: "cachedInput", label: "Cached input", isOptional: true },
+  { field: "output", label: "Output", isOptional: false },
+] as const;
+
+export const newModelPrice = (pattern: string, validFrom: string): ModelPriceDraft => ({
+  pattern,
+  validFrom,
+  input: "",
+  cachedInput: "",
+  output: "",
+});
+
+interface EnergyPriceDraft {
   validFrom: string;
   perKwh: string;
 }

@@ -1,17 +1,23 @@
-import { createMemo, Index, type JSX, Show } from "solid-js";
+import { createMemo, For, Index, type JSX, Show } from "solid-js";
 import { createStore, type SetStoreFunction } from "solid-js/store";
 import { causeOf } from "../client.ts";
-import { type Prices } from "../queries.ts";
-import { usePricesToEditQuery } from "../queries.ts";
-import { useSavePrices } from "./queries.ts";
-import { draftOf, type ModelPriceDraft, type PriceDraft, pricesOf } from "./price-draft.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
+import { type Prices, usePricesToEditQuery } from "../queries.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
+import {
+  draftOf,
+  type ModelPriceDraft,
+  modelPriceFields,
+  newModelPrice,
+  type PriceDraft,
+  pricesOf,
+} from "./price-draft.ts";
+import { useSavePrices } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
 /** Prices turn tokens into costs. Tokens without a price stay without a cost. */
@@ -77,10 +83,7 @@ const today = (): string => seoulDay(serverNow());
 
 function ModelPrices(props: DraftProps): JSX.Element {
   const addPrice = (): void =>
-    props.setDraft("models", (all) => [
-      ...all,
-      { pattern: all.length === 0 ? "*" : "", validFrom: today(), input: "", cachedInput: "", output: "" },
-    ]);
+    props.setDraft("models", (all) => [...all, newModelPrice(all.length === 0 ? "*" : "", today())]);
   return (
     <Panel
       title="Models"
@@ -98,9 +101,11 @@ function ModelPrices(props: DraftProps): JSX.Element {
                 <legend class="visually-hidden">Price {index + 1}</legend>
                 <PriceText label="Model" value={price().pattern} onInput={set("pattern")} />
                 <PriceDay value={price().validFrom} onInput={set("validFrom")} />
-                <PriceNumber label="Input" value={price().input} onInput={set("input")} />
-                <PriceNumber label="Cached input" isOptional value={price().cachedInput} onInput={set("cachedInput")} />
-                <PriceNumber label="Output" value={price().output} onInput={set("output")} />
+                <For each={modelPriceFields}>
+                  {({ field, label, isOptional }) => (
+                    <PriceNumber label={label} isOptional={isOptional} value={price()[field]} onInput={set(field)} />
+                  )}
+                </For>
                 <RemoveButton
                   label={`Remove price ${index + 1}`}
                   onClick={() => props.setDraft("models", (all) => all.toSpliced(index, 1))}

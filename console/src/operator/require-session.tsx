@@ -1,9 +1,9 @@
 import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
 import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
-import { resumeSession } from "./resume-session.ts";
 import { mayHaveSession, session } from "../lib/session.ts";
 import { Logo } from "../ui/icon.tsx";
+import { resumeSession } from "./resume-session.ts";
 import { Shell } from "./shell.tsx";
 
 /** The interval of the pages' own queries. */

@@ -1,9 +1,7 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
-import { count, plural } from "../lib/format.ts";
-import { useSettingsQuery } from "../queries.ts";
-import { type Settings } from "../queries.ts";
-import { byteSize } from "../requests/request-format.ts";
+import { byteSize, count, plural } from "../lib/format.ts";
+import { type Settings, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";

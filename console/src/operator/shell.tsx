@@ -7,8 +7,7 @@ import { chooseTimeZone, timeZone, timeZoneOptions } from "../lib/time-zone.ts";
 import { showToast } from "../lib/toasts.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
-import { ShortcutsDialog } from "./shortcuts-dialog.tsx";
-import { listenForShortcuts, type Shortcut } from "./shortcuts.tsx";
+import { listenForShortcuts, type Shortcut, ShortcutsDialog } from "./shortcuts.tsx";
 
 const navigation = [
   { href: "/", label: "Overview", icon: "overview" },

@@ -1,6 +1,7 @@
-import { onCleanup, onMount } from "solid-js";
+import { For, type JSX, onCleanup, onMount } from "solid-js";
+import { Dialog } from "../ui/dialog.tsx";
 
-export const shortcuts = [
+const shortcuts = [
   { keys: ["g", "o"], label: "Go to the overview" },
   { keys: ["g", "r"], label: "Go to requests" },
   { keys: ["g", "k"], label: "Go to API keys" },
@@ -41,4 +42,36 @@ export function listenForShortcuts(run: (shortcut: Shortcut) => void): void {
   };
   onMount(() => document.addEventListener("keydown", onKeyDown));
   onCleanup(() => document.removeEventListener("keydown", onKeyDown));
+}
+
+export function ShortcutsDialog(props: { onClose: () => void }): JSX.Element {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={() => props.onClose()}>
+      <dl class="shortcuts">
+        <For each={shortcuts}>
+          {(shortcut) => (
+            <div>
+              <dt>{shortcut.label}</dt>
+              <dd>
+                <For each={shortcut.keys}>{(key) => <kbd>{key}</kbd>}</For>
+              </dd>
+            </div>
+          )}
+        </For>
+      </dl>
+      <p class="hint">On a chart, the arrow keys move, Shift selects, Enter zooms and Escape resets.</p>
+      <p class="hint">
+        For scripts: the{" "}
+        <a href="/api/openapi.json" target="_blank">
+          description of the API
+        </a>{" "}
+        (OpenAPI).
+      </p>
+      <div class="dialog-actions">
+        <button class="button" type="button" onClick={() => props.onClose()}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
 }

@@ -1,21 +1,19 @@
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
+import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
 import { Chart } from "../charts/chart.tsx";
 import { count, plural } from "../lib/format.ts";
-import { useLastFailuresQuery } from "./queries.ts";
-import { type Failures } from "./queries.ts";
-import { useFailuresQuery } from "./queries.ts";
-import { outcomeLabel } from "./request-format.ts";
-import type { LoggedRequest } from "./queries.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { add, lastHours, valuesInSteps } from "../lib/time-steps.ts";
-import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
-import { ResultBadge } from "./request-table.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
+import { type Failures, useFailuresQuery, useLastFailuresQuery } from "./queries.ts";
+import type { LoggedRequest } from "./queries.ts";
+import { outcomeLabel } from "./request-format.ts";
+import { ResultBadge } from "./request-table.tsx";
 
 const hours = 24;
 const bucketMinutes = 15;

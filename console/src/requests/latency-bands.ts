@@ -1,6 +1,6 @@
-import type { Latency } from "./queries.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { valuesInSteps } from "../lib/time-steps.ts";
+import type { Latency } from "./queries.ts";
 
 export type LatencyMetric = "first_byte_ms" | "duration_ms" | "tokens_per_second";
 
@@ -11,7 +11,7 @@ type Point = Latency["points"][number];
 export const quantilesOf = (metric: LatencyMetric): readonly [Quantile, Quantile, Quantile] =>
   metric === "tokens_per_second" ? ["p1", "p5", "p50"] : ["p50", "p95", "p99"];
 
-export interface Band {
+interface Band {
   quantile: Quantile;
   /** The distance from the band below, so that stacked bands end at the quantile. */
   heights: Float64Array;

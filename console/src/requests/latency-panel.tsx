@@ -1,18 +1,16 @@
 import { useNavigate } from "@solidjs/router";
 import { createSignal, type JSX } from "solid-js";
+import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
 import { Chart } from "../charts/chart.tsx";
-import { threeDigits } from "../lib/format.ts";
-import { type Latency } from "./queries.ts";
-import { useLatencyQuery } from "./queries.ts";
-import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
-import { milliseconds } from "./request-format.ts";
+import { milliseconds, threeDigits } from "../lib/format.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
-import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
+import { type Latency, useLatencyQuery } from "./queries.ts";
 
 const metrics = [
   { value: "first_byte_ms", label: "First byte" },

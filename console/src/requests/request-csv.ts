@@ -1,3 +1,4 @@
+import { counters } from "../lib/counters.ts";
 import { csv } from "../lib/csv.ts";
 import type { LoggedRequest } from "./queries.ts";
 
@@ -18,10 +19,7 @@ const columns = [
   "code",
   "cause",
   "streamed",
-  "input_tokens",
-  "cached_input_tokens",
-  "output_tokens",
-  "reasoning_tokens",
+  ...counters,
   "queue_ms",
   "upstream_ms",
   "first_byte_ms",

@@ -1,12 +1,13 @@
 import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
-import { count, threeDigits } from "../lib/format.ts";
-import { byteSize, changeLabel, milliseconds, outcomeLabel } from "./request-format.ts";
-import type { LoggedRequest } from "./queries.ts";
-import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
+import { counterLabels, counters } from "../lib/counters.ts";
+import { byteSize, count, milliseconds, threeDigits } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import type { LoggedRequest } from "./queries.ts";
+import { changeLabel, outcomeLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
+import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
 
 /** One request: when it waited for what, and what Tollgate changed. Prompts and responses are not stored. */
 export function RequestDrawer(props: { request: LoggedRequest; onClose: () => void }): JSX.Element {
@@ -95,10 +96,9 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
   };
   return (
     <dl class="facts">
-      <Fact label="Input" value={tokens(props.request.input_tokens)} />
-      <Fact label="Cached input" value={tokens(props.request.cached_input_tokens)} />
-      <Fact label="Output" value={tokens(props.request.output_tokens)} />
-      <Fact label="Reasoning" value={tokens(props.request.reasoning_tokens)} />
+      <For each={counters}>
+        {(counter) => <Fact label={counterLabels[counter]} value={tokens(props.request[counter])} />}
+      </For>
       <Fact label="Speed after the first byte" value={speed()} />
     </dl>
   );

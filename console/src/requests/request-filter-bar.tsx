@@ -1,8 +1,8 @@
 import { For, type JSX, Show } from "solid-js";
+import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { useKeysQuery } from "../queries.ts";
 import { outcomeLabel, outcomes } from "./request-format.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
-import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import type { RequestFilterName, RequestFilters } from "./use-request-filters.ts";
 
 const results = [

@@ -1,22 +1,3 @@
-import { threeDigits } from "../lib/format.ts";
-
-/** `7 ms`, `1.23 s`, `2 min 5 s` */
-export function milliseconds(ms: number): string {
-  if (ms < 1) return ms === 0 ? "0 ms" : "< 1 ms";
-  if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 59_995) return `${threeDigits(ms / 1000)} s`;
-  const seconds = Math.round(ms / 1000);
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
-
-/** `812 B`, `1.2 KiB`, `3.4 MiB` */
-export function byteSize(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  const units = ["KiB", "MiB", "GiB", "TiB"];
-  const power = Math.min(units.length, Math.floor(Math.log2(bytes) / 10));
-  return `${threeDigits(bytes / 1024 ** power)} ${units[power - 1]}`;
-}
-
 const outcomeLabels: Readonly<Record<string, string>> = {
   completed: "Completed",
   client_left: "Client left",

@@ -1,10 +1,10 @@
 import { For, type JSX, Show } from "solid-js";
-import { compact, count } from "../lib/format.ts";
-import { milliseconds, resultLabel, resultTone } from "./request-format.ts";
-import type { LoggedRequest } from "./queries.ts";
-import { clockSecondsLabel } from "./request-time.ts";
+import { compact, count, milliseconds } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import type { LoggedRequest } from "./queries.ts";
+import { resultLabel, resultTone } from "./request-format.ts";
+import { clockSecondsLabel } from "./request-time.ts";
 
 interface RequestTableProps {
   /** Undefined while they load. */

@@ -1,5 +1,4 @@
-import { createEffect, createSignal, onCleanup } from "solid-js";
-import { isPageVisible } from "../lib/page-visible.ts";
+import { type Accessor, createEffect, createSignal, onCleanup } from "solid-js";
 
 export type TailState = "off" | "connecting" | "open" | "failed";
 
@@ -44,4 +43,13 @@ export function createRequestTail<T>(options: TailOptions<T>): () => TailState {
     });
   });
   return state;
+}
+
+/** Whether the page is visible, until the calling component is removed. */
+function isPageVisible(): Accessor<boolean> {
+  const [isVisible, setIsVisible] = createSignal(!document.hidden);
+  const update = (): void => void setIsVisible(!document.hidden);
+  document.addEventListener("visibilitychange", update);
+  onCleanup(() => document.removeEventListener("visibilitychange", update));
+  return isVisible;
 }

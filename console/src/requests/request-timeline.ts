@@ -1,4 +1,4 @@
-/** Of a request, milliseconds since its arrival or the point before; null: it did not come so far. */
+/** When a request came to each point: milliseconds since its arrival or the point before. Null: it did not come so far. */
 export interface RequestTimes {
   queue_ms: number | null;
   upstream_ms: number | null;

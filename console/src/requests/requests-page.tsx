@@ -1,19 +1,19 @@
 import { createEffect, createMemo, type JSX, Match, Show, Switch } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
-import { requestCsv } from "./request-csv.ts";
-import { isOpened, type LoggedRequest, useRequestQuery } from "./queries.ts";
-import { showToast } from "../lib/toasts.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { type RequestFilters, useRequestFilters } from "./use-request-filters.ts";
-import { type RequestLog, useRequestLog } from "./use-request-log.ts";
+import { showToast } from "../lib/toasts.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { isOpened, type LoggedRequest, useRequestQuery } from "./queries.ts";
+import { requestCsv } from "./request-csv.ts";
 import { RequestDrawer } from "./request-drawer.tsx";
 import { RequestFilterBar } from "./request-filter-bar.tsx";
 import { RequestTable } from "./request-table.tsx";
-import { SectionTabs } from "../ui/section-tabs.tsx";
+import { type RequestFilters, useRequestFilters } from "./use-request-filters.ts";
+import { type RequestLog, useRequestLog } from "./use-request-log.ts";
 import "../styles/lazy-pages.css";
 
 /** Every request that ended in the last days, with a live tail. */

@@ -1,8 +1,6 @@
 import { A } from "@solidjs/router";
 import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
-import { count, duration } from "../lib/format.ts";
-import { byteSize } from "./request-format.ts";
-import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
+import { byteSize, count, duration } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -10,6 +8,7 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
 const stateLabels = {

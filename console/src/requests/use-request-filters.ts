@@ -1,12 +1,12 @@
 import { createMemo } from "solid-js";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+import type { LoggedRequest, OpenedRequest } from "./queries.ts";
 import {
   type RequestFilterQuery,
   requestFilterQuery,
   type RequestParameters,
   requestTimeQuery,
 } from "./request-filters.ts";
-import type { LoggedRequest, OpenedRequest } from "./queries.ts";
-import { useUrlParameters } from "../lib/url-parameters.ts";
 
 const names = ["key", "result", "model", "path", "address", "id", "slower", "since", "until"] as const;
 export type RequestFilterName = (typeof names)[number];

@@ -1,7 +1,7 @@
 import { createEffect, createMemo, createSignal, on } from "solid-js";
+import { getRequests, type LoggedRequest, pageSize, type RequestPage, useRequestPages } from "./queries.ts";
 import { streamAddress } from "./request-filters.ts";
 import { keepObjects, mergeRequests } from "./request-list.ts";
-import { getRequests, type LoggedRequest, pageSize, type RequestPage, useRequestPages } from "./queries.ts";
 import { createRequestTail, type TailState } from "./request-tail.ts";
 import type { RequestFilters } from "./use-request-filters.ts";
 

@@ -1,10 +1,10 @@
 import { type JSX, Show } from "solid-js";
-import { backendCauseText } from "./backend-cause.ts";
-import type { Overview } from "./queries.ts";
 import { now } from "../lib/server-clock.ts";
 import { dayLabel, zonedClockLabel } from "../lib/time-labels.ts";
 import { Icon } from "../ui/icon.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
+import { backendCauseText } from "./backend-cause.ts";
+import type { Overview } from "./queries.ts";
 
 type Upstream = Overview["upstream"];
 

@@ -1,9 +1,9 @@
 import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
 import { compact, count } from "../lib/format.ts";
-import type { RankedKey } from "../usage/key-ranking.ts";
 import { EmptyState } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
+import type { RankedKey } from "../usage/key-ranking.ts";
 
 export const maxRows = 6;
 

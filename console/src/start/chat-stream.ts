@@ -8,7 +8,7 @@ export interface ChatProgress {
   error: string | undefined;
 }
 
-export interface ChatReader {
+interface ChatReader {
   /** @returns whether there was something new */
   push(text: string): boolean;
   progress: () => ChatProgress;

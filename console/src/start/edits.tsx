@@ -1,8 +1,8 @@
 import { For, type JSX, Show } from "solid-js";
-import type { Explanation } from "./queries.ts";
 import { changeLabel } from "../requests/request-format.ts";
+import type { Explanation } from "./queries.ts";
 
-/** The changes of the rewriter to a request, each with its reason. */
+/** The changes of the rewriter to a request, and what it usually changes and did not, each with its reason. */
 export function Edits(props: { explanation: Explanation }): JSX.Element {
   return (
     <Show
@@ -22,6 +22,18 @@ export function Edits(props: { explanation: Explanation }): JSX.Element {
                 <p>
                   <code>{edit.from ?? "Not set"}</code> → <code>{edit.to ?? "Removed"}</code>
                 </p>
+              </li>
+            )}
+          </For>
+        </ul>
+      </Show>
+      <Show when={props.explanation.kept.length > 0}>
+        <ul class="edits">
+          <For each={props.explanation.kept}>
+            {(kept) => (
+              <li>
+                <h3>{changeLabel(kept.what)}: not changed</h3>
+                <p class="hint">{kept.why}</p>
               </li>
             )}
           </For>

@@ -1,11 +1,11 @@
 import { For, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
-import { useExplain } from "./queries.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { Edits } from "./edits.tsx";
 import { Page } from "../ui/page.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
+import { Edits } from "./edits.tsx";
+import { useExplain } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
 const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings"];

@@ -1,11 +1,10 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
-import { backendCauseText } from "./backend-cause.ts";
-import { curlCommand } from "./curl-command.ts";
-import type { Overview } from "./queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { backendCauseText } from "./backend-cause.ts";
+import type { Overview } from "./queries.ts";
 
 /** Shown by a new installation instead of an empty chart. */
 export function FirstSteps(props: { overview: Overview }): JSX.Element {
@@ -73,3 +72,9 @@ const RequestStep = (props: { separatePorts: boolean }): JSX.Element => (
     <CopyLine text={curlCommand("KEY", props.separatePorts)} what="the command" />
   </li>
 );
+
+/** Lists the models. If `/v1` has its own port, only the operator knows the address that clients use. */
+function curlCommand(key: string, separatePorts: boolean | undefined): string {
+  const origin = separatePorts === true ? "http://ADDRESS" : location.origin;
+  return `curl ${origin}/v1/models -H "Authorization: Bearer ${key}"`;
+}

@@ -1,10 +1,10 @@
 import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
-import { count, watts } from "../lib/format.ts";
-import type { Overview } from "./queries.ts";
 import { GpuName } from "../gpus/gpu-name.tsx";
+import { count, watts } from "../lib/format.ts";
 import { EmptyState } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
+import type { Overview } from "./queries.ts";
 
 const maxRows = 6;
 

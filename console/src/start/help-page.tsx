@@ -2,8 +2,8 @@ import { A } from "@solidjs/router";
 import type { JSX } from "solid-js";
 import { Page } from "../ui/page.tsx";
 import { Panel } from "../ui/panel.tsx";
-import { QuickStart } from "./quick-start.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
+import { QuickStart } from "./quick-start.tsx";
 import "../styles/lazy-pages.css";
 
 /** How clients reach the backend through this server. */

@@ -1,17 +1,16 @@
 import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
-import { count, threeDigits } from "../lib/format.ts";
-import { useExplain } from "./queries.ts";
-import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
-import { milliseconds } from "../requests/request-format.ts";
-import { type PlaygroundRun, playgroundPath, usePlayground } from "./use-playground.ts";
-import { useServerAddress } from "./use-server-address.ts";
-import { Edits } from "./edits.tsx";
+import { count, milliseconds, threeDigits } from "../lib/format.ts";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
+import { Edits } from "./edits.tsx";
+import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
+import { useExplain } from "./queries.ts";
+import { playgroundPath, type PlaygroundRun, usePlayground } from "./use-playground.ts";
+import { useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
 const maxTokens = 512;

@@ -7,7 +7,7 @@ export interface QuickStart {
 }
 
 interface QuickStartValues {
-  /** Of `/v1`, such as `https://llm.example.com`. */
+  /** Where `/v1` is, such as `https://llm.example.com`. */
   origin: string;
   key: string;
   model: string;

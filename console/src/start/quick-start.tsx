@@ -1,7 +1,7 @@
 import { createSignal, For, type JSX, Show } from "solid-js";
+import { CodeBlock } from "../ui/code-block.tsx";
 import { type QuickStart as Lines, quickStarts } from "./quick-start-lines.ts";
 import { useServerAddress } from "./use-server-address.ts";
-import { CodeBlock } from "../ui/code-block.tsx";
 import "../styles/lazy-pages.css";
 
 interface QuickStartProps {

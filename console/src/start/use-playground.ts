@@ -13,7 +13,7 @@ export interface PlaygroundRun {
 
 export const playgroundPath = "/v1/chat/completions";
 
-export interface Playground {
+interface Playground {
   run: () => PlaygroundRun | undefined;
   isRunning: () => boolean;
   send: (key: string, body: string) => Promise<void>;

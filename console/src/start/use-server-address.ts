@@ -2,7 +2,7 @@ import { useSettingsQuery } from "../queries.ts";
 import { useOverviewQuery } from "./queries.ts";
 
 interface ServerAddress {
-  /** Of `/v1`. With a port of its own, only the operator knows the address that clients use. */
+  /** Where `/v1` is. If it has a port of its own, only the operator knows the address that clients use. */
   origin: () => string;
   hasOwnPort: () => boolean;
   /** The served model, if it is configured. */

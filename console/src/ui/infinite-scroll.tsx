@@ -3,7 +3,7 @@ import { count } from "../lib/format.ts";
 
 const pageRows = 100;
 
-export interface InfiniteScroll<T> {
+interface InfiniteScroll<T> {
   shown: () => T[];
   hiddenCount: () => number;
   showMore: () => void;

@@ -5,7 +5,7 @@ import { now, toServerTime } from "../lib/server-clock.ts";
 import { Icon } from "./icon.tsx";
 
 /** The part of a query that a page needs. */
-export interface PageQuery {
+interface PageQuery {
   readonly dataUpdatedAt: number;
   readonly isFetching: boolean;
   readonly isError: boolean;

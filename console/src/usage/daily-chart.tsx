@@ -1,11 +1,11 @@
 import { createMemo, type JSX } from "solid-js";
-import type { DailyUsageLine } from "./daily-usage.ts";
+import { Chart } from "../charts/chart.tsx";
+import type { TooltipRow } from "../charts/tooltip.tsx";
 import { compact, count, plural } from "../lib/format.ts";
 import { dayMs, parseSeoulMinute } from "../lib/seoul-time.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
+import type { DailyUsageLine } from "./daily-usage.ts";
 import { addSums, metricOf, type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
-import { Chart } from "../charts/chart.tsx";
-import type { TooltipRow } from "../charts/tooltip.tsx";
 
 interface DailyChartProps {
   /** Latest first, without the days that have no usage; undefined while they load. */

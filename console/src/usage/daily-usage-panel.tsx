@@ -1,18 +1,18 @@
 import { For, Index, type JSX, Match, Show, Switch } from "solid-js";
-import { DailyChart } from "./daily-chart.tsx";
-import type { DailyUsageLine } from "./daily-usage.ts";
 import { plural } from "../lib/format.ts";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
 import { zonedClockLabel } from "../lib/time-labels.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
-import type { UsageMetric, UsageSums } from "./usage-sums.ts";
-import { type DailyUsageState, dayOptions } from "./use-daily-usage.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { DailyChart } from "./daily-chart.tsx";
+import type { DailyUsageLine } from "./daily-usage.ts";
 import { NumberCell, UsageCells } from "./usage-cells.tsx";
+import type { UsageMetric, UsageSums } from "./usage-sums.ts";
+import { type DailyUsageState, dayOptions } from "./use-daily-usage.ts";
 
 const groupOptions = [
   { value: "day", label: "By day" },

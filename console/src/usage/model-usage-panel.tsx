@@ -1,11 +1,8 @@
 import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
+import { counterLabels, counters } from "../lib/counters.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
-import { useModelUsageQuery } from "./queries.ts";
-import { type ModelUsage } from "./queries.ts";
-import { type UsageGroup } from "./queries.ts";
-import { addModelUsage, modelLabel, modelUsageCsv, usageByDay, type UsageSumsRow } from "./model-usage.ts";
 import { costLabel, costTitle } from "../lib/money.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
@@ -13,6 +10,8 @@ import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { addModelUsage, modelLabel, modelUsageCsv, usageByDay, type UsageSumsRow } from "./model-usage.ts";
+import { type ModelUsage, type UsageGroup, useModelUsageQuery } from "./queries.ts";
 import { NumberCell } from "./usage-cells.tsx";
 import "../styles/lazy-pages.css";
 
@@ -177,7 +176,7 @@ const UsageHead = (props: Columns): JSX.Element => (
       <Show when={props.hasModel()}>
         <th scope="col">Model</th>
       </Show>
-      <For each={["Requests", "Input", "Cached input", "Output", "Reasoning"]}>
+      <For each={["Requests", ...Object.values(counterLabels)]}>
         {(label) => (
           <th scope="col" class="number">
             {label}
@@ -237,10 +236,7 @@ function UsageRow(props: Columns & { row: Row }): JSX.Element {
 const SumCells = (props: { row: UsageSumsRow; currency: string | undefined }): JSX.Element => (
   <>
     <NumberCell label="Requests" value={props.row.request_count} />
-    <NumberCell label="Input" value={props.row.input_tokens} />
-    <NumberCell label="Cached input" value={props.row.cached_input_tokens} />
-    <NumberCell label="Output" value={props.row.output_tokens} />
-    <NumberCell label="Reasoning" value={props.row.reasoning_tokens} />
+    <For each={counters}>{(counter) => <NumberCell label={counterLabels[counter]} value={props.row[counter]} />}</For>
     <Show when={props.currency}>
       {(currency) => (
         <td class="number" data-label="Cost" title={costTitle(props.row)}>

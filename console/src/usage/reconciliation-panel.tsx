@@ -1,10 +1,9 @@
 import { For, type JSX, Show } from "solid-js";
 import { count } from "../lib/format.ts";
-import { useReconciliationQuery } from "./queries.ts";
-import { type Reconciliation } from "./queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
+import { type Reconciliation, useReconciliationQuery } from "./queries.ts";
 
 const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang" };
 

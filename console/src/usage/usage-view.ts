@@ -1,5 +1,5 @@
 import { plural } from "../lib/format.ts";
-import { colourCount } from "./key-colours.ts";
+import { colourCount } from "./key-ranking.ts";
 
 /** How the usage chart shows its keys. */
 export const usageViews = {

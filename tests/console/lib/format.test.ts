@@ -1,10 +1,12 @@
 import { expect, test } from "bun:test";
 import {
   bucketName,
+  byteSize,
   compact,
   count,
   gibibytes,
   memory,
+  milliseconds,
   percentChange,
   plural,
   timeAgo,
@@ -68,3 +70,27 @@ test.each([
   [90, "90-minute"],
   [1440, "1-day"],
 ])("buckets of %p minutes are called %s", (minutes, name) => expect(bucketName(minutes)).toBe(name));
+
+test.each([
+  [0, "0 ms"],
+  [0.4, "< 1 ms"],
+  [7.4, "7 ms"],
+  [999.4, "999 ms"],
+  [999.6, "1 s"],
+  [1234, "1.23 s"],
+  [59_994, "60 s"],
+  [59_996, "1 min 0 s"],
+  [125_000, "2 min 5 s"],
+])("%d milliseconds are %s", (ms, text) => {
+  expect(milliseconds(ms)).toBe(text);
+});
+
+test.each([
+  [0, "0 B"],
+  [1023, "1023 B"],
+  [1024, "1 KiB"],
+  [1_300_000, "1.24 MiB"],
+  [2 ** 50, "1,020 TiB"],
+])("%d bytes are %s", (bytes, text) => {
+  expect(byteSize(bytes)).toBe(text);
+});

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { colourCount } from "../../../console/src/usage/key-colours.ts";
+import { colourCount } from "../../../console/src/usage/key-ranking.ts";
 import { contrast, parseOklch } from "./contrast.ts";
 
 const styles = await Bun.file(join(import.meta.dir, "../../../console/src/styles/tokens.css")).text();

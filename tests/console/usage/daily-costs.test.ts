@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { costsByLine, lineId } from "../../../console/src/usage/daily-costs.ts";
+import { costsByLine, lineId } from "../../../console/src/usage/model-usage.ts";
 import type { ModelUsageRow } from "../../../console/src/usage/queries.ts";
 import type { Cost } from "../../../console/src/lib/money.ts";
 import { everyKey } from "../../../console/src/usage/usage-buckets.ts";

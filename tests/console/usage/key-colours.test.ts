@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { assignColours, colourCount } from "../../../console/src/usage/key-colours.ts";
+import { assignColours, colourCount } from "../../../console/src/usage/key-ranking.ts";
 
 test("the first eight keys get a colour each, the rest none", () => {
   const colours = assignColours([11, 12, 13, 14, 15, 16, 17, 18, 19, 20], new Map());
