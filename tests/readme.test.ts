@@ -121,8 +121,11 @@ describe("the README's command lines", () => {
       runs("sudo DATA_DIR=/var/lib/tollgate tollgate reset-password", {}),
     [moveTo]: async () => {
       if (whyNoPostgres === undefined) {
+        // Not beside the running server.
+        using folder = createTempFolder();
+        await runProgram(["backup", folder.file("tollgate.db")], { DATA_DIR: program.dataDir });
         const database = await (await sharedPostgres()).createDatabase();
-        await runs(moveTo, {}, {}, `${database}\n`);
+        await runs(moveTo, {}, { DATA_DIR: folder.path }, `${database}\n`);
       }
     },
   };

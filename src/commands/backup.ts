@@ -2,9 +2,9 @@ import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { addBackup } from "../store/sqlite/backup-folder.ts";
 import { backupDatabase } from "../store/sqlite/backup.ts";
-import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { existingDatabase, settingsOf } from "./settings.ts";
+import { databaseInUse, settingsOf } from "./settings.ts";
+import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the database into a file, also while a server uses it";
 
@@ -26,11 +26,11 @@ Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong 
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { target, keep } = parse(args);
-  const config = settingsOf(io);
-  if (config.storage.databaseUrl !== undefined) {
+  const { storage } = settingsOf(io);
+  if (storage.databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
   }
-  const file = existingDatabase(config);
+  const file = databaseInUse(storage);
   const written = await backUp({ file, target, keep }, io);
   io.stdout.write(`Copied ${file} to ${written}\n`);
   return 0;

@@ -3,8 +3,9 @@ import type { Config } from "../config/config.ts";
 import { checkBackend, checkClock, checkDatabase, checkDescriptors, checkDisk, type Finding } from "./checks.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
-import { requestHealth } from "./request-health.ts";
 import { settingsOf } from "./settings.ts";
+import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { socketPathOf } from "../runtime/unix-socket.ts";
 
 export const summary = "check the settings, the database, the host and the backend";
 
@@ -41,7 +42,7 @@ function readFlags(args: string[]): { quick: boolean } {
 }
 
 async function checkQuickly(config: Config, io: CommandIo): Promise<number> {
-  const problem = await requestHealth(config);
+  const problem = await requestHealth(config.listen);
   if (problem !== undefined) throw new CommandError(`check: ${problem}`);
   io.stdout.write("ok\n");
   return 0;
@@ -55,8 +56,8 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
     return finding;
   };
   report("configuration", checkConfiguration(io));
-  const { seen: database } = report("database", await checkDatabase(config));
-  report("disk", await checkDisk(config));
+  const { seen: database } = report("database", await checkDatabase(config.storage));
+  report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
   const { seen: backend } = report("backend", await checkBackend(config));
   report("clock", checkClock({ now: Date.now(), database, backend }));
@@ -66,4 +67,37 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
 function checkConfiguration({ env }: CommandIo): Finding {
   const misspelt = findMisspeltSettings(env).map(({ given, meant }) => `${given} is unknown; is it ${meant}?`);
   return misspelt.length === 0 ? { state: "ok", text: "" } : { state: "warning", text: misspelt.join("; ") };
+}
+
+const healthTimeoutMs = 3000;
+
+/** Requests `/healthz` of the server that runs with these settings on this host. @returns what is wrong, if anything is */
+async function requestHealth(listen: Config["listen"]): Promise<string | undefined> {
+  const unix = socketPathOf(listen.adminHost);
+  const url = unix === undefined ? `${adminOrigin(listen)}/healthz` : "http://localhost/healthz";
+  const name = unix === undefined ? url : listen.adminHost;
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(healthTimeoutMs),
+      proxy: false,
+      // The certificate is made for the name that clients use, not for this address.
+      tls: { rejectUnauthorized: false },
+      ...(unix === undefined ? {} : { unix }),
+    });
+    return response.ok ? undefined : `${name} responds ${response.status}`;
+  } catch (error) {
+    return `${name} does not respond (${causeOf(error)})`;
+  }
+}
+
+function adminOrigin({ adminHost, adminPort, port, tls }: Config["listen"]): string {
+  return `${tls === undefined ? "http" : "https"}://${reachable(adminHost)}:${adminPort ?? port}`;
+}
+
+/** An address that a server can listen on may be none that a client can connect to. */
+function reachable(host: string): string {
+  const address = host.replace(/^\[|\]$/g, "");
+  if (address === "0.0.0.0") return "127.0.0.1";
+  if (address === "::") return "[::1]";
+  return address.includes(":") ? `[${address}]` : address;
 }

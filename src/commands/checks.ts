@@ -5,10 +5,10 @@ import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
-import type { DatabaseState } from "../store/engine/contract.ts";
-import { StorageError } from "../store/storage-error.ts";
 import { measureDisk } from "../telemetry/disk.ts";
 import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
+import { StorageError } from "../store/storage-error.ts";
+import type { DatabaseState } from "../store/engine/contract.ts";
 
 export interface Finding {
   state: "ok" | "warning" | "failed";
@@ -20,14 +20,14 @@ const warning = (text: string): Finding => ({ state: "warning", text });
 const failed = (text: string): Finding => ({ state: "failed", text });
 
 export interface Seen<T> extends Finding {
-  /** For the checks that compare; undefined if there is none. */
+  /** Other checks compare with it; undefined if there is nothing to compare. */
   seen?: T | undefined;
 }
 
-export async function checkDatabase(config: Config): Promise<Seen<DatabaseState>> {
-  const name = config.storage.databaseUrl === undefined ? databaseFile(config.storage.dataDir) : "PostgreSQL";
+export async function checkDatabase(storage: Config["storage"]): Promise<Seen<DatabaseState>> {
+  const name = storage.databaseUrl === undefined ? databaseFile(storage.dataDir) : "PostgreSQL";
   try {
-    const seen = await inspectStore(config.storage);
+    const seen = await inspectStore(storage);
     if (seen === undefined) return ok(`${name}: empty; the first start creates its tables`);
     const size = `${name}, ${sizeOf(seen.bytes)}`;
     return seen.pendingMigrations === 0
@@ -42,7 +42,7 @@ export async function checkDatabase(config: Config): Promise<Seen<DatabaseState>
 const minFreeBytes = 100 * 1024 ** 2;
 const scarceBytes = 1024 ** 3;
 
-export async function checkDisk({ storage: { dataDir } }: Config): Promise<Finding> {
+export async function checkDisk({ dataDir }: Config["storage"]): Promise<Finding> {
   const folder = existingParent(resolve(dataDir));
   const { freeBytes } = await measureDisk(folder);
   const text = `${sizeOf(freeBytes)} free in ${folder}`;

@@ -36,7 +36,7 @@ The other environment variables of \`tollgate serve\` apply too, except those fo
 model names, the data, the key that signs sessions and the number of processes.
 `;
 
-/** Of each simulated response; one frame is one token. */
+/** How fast each simulated response comes; one frame is one token. */
 const tokensPerSecond = 30;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {

@@ -1,16 +1,21 @@
 import { parseArgs } from "node:util";
 import { moveToPostgres } from "../store/move/move.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { movedMarkerOf } from "../store/sqlite/database-file.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
+import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the data folder into a PostgreSQL database";
 
 export const help = `tollgate move-to [URL | --url-stdin]
 
-Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database, verifies the copy,
-and leaves the data folder unchanged. Stop the server first. After an interruption, run the command
+Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database and verifies the
+copy. Stop the server first: the command refuses while one runs. After an interruption, run the command
 again: it starts over, and until it succeeds no server starts on the target.
+
+Then it marks the data folder with the file tollgate.db-moved. The other commands refuse a marked
+folder, so that nothing counts into the old copy or backs it up. To use the folder again, without what
+was counted since, delete that file.
 
   URL           postgres://user:password@host/database (default: DATABASE_URL). The process list
                 shows it to every user of this host, so prefer --url-stdin or DATABASE_URL
@@ -25,11 +30,14 @@ Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const url = await targetOf(args, io);
   // The source is always the data folder, also if DATABASE_URL names the target.
-  const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }));
+  const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }).storage);
   try {
     const onProgress = createProgress(io.stdout);
     const rows = await moveToPostgres({ file: database, url, clock: Date.now, signal: io.signal, onProgress });
-    io.stdout.write(`Copied ${rows} rows and verified all sums. Start the server with DATABASE_URL and SECRET_KEY.\n`);
+    io.stdout.write(
+      `Copied ${rows} rows, verified all sums, and marked the data folder with ${movedMarkerOf(database)}.\n` +
+        "Start the server with DATABASE_URL and SECRET_KEY.\n",
+    );
     return 0;
   } catch (error) {
     throw error instanceof StorageError ? new CommandError(`move-to: ${error.message}`) : error;

@@ -5,10 +5,10 @@ import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/boot
 import type { Config, Environment } from "../config/config.ts";
 import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
-import { type Store } from "../store/store.ts";
-import { StorageError } from "../store/storage-error.ts";
+import type { Store } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { existingDatabase, settingsOf, storageName } from "./settings.ts";
+import { databaseInUse, settingsOf, storageName } from "./settings.ts";
+import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "set a new password for the console";
 
@@ -27,7 +27,7 @@ Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const fromStdin = readFlags(args);
   const config = settingsOf(io);
-  if (config.storage.databaseUrl === undefined) existingDatabase(config);
+  if (config.storage.databaseUrl === undefined) databaseInUse(config.storage);
   const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
   const { password, warning } = await reset(config, given, log);
@@ -64,20 +64,16 @@ interface Reset {
 
 async function reset(config: Config, given: string | undefined, log: Log): Promise<Reset> {
   const clock = Date.now;
+  const { dataDir, databaseUrl } = config.storage;
   try {
-    const store = await openStore({
-      dataDir: config.storage.dataDir,
-      databaseUrl: config.storage.databaseUrl,
-      clock,
-      log,
-    });
+    const store = await openStore({ dataDir, databaseUrl, clock, log });
     try {
       return { password: await resetPassword(store, given), warning: await findWarning(config, store) };
     } finally {
       await store.close();
     }
   } catch (error) {
-    throw error instanceof StorageError ? new CommandError(`${storageName(config)}: ${error.message}`) : error;
+    throw error instanceof StorageError ? new CommandError(`${storageName(config.storage)}: ${error.message}`) : error;
   }
 }
 

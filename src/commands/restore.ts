@@ -2,9 +2,9 @@ import { parseArgs } from "node:util";
 import { timestampOf } from "../store/sqlite/backup-folder.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
-import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { settingsOf } from "./settings.ts";
+import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "replace the database by a backup";
 

@@ -12,10 +12,14 @@ import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server/server.ts";
-import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { settingsOf, storageName } from "./settings.ts";
-import { warnAtStart } from "./warn-at-start.ts";
+import { StorageError } from "../store/storage-error.ts";
+import type { Log } from "../log/log.ts";
+import { addressOf, connectTo } from "../proxy/upstream/connections.ts";
+import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { probeUpstream } from "../proxy/upstream/probe.ts";
+import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
@@ -88,7 +92,7 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
-  void warnAtStart(config, log, signal);
+  void warnAtStart(config.upstream, log, signal);
   try {
     return await superviseProcesses({ config, count, command, env, log, signal });
   } catch (error) {
@@ -111,8 +115,8 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
       shareStats,
       places,
     });
-    // Of several processes, the parent warns.
-    if (parent === undefined) void warnAtStart(config, log, io.signal);
+    // Where there are several processes, the parent warns.
+    if (parent === undefined) void warnAtStart(config.upstream, log, io.signal);
     return server;
   } catch (error) {
     throw await toCommandError(error, config);
@@ -130,7 +134,7 @@ async function toCommandError(error: unknown, config: Config): Promise<unknown> 
   }
   if (error instanceof ListenError) return listenCommandError(error, config);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
-    return new CommandError(`${storageName(config)}: ${error.message}`);
+    return new CommandError(`${storageName(config.storage)}: ${error.message}`);
   }
   return error;
 }
@@ -153,4 +157,23 @@ const resolves = (host: string): Promise<boolean> =>
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+}
+
+/** How long the backend may take to accept a connection before a warning is logged. */
+const firstProbeMs = 10_000;
+
+/** Logs what would otherwise show only with the first requests or under load. */
+async function warnAtStart(upstream: Config["upstream"], log: Log, signal: AbortSignal): Promise<void> {
+  warnOfLowDescriptorLimit(log);
+  const { name, baseUrl, socket } = upstream;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
+  try {
+    // A connection is enough, and disturbs no backend; TLS fails only with a request.
+    await (baseUrl.startsWith("https:")
+      ? probeUpstream(upstream, ended)
+      : connectTo(addressOf(baseUrl, socket))(ended));
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn("Backend not reachable; requests fail until it is", { backend: name, cause: causeOf(error) });
+  }
 }

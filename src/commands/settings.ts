@@ -1,7 +1,9 @@
 import { accessSync, constants } from "node:fs";
 import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
+import { requireNotMoved } from "../store/sqlite/database-file.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { StorageError } from "../store/storage-error.ts";
 
 /** @throws CommandError with one line per invalid variable */
 export function settingsOf(io: CommandIo, environment: Environment = io.env): Config {
@@ -13,12 +15,12 @@ export function settingsOf(io: CommandIo, environment: Environment = io.env): Co
 }
 
 /** The setting to check if storage fails. A DATABASE_URL contains a password, so its value is not shown. */
-export function storageName({ storage: { databaseUrl, dataDir } }: Config): string {
+export function storageName({ databaseUrl, dataDir }: Config["storage"]): string {
   return databaseUrl === undefined ? `DATA_DIR ${JSON.stringify(dataDir)}` : "DATABASE_URL";
 }
 
-/** The database file in the data folder. @throws CommandError if there is none */
-export function existingDatabase({ storage: { dataDir } }: Config): string {
+/** The database file in the data folder, also after a move. @throws CommandError if there is none */
+export function existingDatabase({ dataDir }: Config["storage"]): string {
   const file = databaseFile(dataDir);
   try {
     accessSync(file, constants.R_OK | constants.W_OK);
@@ -31,5 +33,16 @@ export function existingDatabase({ storage: { dataDir } }: Config): string {
     throw new CommandError(
       `DATA_DIR: there is no database ${JSON.stringify(file)}; use the folder of \`tollgate serve\``,
     );
+  }
+}
+
+/** The database file in the data folder. @throws CommandError if there is none, or if its data was moved to PostgreSQL */
+export function databaseInUse(storage: Config["storage"]): string {
+  const file = existingDatabase(storage);
+  try {
+    requireNotMoved(file);
+    return file;
+  } catch (error) {
+    throw error instanceof StorageError ? new CommandError(`${storageName(storage)}: ${error.message}`) : error;
   }
 }

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { type CommandIo, serveProcessCommand } from "./command.ts";
-import { ignoresHangup } from "./hangup.ts";
+import { readFileSync } from "node:fs";
 
 /**
  * `npm run` and the launcher of the npm package forward signals that the terminal also sends to the children, so one
@@ -9,8 +9,8 @@ import { ignoresHangup } from "./hangup.ts";
 const duplicateSignalMs = process.env["npm_lifecycle_event"] === undefined ? 0 : 1000;
 
 /**
- * Of several processes only the parent obeys SIGHUP, and stops the others: it knows whether `nohup` started the program,
- * which its children do not inherit, and a hangup of a terminal reaches them all.
+ * Where there are several processes, only the parent obeys SIGHUP, and stops the others: it knows whether `nohup` started
+ * the program, which its children do not inherit, and a hangup of a terminal reaches them all.
  */
 const isChild = process.argv[2] === serveProcessCommand;
 
@@ -54,4 +54,17 @@ const endOfFirstProcess: Handler | undefined =
 function exchange(name: NodeJS.Signals, from: Handler | undefined, to: Handler | undefined): void {
   if (from !== undefined) process.off(name, from);
   if (to !== undefined) process.on(name, to);
+}
+
+/**
+ * Whether this process was started to outlive its terminal, as by `nohup`: a handler for SIGHUP would undo that. Linux
+ * only.
+ */
+function ignoresHangup(): boolean {
+  try {
+    // proc_pid_status(5): SIGHUP is the lowest bit.
+    return /^SigIgn:\s.*[13579bdf]$/m.test(readFileSync("/proc/self/status", "utf8"));
+  } catch {
+    return false;
+  }
 }

@@ -11,7 +11,8 @@ export function findCircles(graph: Graph): string[][] {
   return circles.filter((circle, index) => circles.findIndex(([first]) => first === circle[0]) === index);
 }
 
-function reachedFrom(graph: Graph, start: string): Set<string> {
+/** All nodes that a node leads to. */
+export function reachedFrom(graph: Graph, start: string): Set<string> {
   const reached = new Set<string>();
   const waiting = [...(graph.get(start) ?? [])];
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {

@@ -1,14 +1,15 @@
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
-import { isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
+import { isMoveCopied, isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
 import { type MovedTable, findDifference, listTables } from "./tables.ts";
 import { migratePostgres } from "../postgres/migrate.ts";
 import { createPostgresPool, type PostgresPool } from "../postgres/pool.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { openWriter } from "../sqlite/engine.ts";
+import { markMoved, requireNotMoved, unmarkMoved } from "../sqlite/database-file.ts";
+import { asWriter } from "../sqlite/engine.ts";
 import { createFold } from "../sqlite/staged-flushes.ts";
-import { toStorageError } from "../storage-error.ts";
-import { StorageError } from "../storage-error.ts";
+import { lockDatabase } from "../sqlite/lock-database.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 
 const rowsPerBatch = 2000;
 
@@ -24,20 +25,24 @@ export interface Move {
 }
 
 /**
- * Copies a SQLite database into an empty PostgreSQL database and compares the two. Until it is complete the target is
- * marked: no server starts on it, and another move starts over.
+ * Copies a SQLite database into an empty PostgreSQL database, compares the two, and marks the data folder, so that nothing
+ * uses the old copy unnoticed.
+ *
+ * Until it is complete the target is marked: no server starts on it, and another move starts over. It is complete before
+ * the folder is marked, and released after that: killed in between, it leaves neither side usable, but the next move takes
+ * the folder's mark away and starts over.
  * @returns the number of rows copied
- * @throws StorageError
+ * @throws StorageError also if a server runs
  */
-export async function moveToPostgres({ file, url, clock, onProgress, signal }: Move): Promise<number> {
-  const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
+export async function moveToPostgres(move: Move): Promise<number> {
+  const pool = createPostgresPool({ url: move.url, connections: 1, statementTimeoutMs: 0 });
   try {
-    await prepareSource(file, clock);
-    using source = new Database(file, { readonly: true, strict: true });
-    await migratePostgres(pool, readMigrations("postgres-migrations"));
-    const tables = await listTables(source, pool.client);
-    await markTarget(pool, tables);
-    return await copyAll({ source, pool, tables, onProgress, signal });
+    const source = lockDatabase(move.file);
+    try {
+      return await moveLocked(move, source, pool);
+    } finally {
+      source.close();
+    }
   } catch (error) {
     throw toStorageError(error);
   } finally {
@@ -45,16 +50,28 @@ export async function moveToPostgres({ file, url, clock, onProgress, signal }: M
   }
 }
 
-/** Applies pending migrations, and adds what a killed server left in the journal. @throws StorageError */
-async function prepareSource(file: string, clock: WallClock): Promise<void> {
-  const engine = openWriter(file);
-  try {
-    const journal = createFold(engine, clock);
-    await journal.fold();
-    if (journal.takeRefused().length > 0) throw new StorageError("the data folder has counts that its tables refuse");
-  } finally {
-    engine.close();
-  }
+async function moveLocked(move: Move, source: Database, pool: PostgresPool): Promise<number> {
+  const { file, clock, onProgress, signal } = move;
+  await migratePostgres(pool, readMigrations("postgres-migrations"));
+  // Only a move that was killed before it released this target may be repeated.
+  if (!(await isMoveCopied(pool))) requireNotMoved(file);
+  unmarkMoved(file);
+  await prepareSource(source, file, clock);
+  const tables = await listTables(source, pool.client);
+  await markTarget(pool, tables);
+  const rows = await copyAll({ source, pool, tables, onProgress, signal });
+  markMoved(file, clock());
+  await pool.client.unsafe("delete from settings where name = $1", [moveMarker]);
+  return rows;
+}
+
+/** Applies pending migrations, and adds what a killed server left staged. @throws StorageError */
+async function prepareSource(source: Database, file: string, clock: WallClock): Promise<void> {
+  const staged = createFold(asWriter(source, file), clock);
+  await staged.fold();
+  if (staged.takeRefused().length > 0) throw new StorageError("the data folder has counts that its tables refuse");
+  // The prepared statements keep the connection open until the program ends, which leaves the log as it is then.
+  source.run("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /** Marks an empty target, and empties one that an unfinished move has marked. @throws StorageError for any other */
@@ -78,18 +95,13 @@ interface Copy extends Pick<Move, "onProgress" | "signal"> {
 }
 
 async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Promise<number> {
-  const version = dataVersion(source);
   let rows = 0;
   for (const table of tables) rows += await copyTable(table, { source, pool, onProgress, signal });
   for (const table of tables) {
     const difference = await findDifference(table, source, pool.client);
     if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
   }
-  // A journal that was written to before the first reading of the version has flushes that no table holds.
-  if (dataVersion(source) !== version || hasJournal(source)) {
-    throw new StorageError("the data folder changed while it was copied; stop its server and run this again");
-  }
-  await finish(source, pool);
+  await complete(source, pool);
   return rows;
 }
 
@@ -116,8 +128,8 @@ async function copyTable(
   return copied;
 }
 
-/** Continues the ids of the source, including those of deleted rows, and removes the marker. */
-async function finish(source: Database, { client, transaction }: PostgresPool): Promise<void> {
+/** Continues the ids of the source, including those of deleted rows. The copy is complete then, and not yet released. */
+async function complete(source: Database, { client, transaction }: PostgresPool): Promise<void> {
   const sequences = source.query<{ name: string; seq: number }, []>("select name, seq from sqlite_sequence").all();
   await transaction(async () => {
     for (const { name, seq } of sequences) {
@@ -129,13 +141,6 @@ async function finish(source: Database, { client, transaction }: PostgresPool): 
     await client.unsafe(
       "select setval(pg_get_serial_sequence('request_log', 'id'), greatest(max(id), 1), max(id) is not null) from request_log",
     );
-    await client.unsafe("delete from settings where name = $1", [moveMarker]);
+    await client.unsafe("update settings set value = 'copied' where name = $1", [moveMarker]);
   });
-}
-
-const hasJournal = (source: Database): boolean => source.query("select 1 from usage_journal limit 1").get() !== null;
-
-/** Changes when another connection writes. */
-function dataVersion(source: Database): number | undefined {
-  return source.query<{ data_version: number }, []>("pragma data_version").get()?.data_version;
 }
