@@ -16,6 +16,7 @@ export type ErrorCode =
   | "queue_full"
   | "queue_timeout"
   | "invalid_json"
+  | "unsupported_body"
   | "body_too_large"
   | "request_timeout"
   | "not_found"
@@ -109,6 +110,13 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "invalid_request_error",
     message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
+  unsupported_body: {
+    status: 415,
+    type: "invalid_request_error",
+    message: "The body must be one JSON object, plain or encoded as gzip, deflate, br or zstd.",
+    // RFC 9110 section 15.5.16: a 415 names the encodings that are accepted.
+    headers: { "accept-encoding": "gzip, deflate, br, zstd" },
+  },
   body_too_large: {
     status: 413,
     type: "invalid_request_error",
@@ -172,6 +180,8 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
 export interface ErrorDetails {
   message: string;
   headers: readonly (readonly [name: string, value: string])[];
+  /** The member `error` has these too, for the clients of one dialect; they come last, so a `type` here replaces the kind's. */
+  members?: Readonly<Record<string, string | number>> | undefined;
 }
 
 /** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
@@ -179,7 +189,13 @@ function errorBody(code: ErrorCode, details: ErrorDetails | undefined): object {
   const { type, message } = kinds[code];
   return {
     type: "error",
-    error: { type, message: details?.message ?? message, param: null, code: kinds[code].code ?? code },
+    error: {
+      type,
+      message: details?.message ?? message,
+      param: null,
+      code: kinds[code].code ?? code,
+      ...details?.members,
+    },
   };
 }
 

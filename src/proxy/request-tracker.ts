@@ -1,12 +1,15 @@
-import type { KeyId } from "../domain/keys.ts";
-import type { Usage } from "../domain/usage.ts";
-import type { Outcome } from "../domain/requests.ts";
-import type { RequestObserver } from "../domain/requests.ts";
-import type { RequestRecord } from "../domain/requests.ts";
-import type { RequestChanges } from "../domain/requests.ts";
-import type { RunningHandle } from "../domain/requests.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type {
+  Outcome,
+  RequestChanges,
+  RequestObserver,
+  RequestRecord,
+  RunningHandle,
+  RunningRequest,
+} from "../domain/requests.ts";
+import type { Usage } from "../domain/usage.ts";
 
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
@@ -20,8 +23,12 @@ export interface RequestTracker {
   /** Its body was read, or is passed on as it comes. */
   isReceived: boolean;
   streamed: boolean;
-  /** Of the client's response; set before `finish`. */
+  /** The client's response has it; set before `finish`. */
   status: number;
+  /** The ledger has it, together with its counts; set before `finish`. */
+  isInLedger: boolean;
+  /** Reads the usage seen so far. */
+  readUsage: (() => Usage) | undefined;
   /** @param backend its host and port */
   upstreamRequestSent(backend?: string): void;
   /** The upstream's response head arrived. */
@@ -29,15 +36,13 @@ export interface RequestTracker {
   firstByte(): void;
   /** Part of the upstream's response body arrived. */
   bodyReceived(bytes: number): void;
-  /** Registers what reads the usage seen so far. */
-  onUsageSeen(read: () => Usage): void;
   /** Registers what ends the request; called at once if its end was requested before. */
   onEndRequested(end: () => void): void;
   /** Registers what runs when the request has ended, in this order. */
   onFinished(callback: () => void): void;
-  /** The request as it ends now, for the ledger; `finish` reports it later. */
-  recordForLedger(outcome: Outcome, details?: FinishDetails): RequestRecord;
-  /** Only the first call counts. */
+  /** The request as it would end now. */
+  describe(outcome: Outcome, details?: FinishDetails): RequestRecord;
+  /** Reports how it ended. Only the first call counts. */
   finish(outcome: Outcome, details?: FinishDetails): void;
 }
 
@@ -61,25 +66,108 @@ export interface TrackerDeps {
   monotonic: MonotonicClock;
 }
 
+/** How far a request is. Times are milliseconds. */
+interface Progress {
+  /** By the monotonic clock. */
+  sentAt: number;
+  backend: string | undefined;
+  queueMs: number | undefined;
+  upstreamMs: number | undefined;
+  firstByteMs: number | undefined;
+  receivedBytes: number | undefined;
+}
+
 export function trackRequest(
   { addInFlight, observer, monotonic }: TrackerDeps,
-  { id, clientAddress, clientProgram, method, path }: TrackedRequest,
+  request: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
-  let sentAt = startedAt;
-  let backend: string | undefined;
-  let queueMs: number | undefined;
-  let upstreamMs: number | undefined;
-  let firstByteMs: number | undefined;
-  let receivedBytes: number | undefined;
+  const progress: Progress = {
+    sentAt: startedAt,
+    backend: undefined,
+    queueMs: undefined,
+    upstreamMs: undefined,
+    firstByteMs: undefined,
+    receivedBytes: undefined,
+  };
   let finished = false;
-  let isInLedger = false;
-  let readUsage: (() => Usage) | undefined;
   let endRequested = false;
   let endCallback: (() => void) | undefined;
   let finishedCallback = nothing;
 
-  const describe = (outcome: Outcome, details: FinishDetails | undefined): RequestRecord => ({
+  const tracker: RequestTracker = {
+    requestId: request.id,
+    startedAt,
+    keyId: undefined,
+    model: undefined,
+    changes: undefined,
+    isReceived: false,
+    streamed: false,
+    status: 0,
+    isInLedger: false,
+    readUsage: undefined,
+    upstreamRequestSent(backend) {
+      progress.backend = backend;
+      progress.sentAt = monotonic();
+      progress.queueMs = progress.sentAt - startedAt;
+    },
+    upstreamResponded() {
+      progress.upstreamMs = monotonic() - progress.sentAt;
+      progress.receivedBytes = 0;
+    },
+    firstByte() {
+      progress.firstByteMs ??= monotonic() - startedAt;
+    },
+    bodyReceived(bytes) {
+      progress.receivedBytes = (progress.receivedBytes ?? 0) + bytes;
+    },
+    onEndRequested(end) {
+      endCallback = end;
+      if (endRequested) end();
+    },
+    onFinished(callback) {
+      const earlier = finishedCallback;
+      finishedCallback =
+        earlier === nothing
+          ? callback
+          : () => {
+              earlier();
+              callback();
+            };
+    },
+    describe: (outcome, details) =>
+      recordOf(request, tracker, progress, { outcome, durationMs: monotonic() - startedAt, details }),
+    finish(outcome, details) {
+      if (finished) return;
+      finished = true;
+      finishedCallback();
+      endInFlight();
+      observer.finished(tracker.describe(outcome, details));
+    },
+  };
+  const endInFlight = addInFlight({
+    describe: () => runningOf(request, tracker, progress, monotonic() - startedAt),
+    end() {
+      endRequested = true;
+      endCallback?.();
+    },
+  });
+  return tracker;
+}
+
+interface End {
+  outcome: Outcome;
+  durationMs: number;
+  details: FinishDetails | undefined;
+}
+
+function recordOf(
+  { id, clientAddress, clientProgram, method, path }: TrackedRequest,
+  tracker: RequestTracker,
+  { receivedBytes, backend, queueMs, upstreamMs, firstByteMs }: Progress,
+  { outcome, durationMs, details }: End,
+): RequestRecord {
+  return {
     requestId: id,
     clientAddress,
     clientProgram,
@@ -99,83 +187,29 @@ export function trackRequest(
     queueMs,
     upstreamMs,
     firstByteMs,
-    durationMs: monotonic() - startedAt,
+    durationMs,
     usage: details?.usage,
-    isInLedger,
-  });
+    isInLedger: tracker.isInLedger,
+  };
+}
 
-  const running: RunningHandle = {
-    describe: () => ({
-      requestId: id,
-      clientAddress,
-      method,
-      path,
-      keyId: tracker.keyId,
-      model: tracker.model?.sent,
-      backend,
-      state: !tracker.isReceived ? "receiving" : upstreamMs === undefined ? "waiting" : "running",
-      ageMs: monotonic() - startedAt,
-      receivedBytes: receivedBytes ?? 0,
-      usage: readUsage?.(),
-    }),
-    end() {
-      endRequested = true;
-      endCallback?.();
-    },
-  };
-  const endInFlight = addInFlight(running);
-  const tracker: RequestTracker = {
+function runningOf(
+  { id, clientAddress, method, path }: TrackedRequest,
+  { keyId, model, isReceived, readUsage }: RequestTracker,
+  { backend, upstreamMs, receivedBytes }: Progress,
+  ageMs: number,
+): RunningRequest {
+  return {
     requestId: id,
-    startedAt,
-    keyId: undefined,
-    model: undefined,
-    changes: undefined,
-    isReceived: false,
-    streamed: false,
-    status: 0,
-    upstreamRequestSent(sentTo) {
-      backend = sentTo;
-      sentAt = monotonic();
-      queueMs = sentAt - startedAt;
-    },
-    upstreamResponded() {
-      upstreamMs = monotonic() - sentAt;
-      receivedBytes = 0;
-    },
-    firstByte() {
-      firstByteMs ??= monotonic() - startedAt;
-    },
-    bodyReceived(bytes) {
-      receivedBytes = (receivedBytes ?? 0) + bytes;
-    },
-    onUsageSeen(read) {
-      readUsage = read;
-    },
-    onEndRequested(end) {
-      endCallback = end;
-      if (endRequested) end();
-    },
-    onFinished(callback) {
-      const earlier = finishedCallback;
-      finishedCallback =
-        earlier === nothing
-          ? callback
-          : () => {
-              earlier();
-              callback();
-            };
-    },
-    recordForLedger(outcome, details) {
-      isInLedger = true;
-      return describe(outcome, details);
-    },
-    finish(outcome, details) {
-      if (finished) return;
-      finished = true;
-      finishedCallback();
-      endInFlight();
-      observer.finished(describe(outcome, details));
-    },
+    clientAddress,
+    method,
+    path,
+    keyId,
+    model: model?.sent,
+    backend,
+    state: !isReceived ? "receiving" : upstreamMs === undefined ? "waiting" : "running",
+    ageMs,
+    receivedBytes: receivedBytes ?? 0,
+    usage: readUsage?.(),
   };
-  return tracker;
 }

@@ -1,11 +1,8 @@
 import { Elysia } from "elysia";
 import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
-import { clientProgramOf } from "./request/client-program.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
-import { guardPaths } from "./request/path.ts";
-import { requestIdOf } from "./request/request-id.ts";
-import { loggedPath, readTarget } from "./request/target.ts";
+import { guardPaths, loggedPath, readTarget } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
 import { commentsUntil } from "./response/while-waiting.ts";
 import { createRewriter } from "./rewrite/rewrite.ts";
@@ -106,3 +103,20 @@ export function createProxy(deps: ProxyDeps): Proxy {
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
+
+/** The first word of `User-Agent`, such as `OpenAI/Python`. */
+function clientProgramOf(headers: Headers): string | undefined {
+  const agent = headers.get("user-agent");
+  if (agent === null || agent === "") return undefined;
+  const end = agent.indexOf(" ");
+  return end === -1 ? agent : agent.slice(0, end);
+}
+
+/**
+ * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an
+ * index of them grows at its end only.
+ */
+export function requestIdOf(headers: Headers): string {
+  const given = headers.get("x-request-id");
+  return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : Bun.randomUUIDv7();
+}

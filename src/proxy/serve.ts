@@ -16,6 +16,7 @@ import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue } from "./request/queue.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
+import { findResponseId } from "./request/stored-response.ts";
 import { readTarget } from "./request/target.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
@@ -144,6 +145,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   tracker.upstreamResponded();
   held.release();
 
+  const storedId = findResponseId(request.method, path);
   return respond(
     {
       upstream,
@@ -154,6 +156,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
       admission: incoming.admission,
       usageAdded,
       modelList,
+      stored: storedId === undefined ? undefined : { id: storedId, madeAt: undefined },
     },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );

@@ -23,7 +23,7 @@ function meter(keepaliveMs: number): Passage {
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
     keepaliveMs,
     commit: async () => {},
-    settle: async () => {},
+    finish: async () => {},
   });
 }
 

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { type TrackerDeps, trackRequest } from "../../src/proxy/request-tracker.ts";
-import type { RequestRecord } from "../../src/domain/requests.ts";
-import type { RunningHandle } from "../../src/domain/requests.ts";
+import type { RequestRecord, RunningHandle } from "../../src/domain/requests.ts";
 
 const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
 

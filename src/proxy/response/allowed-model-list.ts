@@ -1,5 +1,4 @@
-import { findString } from "../json/bytes.ts";
-import { findJson } from "../json/bytes.ts";
+import { findJson, findString } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 

@@ -1,9 +1,8 @@
-import type { Usage } from "../../domain/usage.ts";
 import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
-import { startKeepaliveTimer } from "./keepalive-timer.ts";
-import { createMeterOutput } from "./meter-output.ts";
+import type { Usage } from "../../domain/usage.ts";
+import { createEventBoundary, type Place } from "../sse/events.ts";
 
 export interface MeterOptions {
   reader: UsageReader;
@@ -20,7 +19,7 @@ export interface MeterOptions {
    * the reason its stream was cancelled with), or when it is aborted (with that reason). The client sees no end
    * before the promise resolves.
    */
-  settle: (usage: Usage, cause: unknown) => Promise<void>;
+  finish: (usage: Usage, cause: unknown) => Promise<void>;
 }
 
 export interface Meter {
@@ -36,7 +35,7 @@ export interface Meter {
    * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
    */
   fail(frame: Uint8Array | undefined): Promise<void>;
-  /** Settles and breaks the stream, even while the client takes nothing: aborting the writable would wait for it. */
+  /** Finishes and breaks the stream, even while the client takes nothing: aborting the writable would wait for it. */
   abort(reason: unknown): Promise<void>;
 }
 
@@ -54,16 +53,30 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
  */
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
-/** Passes a response's bytes on first, reads their usage second, and settles once, however the response ends. */
-export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle }: MeterOptions): Meter {
+/**
+ * Passes a response's bytes on first, reads their usage second, and finishes once, however the response ends.
+ *
+ * A meter begins, flows and finishes. It began when the client got its first bytes, and then the status can no longer
+ * change. While it flows, a chunk goes through `filter` and `hold` to the client, and through `reader` as it came. It
+ * finishes by the upstream's end (`flush`), the client's leaving (`cancel`) or `abort`, whichever comes first, and always
+ * through `finishOnce`.
+ * - No byte waits for the reader; the next chunk does, if the reader cannot keep up.
+ * - No client sees the end of a response before its usage is committed: the terminal event waits for `commit`, and the
+ *   end of the stream for `finish`.
+ * - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
+ * - A process that is killed loses what it had not committed, and no client has seen the end of that.
+ */
+export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish }: MeterOptions): Meter {
   const started = Promise.withResolvers<void>();
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
   const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
   let upstreamBegan = false;
-  let ending: Promise<void> | undefined; // Once the terminal event is sent, the response is whole for the client.
+  /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
+  let terminalSent: Promise<void> | undefined;
   let failed = false;
+  let finished: Promise<void> | undefined;
 
   function send(visible: Uint8Array): void {
     const bytes = hold === undefined ? visible : hold.push(visible);
@@ -72,17 +85,20 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
     output.send(bytes);
   }
 
-  async function endAfterCommit(terminal: Uint8Array): Promise<void> {
+  async function sendOnceCommitted(terminal: Uint8Array): Promise<void> {
     await commit(reader.seen());
     output.send(terminal);
   }
 
-  const settlement = createSettlement(async (cause) => {
+  /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
+  const finishOnce = (cause: unknown): Promise<void> => (finished ??= finishWith(cause));
+
+  async function finishWith(cause: unknown): Promise<void> {
     keepalive?.stop();
-    await settle(await reader.end(), cause);
+    await finish(await reader.end(), cause);
     if (cause === undefined || output.hasSent()) started.resolve();
     else started.reject(cause);
-  });
+  }
 
   const transformer: MeterTransformer = {
     start: output.attach,
@@ -93,30 +109,30 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
       send(filter === undefined ? bytes : filter.push(bytes));
       const backlog = reader.push(chunk);
       const terminal = hold?.takeTerminal();
-      return terminal === undefined ? backlog : (ending = endAfterCommit(terminal));
+      return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
     },
     async flush() {
       if (!failed && filter !== undefined) send(filter.end());
       const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
-      await settlement.once(undefined);
+      await finishOnce(undefined);
       for (const bytes of rest) output.send(bytes ?? nothing);
     },
-    cancel: (reason) => settlement.once(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
+    cancel: (reason) => finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
   const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
 
   async function fail(frame: Uint8Array | undefined): Promise<void> {
-    if (failed || settlement.hasBegun()) return;
+    if (failed || finished !== undefined) return;
     failed = true;
     keepalive?.stop();
     if (filter !== undefined) send(filter.end());
-    if (frame !== undefined && ending === undefined && output.hasSent()) output.sendEvent(frame);
+    if (frame !== undefined && terminalSent === undefined && output.hasSent()) output.sendEvent(frame);
     // It fails if the client leaves meanwhile.
-    await ending?.catch(() => {});
+    await terminalSent?.catch(() => {});
   }
 
   async function abort(reason: unknown): Promise<void> {
-    await settlement.once(reason);
+    await finishOnce(reason);
     output.fail(reason);
   }
   return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
@@ -124,16 +140,98 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, settle 
 
 const nothing = new Uint8Array();
 
-/** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
-function createSettlement(settle: (cause: unknown) => Promise<void>) {
-  let settled: Promise<void> | undefined;
-  return {
-    once: (cause: unknown): Promise<void> => (settled ??= settle(cause)),
-    hasBegun: (): boolean => settled !== undefined,
-  };
-}
-
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. */
 function withoutByteOrderMark(chunk: Uint8Array): Uint8Array {
   return chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
+}
+
+/** The sending side of a meter. It knows what may follow the bytes sent so far. */
+interface MeterOutput {
+  attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
+  send(bytes: Uint8Array): void;
+  /** Sends a comment line if it changes nothing in the stream's meaning and the client takes what it is sent. */
+  sendComment: () => void;
+  /** Sends an event of its own, after ending a line or an event that was left open. */
+  sendEvent(event: Uint8Array): void;
+  hasSent(): boolean;
+  /** Breaks the stream on both sides, and drops what the client has not taken. */
+  fail(reason: unknown): void;
+}
+
+const utf8 = new TextEncoder();
+const comment: Readonly<Record<Place, Uint8Array | undefined>> = {
+  "between events": utf8.encode(": keepalive\n\n"),
+  "between lines": utf8.encode(": keepalive\n"),
+  "inside a line": undefined,
+};
+const emptyLine: Readonly<Record<Place, Uint8Array>> = {
+  "between events": utf8.encode(""),
+  "between lines": utf8.encode("\n"),
+  "inside a line": utf8.encode("\n\n"),
+};
+
+/** @param onFirstBytes called when the first bytes are sent */
+function createMeterOutput(onFirstBytes: () => void): MeterOutput {
+  const boundary = createEventBoundary();
+  let controller: TransformStreamDefaultController<Uint8Array> | undefined;
+  let sent = false;
+
+  function send(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    boundary.passed(bytes);
+    controller?.enqueue(bytes);
+    if (sent) return;
+    sent = true;
+    onFirstBytes();
+  }
+
+  return {
+    attach(given) {
+      controller = given;
+    },
+    send,
+    sendComment() {
+      const bytes = comment[boundary.place()];
+      const clientReads = (controller?.desiredSize ?? 0) > 0;
+      if (bytes !== undefined && clientReads) send(bytes);
+    },
+    sendEvent(event) {
+      send(Buffer.concat([emptyLine[boundary.place()], event]));
+    },
+    hasSent: () => sent,
+    fail: (reason) => controller?.error(reason),
+  };
+}
+
+interface KeepaliveTimer {
+  /** A byte passed: the silence begins anew. */
+  restart(): void;
+  stop(): void;
+}
+
+/**
+ * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart only notes the
+ * time; the one timer finds out when it fires whether it has to wait longer.
+ */
+export function startKeepaliveTimer(silenceMs: number, onSilence: () => void): KeepaliveTimer {
+  let silentSince = performance.now();
+  let timer = setTimeout(check, silenceMs);
+
+  function check(): void {
+    const remainingMs = silentSince + silenceMs - performance.now();
+    // Set before the callback, which may stop it.
+    timer = setTimeout(check, remainingMs > 0 ? remainingMs : silenceMs);
+    if (remainingMs > 0) return;
+    silentSince = performance.now();
+    onSilence();
+  }
+
+  return {
+    restart() {
+      silentSince = performance.now();
+    },
+    stop() {
+      clearTimeout(timer);
+    },
+  };
 }

@@ -1,13 +1,10 @@
 import type { WallClock } from "../../time/clock.ts";
-import { findString } from "../json/bytes.ts";
-import { findJson } from "../json/bytes.ts";
+import { findJson, findString } from "../json/bytes.ts";
 import { createJsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
-import { nonThinkingAlias } from "../rewrite/model.ts";
-import { sameName } from "../rewrite/model.ts";
-import { isReasoningModelServed } from "../rewrite/model.ts";
+import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model.ts";
 import type { RewriteRules } from "../rewrite/rules.ts";
 import { withAllowedModels } from "./allowed-model-list.ts";
 

@@ -1,21 +1,25 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { Usage } from "../../domain/usage.ts";
-import type { Admission } from "../../domain/admissions.ts";
-import { noUsage } from "../../domain/usage.ts";
+import type { StoredResponse } from "../../domain/usage-event.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
-import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
+import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
+import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { type BodyHeaders, decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
+import {
+  type BodyHeaders,
+  decompressEventStream,
+  findShownResponse,
+  isPlainEventStream,
+} from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
-import { terminalEventsOf } from "./terminal-event.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { Admission } from "../../domain/admissions.ts";
+import { type Usage, noUsage } from "../../domain/usage.ts";
 
 /** A longer response is passed on without its edit, or refused if it must be edited. */
 const maxEditedBytes = 4 * 1024 * 1024;
@@ -38,6 +42,13 @@ export interface Responding {
   usageAdded: UsageAdded;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
+  /** The one that is asked for by its id. If it has a time, no other may be shown. */
+  stored: StoredResponse | undefined;
+}
+
+/** Edits the text of a 200, or refuses a response that must not be shown as it is. */
+interface Edit extends Pick<ModelListRequest, "edit" | "mustEdit"> {
+  refusal: () => AbortReason;
 }
 
 /** The client's response in the making. */
@@ -54,13 +65,13 @@ interface Head {
  * sent yet
  */
 export async function respond(responding: Responding, deps: RespondDeps): Promise<Response> {
-  const { upstream, tracker, method, modelList } = responding;
+  const { upstream, tracker, method } = responding;
   const { response } = upstream;
   tracker.status = response.status;
   const head = clientHead(response);
   // No other success may show what the client must not see.
-  const isEdited = response.status === 200 || (modelList?.mustEdit === true && response.ok);
-  const edit = isEdited ? modelList?.edit : undefined;
+  const due = editOf(responding);
+  const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
   const plain = decompressForFilter(responding, head);
@@ -69,6 +80,13 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
     return respondWhole(responding, deps, head, edit);
   }
   return respondStreaming(responding, deps, head);
+}
+
+function editOf({ modelList, stored }: Responding): Edit | undefined {
+  const madeAt = stored?.madeAt;
+  if (madeAt === undefined) return modelList && { ...modelList, refusal: unreadableModelList };
+  const edit: Edit["edit"] = (body) => (findShownResponse(body)?.madeAt === madeAt ? body : undefined);
+  return { edit, mustEdit: true, refusal: otherKeysResponse };
 }
 
 /**
@@ -99,7 +117,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await settle(responding, countOf(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await finish(responding, countOf(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -109,36 +127,35 @@ async function respondWhole(
   responding: Responding,
   deps: RespondDeps,
   { init, headers, kind }: Head,
-  edit: ModelListRequest["edit"] | undefined,
+  edit: Edit | undefined,
 ): Promise<Response> {
   const { upstream, tracker } = responding;
-  const mustEdit = edit !== undefined && responding.modelList?.mustEdit === true;
   let read: Awaited<ReturnType<typeof readWhole>>;
   try {
     read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes);
   } catch (error) {
-    await settle(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+    await finish(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
     throw abortReasonOf(error, upstream.signal);
   }
-  const edited = read instanceof ReadableStream ? undefined : edit?.(read);
-  if (mustEdit && edited === undefined) throw await refuseUnedited(responding, deps);
+  const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
+  if (edit?.mustEdit === true && edited === undefined) throw await refuseUnedited(responding, deps, edit.refusal());
   if (read instanceof ReadableStream) {
     const rest = { ...upstream, response: new Response(read, upstream.response) };
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
   const count = countOf(responding, deps);
-  await settle(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
+  await finish(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edited ?? read;
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
 }
 
-async function refuseUnedited(responding: Responding, deps: RespondDeps): Promise<AbortReason> {
+async function refuseUnedited(responding: Responding, deps: RespondDeps, refusal: AbortReason): Promise<AbortReason> {
   const { upstream } = responding;
-  upstream.abort(unreadableModelList());
+  upstream.abort(refusal);
   const reason = abortReasonOf(undefined, upstream.signal);
-  await settle(responding, countOf(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
+  await finish(responding, countOf(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
   return reason;
 }
 
@@ -159,14 +176,14 @@ async function respondStreaming(
   tracker.streamed = true;
   const count = countOf(responding, deps);
   const reader = count.createReader(kind);
-  tracker.onUsageSeen(reader.seen);
+  tracker.readUsage = reader.seen;
   const meter = createMeter({
     reader,
-    filter: isEventStream ? createStreamUsageFilter(usageAdded) : undefined,
-    hold: isEventStream ? createEventHold(terminalEventsOf(path)) : undefined,
+    filter: isEventStream && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded) : undefined,
+    hold: isEventStream ? createEventHold(path) : undefined,
     keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
-    commit: (usage) => count.commit(usage),
-    settle: (usage, cause) => settle(responding, count, { usage, cause, hasSent: meter.hasSent() }),
+    commit: count.commit,
+    finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
     errorFrame: isEventStream ? (code) => errorFrame(path, code) : undefined,
@@ -190,19 +207,17 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
-/** What the ledger stores of a request; read when it is counted. */
-const describedBy = (tracker: RequestTracker): DescribedRequest => ({
-  requestId: tracker.requestId,
-  model: tracker.model?.sent,
-  describe: (usage, reason) =>
-    tracker.recordForLedger(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
-});
-
-function countOf({ upstream, keyId, method, path, admission, tracker }: Responding, deps: RespondDeps): Count {
-  return createCount({ upstream, keyId, method, path, admission, described: describedBy(tracker) }, deps);
+function countOf({ upstream, keyId, method, path, stored, admission, tracker }: Responding, deps: RespondDeps): Count {
+  const described: DescribedRequest = {
+    requestId: tracker.requestId,
+    model: tracker.model?.sent,
+    describe: (usage, reason) =>
+      tracker.describe(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
+  };
+  return createCount({ upstream, keyId, method, path, stored, admission, described }, deps);
 }
 
-interface Ending {
+interface End {
   usage: Usage;
   /** Why it ended early; undefined if it is whole. */
   cause: unknown;
@@ -214,22 +229,19 @@ interface Ending {
  * Runs once for each response. It counts if the upstream did not break it off itself; one whose terminal event was sent
  * is whole, however its connection ends.
  */
-async function settle(
-  { upstream, tracker }: Responding,
-  count: Count,
-  { usage, cause, hasSent }: Ending,
-): Promise<void> {
-  const reason = cause === undefined || count.isCommitted() ? undefined : abortReasonOf(cause, upstream.signal);
+async function finish({ upstream, tracker }: Responding, count: Count, { usage, cause, hasSent }: End): Promise<void> {
+  const reason = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
   // The client gets this status instead of the upstream's.
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);
+  tracker.isInLedger = count.isCommitted;
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", {
     code: reason?.code,
     cause: reason?.cause,
-    usage: count.added() ?? usage,
+    usage: count.added ?? usage,
   });
 }
 

@@ -1,4 +1,5 @@
 import { errorFrame } from "../errors.ts";
+import { maxHeldEventBytes } from "../sse/events.ts";
 import { decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
 import { lastFrameMs } from "./pump.ts";
 
@@ -46,12 +47,24 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** The error that the client would have got as a response. */
-async function frameOf(response: Response, path: string): Promise<Uint8Array> {
-  const json: unknown = await response.json().catch(() => undefined);
+/** The error that the client would have got as a response, unless it is too long to be held as one event. */
+async function frameOf({ body }: Response, path: string): Promise<Uint8Array> {
+  const json = body === null ? undefined : await readShortJson(body).catch(() => undefined);
   if (typeof json !== "object" || json === null || !("error" in json)) return errorFrame(path, "upstream_unreachable");
   const name = path.startsWith("/v1/messages") ? "event: error\n" : "";
   return new TextEncoder().encode(`${name}data: ${JSON.stringify(json)}\n\n`);
+}
+
+/** @returns undefined for a longer text, which is read to its end all the same, because it counts */
+async function readShortJson(body: ReadableStream<Uint8Array>): Promise<unknown> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body) {
+    length += piece.length;
+    if (length <= maxHeldEventBytes) pieces.push(piece);
+    else pieces.length = 0;
+  }
+  return length > maxHeldEventBytes ? undefined : JSON.parse(Buffer.concat(pieces).toString());
 }
 
 /** Plain, as the head said that went out: undefined if they are none, or cannot be decompressed. */

@@ -28,11 +28,15 @@ export interface EventStreamParser {
  * keeps nothing, so an event may be of any size and cut anywhere.
  */
 export function createEventStreamParser(handler: EventStreamHandler): EventStreamParser {
-  const lines = createLineReader(handler);
   /** How many bytes of a byte order mark the stream has started with; undefined once its first line has begun. */
   let markLength: number | undefined = 0;
   /** The last byte was a CR: a LF that follows belongs to the same line end. */
   let skipNextLineFeed = false;
+  /** How many bytes of `data:` the line starts with: 0 if it is empty so far, -1 if it is another field or a comment. */
+  let matched = 0;
+  /** The colon was just read: a space that follows is not part of the value. */
+  let mayBeSpace = false;
+  let eventHasData = false;
 
   function skipByteOrderMark(bytes: Uint8Array, seen: number): number {
     let at = 0;
@@ -40,8 +44,38 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
     const length = seen + at;
     markLength = at === bytes.length && length < byteOrderMark.length ? length : undefined;
     // Half a mark is not a mark, but the start of an unknown field's name.
-    if (markLength === undefined && length > 0 && length < byteOrderMark.length) lines.readOther();
+    if (markLength === undefined && length > 0 && length < byteOrderMark.length) matched = -1;
     return at;
+  }
+
+  function beginData(): void {
+    mayBeSpace = true;
+    if (eventHasData) handler.data(lineFeedBytes);
+    eventHasData = true;
+  }
+
+  /** Reads the next bytes of a line, at least one. */
+  function readLine(bytes: Uint8Array, from: number, to: number): void {
+    let at = from;
+    while (at < to && matched >= 0 && matched < dataField.length) {
+      matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
+      if (matched === dataField.length) beginData();
+    }
+    if (matched < 0 || at === to) return;
+    if (mayBeSpace && bytes[at] === space) at++;
+    mayBeSpace = false;
+    if (at < to) handler.data(bytes.subarray(at, to));
+  }
+
+  function endLine(): void {
+    if (matched === 0 && eventHasData) {
+      handler.dispatch();
+      eventHasData = false;
+    }
+    // `data` without a colon is a line of empty data.
+    if (matched === dataField.length - 1) beginData();
+    matched = 0;
+    mayBeSpace = false;
   }
 
   return {
@@ -51,80 +85,23 @@ export function createEventStreamParser(handler: EventStreamHandler): EventStrea
       let nextLineFeed = -1;
       let nextCarriageReturn = -1;
       while (at < bytes.length) {
-        if (skipNextLineFeed) {
-          skipNextLineFeed = false;
-          if (bytes[at] === lineFeed) at++;
-        }
+        if (skipNextLineFeed && bytes[at] === lineFeed) at++;
+        skipNextLineFeed = false;
         if (nextLineFeed < at) nextLineFeed = find(bytes, lineFeed, at);
         if (nextCarriageReturn < at) nextCarriageReturn = find(bytes, carriageReturn, at);
         const lineEnd = Math.min(nextLineFeed, nextCarriageReturn);
-        if (at < lineEnd) lines.read(bytes, at, lineEnd);
+        if (at < lineEnd) readLine(bytes, at, lineEnd);
         if (lineEnd === bytes.length) return;
-        lines.endLine();
+        endLine();
         skipNextLineFeed = lineEnd === nextCarriageReturn;
         at = lineEnd + 1;
       }
     },
-    isBetweenEvents: () => markLength === undefined && !skipNextLineFeed && lines.isBetweenEvents(),
+    isBetweenEvents: () => markLength === undefined && !skipNextLineFeed && matched === 0 && !eventHasData,
     end() {
-      lines.endLine();
-      lines.endLine();
+      endLine();
+      endLine();
     },
-  };
-}
-
-interface LineReader {
-  /** The next bytes of a line. */
-  read(bytes: Uint8Array, from: number, to: number): void;
-  /** The line starts like no known field. */
-  readOther(): void;
-  endLine(): void;
-  isBetweenEvents(): boolean;
-}
-
-function createLineReader(handler: EventStreamHandler): LineReader {
-  let lineIsEmpty = true;
-  /** How many bytes of `data:` the line starts with; -1 if it is another field or a comment. */
-  let matched = 0;
-  /** The colon was just read: a space that follows is not part of the value. */
-  let mayBeSpace = false;
-  let eventHasData = false;
-
-  function beginData(): void {
-    mayBeSpace = true;
-    if (eventHasData) handler.data(lineFeedBytes);
-    eventHasData = true;
-  }
-
-  return {
-    read(bytes, from, to) {
-      lineIsEmpty = false;
-      let at = from;
-      while (at < to && matched >= 0 && matched < dataField.length) {
-        matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
-        if (matched === dataField.length) beginData();
-      }
-      if (matched < 0 || at === to) return;
-      if (mayBeSpace && bytes[at] === space) at++;
-      mayBeSpace = false;
-      if (at < to) handler.data(bytes.subarray(at, to));
-    },
-    readOther() {
-      lineIsEmpty = false;
-      matched = -1;
-    },
-    endLine() {
-      if (lineIsEmpty && eventHasData) {
-        handler.dispatch();
-        eventHasData = false;
-      }
-      // `data` without a colon is a line of empty data.
-      if (matched === dataField.length - 1) beginData();
-      lineIsEmpty = true;
-      matched = 0;
-      mayBeSpace = false;
-    },
-    isBetweenEvents: () => lineIsEmpty && !eventHasData,
   };
 }
 

@@ -1,16 +1,16 @@
-import type { Outcome } from "../../domain/requests.ts";
 import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
 import { causeOf } from "./failure-cause.ts";
+import type { Outcome } from "../../domain/requests.ts";
 
 /** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
 export class AbortReason extends Error {
   override name = "AbortReason";
 
   constructor(
-    readonly outcome: Exclude<Outcome, "completed" | "refused">,
+    readonly outcome: Exclude<Outcome, "completed">,
     /** The error that the client gets; undefined if no client is left. */
     readonly code: ErrorCode | undefined,
-    /** For the operator: why the upstream failed; undefined if it did not. */
+    /** Tells the operator why the upstream failed; undefined if it did not. */
     override readonly cause?: string,
   ) {
     super(code ?? outcome);
@@ -30,6 +30,8 @@ export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("t
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
 export const unreadableModelList = (): AbortReason =>
   new AbortReason("upstream_failed", "model_list_unreadable", "model_list_unreadable");
+/** Its id is shared, and it is not the one that the key created. */
+export const otherKeysResponse = (): AbortReason => new AbortReason("refused", "not_found");
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
 export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");

@@ -1,5 +1,4 @@
-import { latin1 } from "../json/bytes.ts";
-import { isLiteral } from "../json/bytes.ts";
+import { latin1, isLiteral } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { isObject } from "./token-counts.ts";

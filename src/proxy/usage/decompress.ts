@@ -1,15 +1,54 @@
 import { pipeline, Readable, type Transform } from "node:stream";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
-import { constants, createBrotliDecompress, createZstdDecompress } from "node:zlib";
-import { createInflater, deflateFormat, gzipFormat } from "./inflate.ts";
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from "node:zlib";
+import { createInflater, deflateFormat, gzipFormat, isZlib } from "./inflate.ts";
 
-/** Each one passes on what is flushed, even if the end is missing. */
-const decoders: ReadonlyMap<string, () => Transform> = new Map([
-  ["gzip", () => createInflater(gzipFormat)],
-  ["x-gzip", () => createInflater(gzipFormat)],
-  ["deflate", () => createInflater(deflateFormat)],
-  ["br", () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
-  ["zstd", () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush })],
+interface Encoding {
+  /** For responses: passes on what is flushed, even if the end is missing. */
+  createLenient: () => Transform;
+  /** For what strangers send: fails at what is broken, and many empty members or frames cost it little. */
+  createStrict: (firstByte: number) => Transform;
+}
+
+/** Of a decoder, in bytes. */
+const chunkSize = 64 * 1024;
+const gzip: Encoding = {
+  createLenient: () => createInflater(gzipFormat),
+  createStrict: () => createGunzip({ chunkSize }),
+};
+
+const known: ReadonlyMap<string, Encoding> = new Map([
+  ["gzip", gzip],
+  ["x-gzip", gzip],
+  [
+    "deflate",
+    {
+      createLenient: () => createInflater(deflateFormat),
+      createStrict: (firstByte) => (isZlib(firstByte) ? createInflate : createInflateRaw)({ chunkSize }),
+    },
+  ],
+  [
+    "br",
+    {
+      createLenient: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+      createStrict: () => createBrotliDecompress({ chunkSize }),
+    },
+  ],
+  [
+    "zstd",
+    {
+      createLenient: () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
+      // RFC 9659: a window of at most 8 MiB.
+      createStrict: () => createZstdDecompress({ chunkSize, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
+    },
+  ],
 ]);
 
 /** A small response can unpack to terabytes; no real response is larger than this, in bytes. */
@@ -73,6 +112,27 @@ export function createDecompressor(
   };
 }
 
+const noEncodings: readonly string[] = [];
+
+/** The encodings that a `Content-Encoding` names, in lower case, in the order in which they were applied. */
+export function encodingsOf(contentEncoding: string | null): readonly string[] {
+  if (contentEncoding === null) return noEncodings;
+  const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
+  return names.filter((name) => name !== "" && name !== "identity");
+}
+
+/**
+ * Undoes one encoding of a whole body, outside of the event loop and not ahead of the consumer. The stream fails at what is
+ * broken. To undo several with `pipe` would hide how much there is between them.
+ */
+export function createStrictDecodedStream(bytes: Uint8Array, encoding: string): ReadableStream<Uint8Array> {
+  const decoder = known.get(encoding)?.createStrict(bytes[0] ?? 0);
+  if (decoder === undefined) throw new Error(`The encoding ${encoding} is unknown`);
+  decoder.end(bytes);
+  // Node's types of web streams are not the global ones.
+  return Readable.toWeb(decoder) as unknown as ReadableStream<Uint8Array>;
+}
+
 /** Nothing is decoded ahead of the consumer. @returns undefined if an encoding is unknown */
 export function createDecodedStream(
   body: ReadableStream<Uint8Array>,
@@ -89,13 +149,13 @@ export function createDecodedStream(
   return Readable.toWeb(last) as unknown as ReadableStream<Uint8Array>;
 }
 
-function areKnown(encodings: readonly string[]): boolean {
-  return encodings.length <= maxEncodings && encodings.every((name) => decoders.has(name));
+export function areKnown(encodings: readonly string[]): boolean {
+  return encodings.length <= maxEncodings && encodings.every((name) => known.has(name));
 }
 
 /** The encoding that was applied last is decoded first. */
 function createDecoders(encodings: readonly string[]): Transform[] {
-  return encodings.toReversed().flatMap((name) => decoders.get(name)?.() ?? []);
+  return encodings.toReversed().flatMap((name) => known.get(name)?.createLenient() ?? []);
 }
 
 interface DecoderChain {

@@ -1,4 +1,5 @@
-import type { Usage } from "../../domain/usage.ts";
+import type { StoredResponse } from "../../domain/usage-event.ts";
+import { createUnfinishedEvent } from "../sse/events.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import {
   createJsonUsageParser,
@@ -7,12 +8,12 @@ import {
   mayHoldUsage,
   mentionsUsage,
 } from "./json-usage.ts";
-import { findResponseId } from "./response-id.ts";
-import { noStreamUsage, readEventUsage, usageOfStream } from "./token-counts.ts";
+import { findStoredResponse, noStreamUsage, readEventUsage, usageOfStream } from "./token-counts.ts";
+import type { Usage } from "../../domain/usage.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
-export interface EventStreamUsageParser {
-  push(chunk: Uint8Array): void;
+interface EventStreamUsageParser {
+  push(chunk: Uint8Array): undefined;
   /** The usage of the events that are complete. */
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
@@ -21,17 +22,20 @@ export interface EventStreamUsageParser {
 
 const lineFeed = 0x0a;
 
-/** Called with the id of the response that a text with usage names. */
-type OnResponseId = (id: string | undefined) => void;
+/** Called once, with the first response that a text names. Every text before it is parsed. */
+type OnStored = ((stored: StoredResponse) => void) | undefined;
 
-export function createEventStreamUsageParser(onResponseId: OnResponseId): EventStreamUsageParser {
-  const documents = createDocumentsUsage(onResponseId);
+export function createEventStreamUsageParser(onStored?: OnStored): EventStreamUsageParser {
+  const documents = createDocumentsUsage(onStored);
   const events = createEventStreamParser(documents);
   return {
     seen: documents.seen,
     push(chunk) {
-      const holdsNone = events.isBetweenEvents() && endsEvent(chunk) && !mentionsUsage(chunk);
-      if (!holdsNone) events.push(chunk);
+      const isWhole = events.isBetweenEvents() && chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
+      if (isWhole && !documents.seeksStored() && !mentionsUsage(chunk)) return undefined;
+      events.push(chunk);
+      documents.letGo();
+      return undefined;
     },
     end() {
       events.end();
@@ -41,8 +45,8 @@ export function createEventStreamUsageParser(onResponseId: OnResponseId): EventS
 }
 
 /** The same for JSON texts of a line each. */
-export function createLinesUsageParser(onResponseId: OnResponseId): EventStreamUsageParser {
-  const documents = createDocumentsUsage(onResponseId);
+export function createLinesUsageParser(onStored?: OnStored): EventStreamUsageParser {
+  const documents = createDocumentsUsage(onStored);
   return {
     seen: documents.seen,
     push(chunk) {
@@ -52,7 +56,9 @@ export function createLinesUsageParser(onResponseId: OnResponseId): EventStreamU
         documents.dispatch();
         start = end + 1;
       }
-      documents.data(chunk.subarray(start));
+      if (start < chunk.length) documents.data(chunk.subarray(start));
+      documents.letGo();
+      return undefined;
     },
     end() {
       documents.dispatch();
@@ -61,47 +67,58 @@ export function createLinesUsageParser(onResponseId: OnResponseId): EventStreamU
   };
 }
 
+const nothing = new Uint8Array();
+
 /** Reads the usage of JSON texts that follow one another, each in one or several pieces. */
-function createDocumentsUsage(onResponseId: OnResponseId) {
+function createDocumentsUsage(onStored: OnStored) {
   let usage = noStreamUsage;
-  /** The current text as long as it is a single piece, as nearly all are. Most are never parsed. */
-  let onlyPiece: Uint8Array | undefined;
-  /** Has all of the current text; set once that is several pieces. */
+  let reportStored = onStored;
+  /** What earlier chunks brought of the current text, while that is short enough to be parsed at once. */
+  const held = createUnfinishedEvent();
+  /** The latest piece of the text: a view of what was pushed. Nearly every text is this alone, and most are never parsed. */
+  let piece: Uint8Array = nothing;
+  /** Reads a text that is too long to be held; has all of it. */
   let json: JsonUsageParser | undefined;
+
+  /** The rest of the text comes later, and nothing may keep the chunk until then. */
+  function letGo(): void {
+    if (piece.length === 0) return;
+    const tooLong = held.add(piece);
+    piece = nothing;
+    if (tooLong !== undefined) json = parserOf(tooLong);
+  }
+
+  /** @returns undefined for a text that holds nothing of interest */
+  function parse(text: Uint8Array): unknown {
+    if (reportStored === undefined && !mayHoldUsage(text)) return undefined;
+    return findShortJson(text) ?? parserOf(text).document();
+  }
+
   return {
-    data(piece: Uint8Array): void {
-      if (json === undefined && onlyPiece === undefined) {
-        onlyPiece = piece;
-        return;
-      }
-      json ??= parserOf(onlyPiece);
-      json.push(piece);
+    data(next: Uint8Array): void {
+      letGo();
+      if (json === undefined) piece = next;
+      else json.push(next);
     },
+    letGo,
     dispatch(): void {
-      if (json !== undefined || (onlyPiece !== undefined && mayHoldUsage(onlyPiece))) {
-        const document = documentOf(onlyPiece, json);
-        usage = readEventUsage(document, usage);
-        onResponseId(findResponseId(document));
-      }
-      onlyPiece = undefined;
+      const document = json === undefined ? parse(held.take(piece)) : json.document();
+      piece = nothing;
       json = undefined;
+      if (document === undefined) return;
+      usage = readEventUsage(document, usage);
+      const stored = reportStored && findStoredResponse(document);
+      if (stored === undefined) return;
+      reportStored?.(stored);
+      reportStored = undefined;
     },
     seen: (): Usage => usageOfStream(usage),
+    seeksStored: (): boolean => reportStored !== undefined,
   };
 }
 
-function endsEvent(chunk: Uint8Array): boolean {
-  return chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
-}
-
-/** @param parser has all of the text; undefined if that is one piece */
-function documentOf(onlyPiece: Uint8Array | undefined, parser: JsonUsageParser | undefined): unknown {
-  const parsed = parser === undefined && onlyPiece !== undefined ? findShortJson(onlyPiece) : undefined;
-  return parsed ?? (parser ?? parserOf(onlyPiece)).document();
-}
-
-function parserOf(piece: Uint8Array | undefined): JsonUsageParser {
+function parserOf(text: Uint8Array): JsonUsageParser {
   const parser = createJsonUsageParser();
-  if (piece !== undefined) parser.push(piece);
+  parser.push(text);
   return parser;
 }

@@ -1,13 +1,4 @@
-import {
-  cachedInputName,
-  cachedTokensName,
-  inputDetailNames,
-  outputDetailNames,
-  reasoningTokensName,
-  tokenCountNames,
-  totalName,
-  usageHolders,
-} from "./token-counts.ts";
+import { partNames, tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
 
 /** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
 type Followed = Shape | ArrayShape | "count" | "id";
@@ -16,21 +7,22 @@ interface ArrayShape {
   element: Shape;
 }
 
-const countNames = [...tokenCountNames.inputTokens, ...tokenCountNames.outputTokens, totalName, cachedInputName];
-const inputDetailShape: Shape = new Map([[cachedTokensName, "count"]]);
-const outputDetailShape: Shape = new Map([[reasoningTokensName, "count"]]);
+const countShape = (names: readonly string[]): Shape => new Map(names.map((name) => [name, "count"]));
+const parts = Object.values(partNames);
+const detailsIn = (holder: string): string[] =>
+  parts.filter(({ holders }) => holders.includes(holder)).map(({ detail }) => detail);
 const usageShape: Shape = new Map<string, Followed>([
-  ...countNames.map((name) => [name, "count"] as const),
-  ...inputDetailNames.map((name) => [name, inputDetailShape] as const),
-  ...outputDetailNames.map((name) => [name, outputDetailShape] as const),
+  ...countShape([...Object.values(tokenCountNames).flat(), totalName, ...parts.flatMap(({ names }) => names)]),
+  ...parts.flatMap(({ holders }) => holders).map((holder) => [holder, countShape(detailsIn(holder))] as const),
 ]);
-/** Of the names that are followed. */
+/** No followed name is longer. */
 export const maxNameLength = Math.max(
-  ...[...usageShape.keys(), cachedTokensName, reasoningTokensName].map((name) => name.length),
+  ...[...usageShape.keys(), ...parts.map(({ detail }) => detail)].map((name) => name.length),
 );
 const holderShape: Shape = new Map([["usage", usageShape]]);
 const identifiedShape: Shape = new Map<string, Followed>([
   ["id", "id"],
+  ["created_at", "count"],
   ["usage", usageShape],
 ]);
 const documentShape: Shape = new Map<string, Followed>([

@@ -14,7 +14,8 @@ const nothing = new Uint8Array();
 
 /**
  * Decodes gzip or deflate without checking its checksums, and ignores what follows its end: zlib's own decoders lose what
- * they decoded last when they find an error there.
+ * they decoded last when they find an error there. Decodes no faster than it is read: a chunk can unpack to a thousand
+ * times its length.
  */
 export function createInflater({ headerLength, trailerLength }: InflateFormat): Transform {
   let raw: InflateRaw | undefined;
@@ -24,7 +25,9 @@ export function createInflater({ headerLength, trailerLength }: InflateFormat): 
 
   function startRaw(): InflateRaw {
     const started = createInflateRaw({ finishFlush: constants.Z_SYNC_FLUSH });
-    started.on("data", (decoded: Uint8Array) => transform.push(decoded));
+    started.on("data", (decoded: Uint8Array) => {
+      if (!transform.push(decoded)) started.pause();
+    });
     started.on("error", (error) => transform.destroy(error));
     return started;
   }
@@ -73,6 +76,11 @@ export function createInflater({ headerLength, trailerLength }: InflateFormat): 
   const transform = new Transform({
     transform: (chunk: Uint8Array, _encoding, callback) => void callAfter(decode(chunk), callback),
     flush: (callback) => void callAfter(finish(), callback),
+    read(size) {
+      raw?.resume();
+      // oxlint-disable-next-line no-underscore-dangle -- what Node calls a stream's own read
+      Transform.prototype._read.call(this, size);
+    },
     destroy(error, callback) {
       raw?.destroy();
       callback(error);
@@ -120,10 +128,12 @@ export const gzipFormat: InflateFormat = {
 };
 
 /** RFC 9110 section 8.4.1.2: deflate means zlib's format, but some send the raw one. Zlib's first byte ends in 8. */
+export const isZlib = (firstByte: number): boolean => (firstByte & 0x0f) === 8;
+
 export const deflateFormat: InflateFormat = {
   trailerLength: undefined,
   headerLength(bytes) {
-    const length = ((bytes[0] ?? 0) & 0x0f) === 8 ? 2 : 0;
+    const length = isZlib(bytes[0] ?? 0) ? 2 : 0;
     return length <= bytes.length && bytes.length > 0 ? length : undefined;
   },
 };

@@ -38,6 +38,12 @@ export function createJsonUsageParser(): JsonUsageParser {
   /** Reads the next token and sets the step after it. @returns where the next step starts */
   let step = readValue;
 
+  /** One character more than `maxLength` shows that the token is too long. */
+  function keepPart(bytes: Uint8Array, from: number, to: number, maxLength: number): void {
+    const missing = maxLength + 1 - partial.length;
+    if (missing > 0) partial += latin1(bytes, from, Math.min(to, from + missing));
+  }
+
   function readValue(bytes: Uint8Array, from: number): number {
     const at = skipLeading(bytes, from);
     const byte = bytes[at];
@@ -98,7 +104,7 @@ export function createJsonUsageParser(): JsonUsageParser {
 
   function readName(bytes: Uint8Array, at: number): number {
     const end = nameEnd.find(bytes, at);
-    if (partial.length <= maxNameLength) partial += latin1(bytes, at, end);
+    keepPart(bytes, at, end, maxNameLength);
     if (end === bytes.length) return end;
     document.beginMember(unescapeName(partial));
     step = readValue;
@@ -107,7 +113,7 @@ export function createJsonUsageParser(): JsonUsageParser {
 
   function readId(bytes: Uint8Array, at: number): number {
     const end = idEnd.find(bytes, at);
-    if (partial.length <= maxIdLength) partial += latin1(bytes, at, end);
+    keepPart(bytes, at, end, maxIdLength);
     if (end === bytes.length) return end;
     if (partial.length <= maxIdLength) document.setValue(parse(`"${partial}"`));
     return endValue(end + 1);
@@ -118,7 +124,7 @@ export function createJsonUsageParser(): JsonUsageParser {
     const isCount = document.isAtCount();
     let end = from;
     while (end < bytes.length && !endsNumber(bytes[end])) end++;
-    if (isCount && partial.length <= maxNumberLength) partial += latin1(bytes, from, end);
+    if (isCount) keepPart(bytes, from, end, maxNumberLength);
     if (end === bytes.length) return end;
     if (isCount) document.setValue(parseNumber(partial));
     return endValue(end);

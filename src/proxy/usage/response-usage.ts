@@ -1,20 +1,13 @@
-import { noUsage } from "../../domain/usage.ts";
-import { type Usage } from "../../domain/usage.ts";
+import type { StoredResponse } from "../../domain/usage-event.ts";
 import { skipLeading } from "../json/bytes.ts";
-import { createDecodedStream, createDecompressor } from "./decompress.ts";
-import {
-  createEventStreamUsageParser,
-  createLinesUsageParser,
-  type EventStreamUsageParser,
-} from "./event-stream-usage.ts";
+import { createDecodedStream, createDecompressor, encodingsOf } from "./decompress.ts";
+import { createEventStreamUsageParser, createLinesUsageParser } from "./event-stream-usage.ts";
 import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
-import { findResponseId } from "./response-id.ts";
-import { readUsage } from "./token-counts.ts";
+import { findStoredResponse, readUsage } from "./token-counts.ts";
+import { noUsage, type Usage } from "../../domain/usage.ts";
 
-/** Called with the id under which the backend stores the response, as soon as it is known; may be called again. */
-export type OnResponseId = (id: string | undefined) => void;
-
-const ignoreId: OnResponseId = () => undefined;
+/** Called once with the id under which the backend stores the response, as soon as it is known. */
+export type OnStored = (stored: StoredResponse) => void;
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
 export interface UsageReader {
@@ -48,8 +41,8 @@ export function decompressEventStream(
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
-export function createUsageReader(headers: BodyHeaders, onResponseId = ignoreId): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType), onResponseId);
+export function createUsageReader(headers: BodyHeaders, onStored?: OnStored): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), onStored);
   const encodings = encodingsOf(headers.contentEncoding);
   if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
   return findDecompressingReader(encodings, reader) ?? noUsageReader;
@@ -66,44 +59,55 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
 }
 
 /** The usage of a whole response. */
-export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onResponseId = ignoreId): Promise<Usage> {
+export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onStored?: OnStored): Promise<Usage> {
   const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
   if (document !== undefined) {
-    onResponseId(findResponseId(document));
+    reportStored(document, onStored);
     return readUsage(document, noUsage);
   }
-  const reader = createUsageReader(headers, onResponseId);
+  const reader = createUsageReader(headers, onStored);
   void reader.push(bytes);
   return reader.end();
+}
+
+/** The stored response that a whole body shows, a document or an event stream. */
+export function findShownResponse(bytes: Uint8Array): StoredResponse | undefined {
+  let shown: StoredResponse | undefined;
+  const reader = createSniffingReader((stored) => (shown = stored));
+  void reader.push(bytes);
+  void reader.end();
+  return shown;
+}
+
+function reportStored(document: unknown, onStored: OnStored | undefined): void {
+  const stored = onStored && findStoredResponse(document);
+  if (stored !== undefined) onStored?.(stored);
 }
 
 function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
   return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
 }
 
-/** For responses without usage, or whose tokens do not count. */
+/** Reads responses without usage, or whose tokens do not count. */
 export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
 
 /** What holds usage: JSON and event streams, and what small servers send if they set no type. */
 const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
 
-function createPlainReader(type: string, onResponseId: OnResponseId): UsageReader | undefined {
-  if (type === "application/x-ndjson") return readerOf(createLinesUsageParser(onResponseId));
-  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onResponseId) : undefined;
+function createPlainReader(type: string, onStored: OnStored | undefined): UsageReader | undefined {
+  if (type === "application/x-ndjson") return createLinesUsageParser(onStored);
+  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onStored) : undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
-function createSniffingReader(onResponseId: OnResponseId): UsageReader {
+function createSniffingReader(onStored: OnStored | undefined): UsageReader {
   let reader: UsageReader | undefined;
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
       const start = skipLeading(chunk, 0);
       if (start === chunk.length) return undefined;
-      reader =
-        chunk[start] === openBrace
-          ? createJsonReader(onResponseId)
-          : readerOf(createEventStreamUsageParser(onResponseId));
+      reader = chunk[start] === openBrace ? createJsonReader(onStored) : createEventStreamUsageParser(onStored);
       return reader.push(chunk.subarray(start));
     },
     seen: () => reader?.seen() ?? noUsage,
@@ -113,7 +117,7 @@ function createSniffingReader(onResponseId: OnResponseId): UsageReader {
 
 const openBrace = 0x7b;
 
-function createJsonReader(onResponseId: OnResponseId): UsageReader {
+function createJsonReader(onStored: OnStored | undefined): UsageReader {
   const parser = createJsonUsageParser();
   return {
     push(chunk) {
@@ -122,32 +126,12 @@ function createJsonReader(onResponseId: OnResponseId): UsageReader {
     },
     seen: () => noUsage,
     end() {
-      onResponseId(findResponseId(parser.document()));
+      reportStored(parser.document(), onStored);
       return readUsage(parser.document(), noUsage);
     },
   };
 }
 
-function readerOf(parser: EventStreamUsageParser): UsageReader {
-  return {
-    push(chunk) {
-      parser.push(chunk);
-      return undefined;
-    },
-    seen: parser.seen,
-    end: parser.end,
-  };
-}
-
 function mediaType(contentType: string | null): string {
   return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
-}
-
-const noEncodings: readonly string[] = [];
-
-/** In lower case, in the order in which they were applied. */
-function encodingsOf(contentEncoding: string | null): readonly string[] {
-  if (contentEncoding === null) return noEncodings;
-  const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
-  return names.filter((name) => name !== "" && name !== "identity");
 }

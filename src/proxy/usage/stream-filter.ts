@@ -1,6 +1,6 @@
 import { hasMember } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { createEventSplitter } from "../sse/event-splitter.ts";
+import { createEventSplitter, maxHeldEventBytes } from "../sse/events.ts";
 import { type CompletionChunk, lastChunkMembers, readCompletionChunk } from "./completion-chunk.ts";
 import { createInjectedUsageDetector, cutUsage, type FrameEdit, type Outgoing } from "./injected-usage.ts";
 import { createStreamProgress, holdsMore, isTornChunk, isUsageAlone } from "./usage-frame.ts";
@@ -32,8 +32,9 @@ const choicesName = Buffer.from('choices"');
  * - A server that reports usage unasked keeps all of it. It is recognised by usage in the middle that was not
  *   requested, or that has other members than vLLM's and SGLang's, such as Perplexity's costs.
  *
- * Known differences: with several choices at a time, vLLM's fingerprint in the chunks that end all but the last choice;
- * and the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested). It
+ * Known differences: an event of more than `maxHeldEventBytes` passes with its usage if it arrives in parts, and waits for
+ * no other event; with several choices at a time, vLLM's fingerprint in the chunks that end all but the last choice; and
+ * the nulls that older vLLM wrote into legacy completions (under `continuous`) and chat (if usage was requested). It
  * cannot be told whether a chunk with only usage at the end (some routes of OpenRouter and Hugging Face, vLLM with
  * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
  * have come unasked: they are removed.
@@ -43,27 +44,43 @@ const choicesName = Buffer.from('choices"');
 export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | undefined {
   const { includeUsage, continuousUsage } = added;
   if (!includeUsage && !continuousUsage) return undefined;
-  const splitter = createEventSplitter();
+  const splitter = createEventSplitter({
+    event: (event) => void output.push(...pass(event)),
+    longEvent(bytes) {
+      expectsUsage = false;
+      output.push(...release(undefined), bytes);
+    },
+  });
   const detector = createInjectedUsageDetector(added);
   const progress = createStreamProgress();
   /** The chunk that ended a choice, until the next event decides on its edits. */
   let held: Outgoing | undefined;
   /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
   let expectsUsage = false;
+  /** What the push that is running returns. */
+  const output: Uint8Array[] = [];
 
   function pass(event: Uint8Array): Uint8Array[] {
-    const chunk = mayMatter(event) ? readCompletionChunk(event) : undefined;
-    if (chunk === undefined) {
-      expectsUsage &&= event[0] === colon;
-      return [...release(undefined), event];
-    }
+    if (!mayMatter(event)) return passOther(event);
+    // A chunk that waits is in memory of its own: a view would keep all that arrived with it.
+    const own = event.length > maxHeldEventBytes ? event : new Uint8Array(event);
+    const chunk = readCompletionChunk(own);
+    return chunk === undefined ? passOther(own) : passChunk(own, chunk);
+  }
+
+  function passOther(event: Uint8Array): Uint8Array[] {
+    expectsUsage &&= event[0] === colon;
+    return [...release(undefined), event];
+  }
+
+  function passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     if (isUsageAlone(chunk, progress)) return passUsage(event, chunk);
     progress.follow(chunk);
     expectsUsage = includeUsage && progress.haveAllEnded();
     const before = release(chunk);
     const outgoing = detector.inspect(event, chunk);
-    const waits = chunk.isFinal && (includeUsage || outgoing.usageInDoubt);
-    if (!waits) return [...before, edited(outgoing)];
+    const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
+    if (!mayWait || !(includeUsage || outgoing.usageInDoubt)) return [...before, edited(outgoing)];
     held = outgoing;
     return before;
   }
@@ -97,7 +114,10 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
   }
 
   return {
-    push: (bytes) => joined(splitter.push(bytes).flatMap(pass)),
+    push(bytes) {
+      splitter.push(bytes);
+      return joined(output.splice(0));
+    },
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }

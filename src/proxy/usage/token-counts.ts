@@ -1,5 +1,5 @@
-import { noUsage } from "../../domain/usage.ts";
-import { type Usage } from "../../domain/usage.ts";
+import { noUsage, pickUsage, type Usage, type UsageField, type UsagePart } from "../../domain/usage.ts";
+import type { StoredResponse } from "../../domain/usage-event.ts";
 
 /** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;
@@ -12,12 +12,25 @@ export const tokenCountNames = {
 
 export const totalName = "total_tokens";
 
-/** Parts of the counts: at the top level of `usage`, or as a member of its details. */
-export const cachedInputName = "cache_read_input_tokens";
-export const inputDetailNames = ["prompt_tokens_details", "input_tokens_details"] as const;
-export const outputDetailNames = ["completion_tokens_details", "output_tokens_details"] as const;
-export const cachedTokensName = "cached_tokens";
-export const reasoningTokensName = "reasoning_tokens";
+/** The names of a part of the counts: at the top level of `usage`, or as a member of its details. */
+interface PartNames {
+  names: readonly string[];
+  holders: readonly string[];
+  detail: string;
+}
+
+export const partNames: Readonly<Record<UsagePart, PartNames>> = {
+  cachedInputTokens: {
+    names: ["cache_read_input_tokens"],
+    holders: ["prompt_tokens_details", "input_tokens_details"],
+    detail: "cached_tokens",
+  },
+  reasoningTokens: {
+    names: [],
+    holders: ["completion_tokens_details", "output_tokens_details"],
+    detail: "reasoning_tokens",
+  },
+};
 
 /** A larger count in one response is impossible: added up, such counts would overflow the totals. */
 const maxCount = 1_000_000_000;
@@ -35,7 +48,7 @@ export function readUsage(value: unknown, seen: Usage): Usage {
     outputTokens: found.outputTokens === 0 ? seen.outputTokens : found.outputTokens,
     cachedInputTokens: found.cachedInputTokens ?? seen.cachedInputTokens,
     reasoningTokens: found.reasoningTokens ?? seen.reasoningTokens,
-  };
+  } satisfies Record<UsageField, unknown>;
 }
 
 /** At the places that nearly all servers use. */
@@ -79,9 +92,7 @@ export interface StreamUsage extends Usage {
 export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, elsewhere: noUsage };
 
 export function usageOfStream(seen: StreamUsage): Usage {
-  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, elsewhere } = seen;
-  const usage = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
-  return hasCounts(usage) ? usage : elsewhere;
+  return hasCounts(seen) ? pickUsage(seen) : seen.elsewhere;
 }
 
 /**
@@ -106,18 +117,17 @@ function readCounts(counts: unknown, seen: Usage): Usage {
   return {
     inputTokens: findCount(counts, tokenCountNames.inputTokens) ?? seen.inputTokens,
     outputTokens: findCount(counts, tokenCountNames.outputTokens) ?? seen.outputTokens,
-    cachedInputTokens:
-      findCount(counts, [cachedInputName]) ??
-      findDetail(counts, inputDetailNames, cachedTokensName) ??
-      seen.cachedInputTokens,
-    reasoningTokens: findDetail(counts, outputDetailNames, reasoningTokensName) ?? seen.reasoningTokens,
-  };
+    cachedInputTokens: findPart(counts, partNames.cachedInputTokens) ?? seen.cachedInputTokens,
+    reasoningTokens: findPart(counts, partNames.reasoningTokens) ?? seen.reasoningTokens,
+  } satisfies Record<UsageField, unknown>;
 }
 
-function findDetail(counts: Record<string, unknown>, holders: readonly string[], name: string): number | undefined {
+function findPart(counts: Record<string, unknown>, { names, holders, detail }: PartNames): number | undefined {
+  const count = findCount(counts, names);
+  if (count !== undefined) return count;
   for (const holder of holders) {
     const details = counts[holder];
-    if (isObject(details)) return findCount(details, [name]);
+    if (isObject(details)) return findCount(details, [detail]);
   }
   return undefined;
 }
@@ -133,3 +143,22 @@ function findCount(counts: Record<string, unknown>, names: readonly string[]): n
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
+
+/** Longer ones are not ids. */
+const maxLength = 512;
+
+/**
+ * How the backend stores a response of the Responses API.
+ * @param document the response itself, or an event that carries it
+ */
+export function findStoredResponse(document: unknown): StoredResponse | undefined {
+  if (!isObject(document)) return undefined;
+  const { id, created_at: createdAt } = isObject(document.response) ? document.response : document;
+  // Requests for it name the id in a path, where it ends at a slash.
+  const shown = typeof id === "string" ? id.split("/").find((part) => part !== "") : undefined;
+  if (shown === undefined || !isResponseId(shown)) return undefined;
+  const madeAt = typeof createdAt === "number" ? Math.floor(createdAt) : undefined;
+  return { id: shown, madeAt: Number.isSafeInteger(madeAt) ? madeAt : undefined };
+}
+
+export const isResponseId = (text: string): boolean => text.length <= maxLength;

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import type { UsageEvent } from "../../../src/domain/usage-event.ts";
-import type { Usage } from "../../../src/domain/usage.ts";
 import { trackRequest } from "../../../src/proxy/request-tracker.ts";
 import { createCount } from "../../../src/proxy/response/count.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
+import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
 
-function startCount(method: string, path: string, status = 200) {
+function startCount(method: string, path: string, status = 200, id = "resp_1") {
   const events: UsageEvent[] = [];
   const record = async (event: UsageEvent) => {
     events.push(event);
@@ -20,16 +20,19 @@ function startCount(method: string, path: string, status = 200) {
   const described = {
     requestId: "req-1",
     model: "served",
-    describe: (usage: Usage) => tracker.recordForLedger("completed", { usage }),
+    describe: (usage: Usage) => tracker.describe("completed", { usage }),
   };
+  const stored = path.includes(id) ? { id, madeAt: undefined } : undefined;
   const count = createCount(
-    { upstream, keyId: 7, method, path, described, admission: undefined },
+    { upstream, keyId: 7, method, path, described, stored, admission: undefined },
     { record, wall: () => 5000 },
   );
   return { count, events };
 }
 
-const bodyOf = (id: string) => Buffer.from(JSON.stringify({ id, usage: { input_tokens: 20, output_tokens: 3 } }));
+const usage = { inputTokens: 20, outputTokens: 3 };
+const bodyOf = (id: string) =>
+  Buffer.from(JSON.stringify({ id, created_at: 9, usage: { input_tokens: 20, output_tokens: 3 } }));
 
 const tokensOf = (events: readonly UsageEvent[]) =>
   events.map(({ requestCount, inputTokens, outputTokens, responseId }) => [
@@ -38,11 +41,12 @@ const tokensOf = (events: readonly UsageEvent[]) =>
     outputTokens,
     responseId,
   ]);
+const createsOf = (events: readonly UsageEvent[]) => events.map(({ created }) => created);
 
 test("usage that comes after the commit is recorded as a difference, and without a request", async () => {
   const { count, events } = startCount("POST", "/v1/chat/completions");
   await count.commit({ inputTokens: 20, outputTokens: 3 });
-  expect(count.isCommitted()).toBe(true);
+  expect(count.isCommitted).toBe(true);
   await count.commit({ inputTokens: 20, outputTokens: 5 });
   await count.commit({ inputTokens: 20, outputTokens: 5 });
   expect(tokensOf(events)).toEqual([
@@ -52,22 +56,55 @@ test("usage that comes after the commit is recorded as a difference, and without
   expect(events[0]).toMatchObject({ keyId: 7, closedAt: 5000 });
 });
 
-test("usage that comes after the commit of a response with an id is recorded in full", async () => {
-  const { count, events } = startCount("POST", "/v1/responses");
+test("usage that comes after the commit of a response that is read is recorded in full", async () => {
+  const { count, events } = startCount("GET", "/v1/responses/resp_1");
   await count.commit(await count.readWhole(bodyOf("resp_1"), json));
   await count.commit({ inputTokens: 20, outputTokens: 5 });
   expect(tokensOf(events)).toEqual([
     [1, 20, 3, "resp_1"],
     [0, 20, 5, "resp_1"],
   ]);
-  expect(count.added()).toEqual({ inputTokens: 40, outputTokens: 2 });
+  expect(count.added).toEqual({ inputTokens: 40, outputTokens: 2 });
 });
 
-test("an id that comes after the commit is too late: the rest of the same usage must not count again", async () => {
+test("a create counts without a look-up, and tells once of its id and of all that it has reported", async () => {
   const { count, events } = startCount("POST", "/v1/responses");
-  await count.commit({ inputTokens: 20, outputTokens: 3 });
   await count.commit(await count.readWhole(bodyOf("resp_1"), json));
-  expect(tokensOf(events)).toEqual([[1, 20, 3, undefined]]);
+  await count.commit({ inputTokens: 20, outputTokens: 5 });
+  expect(tokensOf(events)).toEqual([
+    [1, 20, 3, undefined],
+    [0, 0, 2, undefined],
+  ]);
+  expect(createsOf(events)).toEqual([
+    { id: "resp_1", madeAt: 9, isNew: true, reported: usage },
+    { id: "resp_1", madeAt: 9, isNew: false, reported: { inputTokens: 20, outputTokens: 5 } },
+  ]);
+});
+
+test("a streamed create tells of its id with its first event, wherever that is cut", async () => {
+  const { count, events } = startCount("POST", "/v1/responses");
+  const reader = count.createReader({ contentType: "text/event-stream", contentEncoding: null });
+  const text = `event: response.created\ndata: {"response":{"id":"resp_1","created_at":9,"usage":null}}\n\n`;
+  for (const letter of text) void reader.push(Buffer.from(letter));
+  void reader.push(Buffer.from(text));
+  await count.commit(await reader.end());
+  expect(tokensOf(events)).toEqual([
+    [0, 0, 0, undefined],
+    [1, 0, 0, undefined],
+  ]);
+  const reported = { inputTokens: 0, outputTokens: 0 };
+  expect(createsOf(events)).toEqual([
+    { id: "resp_1", madeAt: 9, isNew: true, reported },
+    { id: "resp_1", madeAt: 9, isNew: false, reported: expect.objectContaining(reported) },
+  ]);
+});
+
+test("a refused create tells of nothing", async () => {
+  const { count, events } = startCount("POST", "/v1/responses", 429);
+  const reader = count.createReader(json);
+  void reader.push(bodyOf("resp_1"));
+  await count.commit(await reader.end());
+  expect(events).toEqual([]);
 });
 
 test.each([
@@ -80,14 +117,27 @@ test.each([
   expect(tokensOf(events)).toEqual([tokens] as never);
 });
 
-test("a stored response without an id counts no tokens when it is retrieved", async () => {
+test("a response is read under the id of the path, whatever it says itself", async () => {
   const { count, events } = startCount("GET", "/v1/responses/resp_1");
   await count.commit(await count.readWhole(bodyOf(""), json));
+  expect(tokensOf(events)).toEqual([[1, 20, 3, "resp_1"]]);
+});
+
+test("a read without tokens is not looked up", async () => {
+  const { count, events } = startCount("GET", "/v1/responses/resp_1");
+  await count.commit({ inputTokens: 0, outputTokens: 0 });
   expect(tokensOf(events)).toEqual([[1, 0, 0, undefined]]);
+});
+
+test("an id too long to be known counts with each read", async () => {
+  const id = "x".repeat(513);
+  const { count, events } = startCount("GET", `/v1/responses/${id}`, 200, id);
+  await count.commit(usage);
+  expect(tokensOf(events)).toEqual([[1, 20, 3, undefined]]);
 });
 
 test("a status other than 2xx records nothing", async () => {
   const { count, events } = startCount("POST", "/v1/responses", 404);
   await count.commit({ inputTokens: 20, outputTokens: 3 });
-  expect([events, count.isCommitted(), count.added()]).toEqual([[], false, undefined]);
+  expect([events, count.isCommitted, count.added]).toEqual([[], false, undefined]);
 });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();
@@ -15,7 +14,7 @@ interface Passed {
 
 /** What comes out: before the terminal event, with it, after it, and at the end. */
 function pass(pieces: Iterable<Uint8Array>, path = "/v1/chat/completions"): Passed {
-  const hold = createEventHold(terminalEventsOf(path));
+  const hold = createEventHold(path);
   const passed: Passed = { sent: "", terminal: undefined, after: "", rest: "" };
   for (const piece of pieces) {
     const bytes = text.decode(hold.push(piece));
@@ -42,7 +41,7 @@ describe("whole events", () => {
   });
 
   test("pass while an unfinished one waits for its end, wherever the stream is cut", () => {
-    const hold = createEventHold(terminalEventsOf("/v1/chat/completions"));
+    const hold = createEventHold("/v1/chat/completions");
     const sent = ["data: a\n", "\ndata: {", "}\n", "\n", "data: c\n\nda"].map((piece) =>
       text.decode(hold.push(utf8.encode(piece))),
     );
@@ -51,7 +50,7 @@ describe("whole events", () => {
   });
 
   test("wait no longer than 64 KiB", () => {
-    const hold = createEventHold(terminalEventsOf("/v1/chat/completions"));
+    const hold = createEventHold("/v1/chat/completions");
     expect(hold.push(utf8.encode(`data: ${"x".repeat(60_000)}`))).toHaveLength(0);
     expect(hold.push(utf8.encode("y".repeat(10_000)))).toHaveLength(70_006);
     expect(text.decode(hold.push(utf8.encode("z\n\ndata: b")))).toBe("z\n\n");
@@ -104,6 +103,8 @@ describe("the terminal event", () => {
     const passed = pass(pieces, "/v1/responses");
     expect(passed.sent).toBe(before + event);
     expect([passed.terminal, passed.after]).toEqual(["\n\n", "late"]);
+    const atOnce = pass(one(`${before}${event}\n\n: bye\n\n`), "/v1/responses");
+    expect([atOnce.sent, atOnce.terminal]).toEqual([before + event, "\n\n: bye\n\n"]);
   });
 
   test("may follow a long event in one chunk", () => {

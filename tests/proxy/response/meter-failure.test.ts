@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, jest, test } from "bun:test";
 import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { readAll, readText, startMeter, text, utf8, write } from "./start-meter.ts";
@@ -17,7 +16,7 @@ describe("a meter that fails", () => {
     ["inside a line", ["data: a\n\ndata: {"], `data: a\n\ndata: {\n\n${frameText}`],
     ["after a CR", ["data: a\r"], `data: a\r\n\n${frameText}`],
   ])("%s puts its frame on a line of its own", async (_, chunks, expected) => {
-    const { meter, writer, settlements } = startMeter();
+    const { meter, writer, finishes } = startMeter();
     const reader = meter.readable.getReader();
     let received = "";
     for (const chunk of chunks) {
@@ -29,8 +28,8 @@ describe("a meter that fails", () => {
     expect(received).toBe(expected);
     await meter.abort("broken");
     expect(reader.read()).rejects.toBe("broken");
-    expect(settlements).toHaveLength(1);
-    expect(settlements[0]?.cause).toBe("broken");
+    expect(finishes).toHaveLength(1);
+    expect(finishes[0]?.cause).toBe("broken");
   });
 
   test("before any byte sends nothing: the caller still has a whole response to give", async () => {
@@ -54,7 +53,7 @@ describe("a meter that fails", () => {
     expect(await readAll(meter.readable)).toBe(`data: a\n\n${frameText}`);
   });
 
-  test("sends no frame if there is none to send, nor once the response is settled", async () => {
+  test("sends no frame if there is none to send, nor once the response is committed", async () => {
     const broken = startMeter();
     void broken.meter.fail(undefined);
     await broken.meter.abort("broken");
@@ -63,11 +62,11 @@ describe("a meter that fails", () => {
     const left = startMeter();
     await left.meter.readable.cancel("gone");
     void left.meter.fail(frame);
-    expect(left.settlements).toHaveLength(1);
+    expect(left.finishes).toHaveLength(1);
   });
 
   test("drops an unfinished event that was held", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const { meter, writer } = startMeter({ hold: createEventHold("/v1/chat/completions") });
     const reader = meter.readable.getReader();
     write(writer, 'data: a\n\ndata: {"cho');
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -78,7 +77,7 @@ describe("a meter that fails", () => {
   });
 
   test("sends no frame after the terminal event", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold(terminalEventsOf("/v1/chat/completions")) });
+    const { meter, writer } = startMeter({ hold: createEventHold("/v1/chat/completions") });
     const reader = meter.readable.getReader();
     write(writer, "data: a\n\ndata: [DONE]\n\n");
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -91,7 +90,7 @@ describe("a meter that fails", () => {
   test("sends a terminal event whose usage is being committed, and no frame", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold(terminalEventsOf("/v1/chat/completions")),
+      hold: createEventHold("/v1/chat/completions"),
       commit: () => committed.promise,
     });
     const reader = meter.readable.getReader();
@@ -109,7 +108,7 @@ describe("a meter that fails", () => {
   test("does not fail itself if the client leaves while the usage is being committed", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold(terminalEventsOf("/v1/chat/completions")),
+      hold: createEventHold("/v1/chat/completions"),
       commit: () => committed.promise,
     });
     write(writer, "data: a\n\ndata: [DONE]\n\n");
@@ -121,14 +120,14 @@ describe("a meter that fails", () => {
     await meter.abort("broken");
   });
 
-  test("settles while its client takes nothing, and ends the write that waits for it", async () => {
-    const { meter, writer, settlements } = startMeter();
+  test("finishes while its client takes nothing, and ends the write that waits for it", async () => {
+    const { meter, writer, finishes } = startMeter();
     write(writer, "data: a\n\n");
     const waiting = writer.write(utf8.encode("data: b\n\n"));
     waiting.catch(() => {});
     await passTicks();
     await meter.abort("broken");
-    expect(settlements).toHaveLength(1);
+    expect(finishes).toHaveLength(1);
     await expect(waiting).rejects.toBe("broken");
     await expect(meter.readable.getReader().read()).rejects.toBe("broken");
   });

@@ -1,18 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import { terminalEventsOf } from "../../../src/proxy/response/terminal-event.ts";
-import type { Usage } from "../../../src/domain/usage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { five, readText, startMeter, text, usageEvent, utf8, write } from "./start-meter.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 
 describe("a meter that holds the terminal event", () => {
   const done = "data: [DONE]\n\n";
-  const hold = () => createEventHold(terminalEventsOf("/v1/chat/completions"));
+  const hold = () => createEventHold("/v1/chat/completions");
 
   test("sends it once the usage before it is committed, and the rest after it", async () => {
     const committed = Promise.withResolvers<void>();
     const commits: Usage[] = [];
-    const { meter, writer, settlements } = startMeter({
+    const { meter, writer, finishes } = startMeter({
       hold: hold(),
       commit(usage) {
         commits.push(usage);
@@ -30,16 +29,16 @@ describe("a meter that holds the terminal event", () => {
     expect(await next).toBe(`${done}: bye\n\n`);
     void writer.close();
     expect(await readText(reader)).toBe("(end)");
-    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
   });
 
-  test("commits nothing early in a stream without one, and sends its unfinished end after the settlement", async () => {
+  test("commits nothing early in a stream without one, and sends its unfinished end after how it finished", async () => {
     let commits = 0;
     const settled = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
       hold: hold(),
       commit: async () => void commits++,
-      settle: () => settled.promise,
+      finish: () => settled.promise,
     });
     const reader = meter.readable.getReader();
     write(writer, "data: a\n\ndata: [DONE]\n");

@@ -10,19 +10,19 @@ import { five, readAll, startMeter, usageEvent, utf8, write } from "./start-mete
 describe("the meter", () => {
   test.each(recordedResponses)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
     for (let seed = 0; seed < 20; seed++) {
-      const { meter, writer, settlements } = startMeter({
+      const { meter, writer, finishes } = startMeter({
         reader: createUsageReader({ contentType, contentEncoding: null }),
       });
       for (const piece of cutAtRandom(utf8.encode(body), createRandom(seed))) write(writer, piece);
       void writer.close();
       expect(await readAll(meter.readable)).toBe(body);
-      expect(settlements).toEqual([{ usage, cause: undefined }]);
+      expect(finishes).toEqual([{ usage, cause: undefined }]);
     }
   });
 
-  test("lets the client see the end only once the usage is settled", async () => {
+  test("lets the client see the end only once the usage is committed", async () => {
     const committed = Promise.withResolvers<void>();
-    const { meter, writer } = startMeter({ settle: () => committed.promise });
+    const { meter, writer } = startMeter({ finish: () => committed.promise });
     const reader = meter.readable.getReader();
     write(writer, usageEvent);
     void writer.close();
@@ -35,38 +35,38 @@ describe("the meter", () => {
     expect(await end).toBe(true);
   });
 
-  test("settles once with the usage so far when the client leaves", async () => {
-    const { meter, writer, settlements } = startMeter();
+  test("finishes once with the usage so far when the client leaves", async () => {
+    const { meter, writer, finishes } = startMeter();
     const reader = meter.readable.getReader();
     write(writer, usageEvent);
     await reader.read();
     await reader.cancel("gone");
-    expect(settlements).toEqual([{ usage: five, cause: "gone" }]);
+    expect(finishes).toEqual([{ usage: five, cause: "gone" }]);
     expect(writer.closed).rejects.toBe("gone");
   });
 
-  test("settles with a cause of its own when the client leaves without naming one", async () => {
-    const { meter, settlements } = startMeter();
+  test("finishes with a cause of its own when the client leaves without naming one", async () => {
+    const { meter, finishes } = startMeter();
     await meter.readable.cancel();
-    expect(settlements).toHaveLength(1);
-    expect(settlements[0]?.cause).toHaveProperty("name", "AbortError");
+    expect(finishes).toHaveLength(1);
+    expect(finishes[0]?.cause).toHaveProperty("name", "AbortError");
   });
 
-  test("settles once with the usage so far when the upstream breaks", async () => {
-    const { meter, writer, settlements } = startMeter();
+  test("finishes once with the usage so far when the upstream breaks", async () => {
+    const { meter, writer, finishes } = startMeter();
     const reader = meter.readable.getReader();
     write(writer, usageEvent);
     await reader.read();
     await writer.abort("broken");
     expect(reader.read()).rejects.toBe("broken");
-    expect(settlements).toEqual([{ usage: five, cause: "broken" }]);
+    expect(finishes).toEqual([{ usage: five, cause: "broken" }]);
   });
 
-  test("settles once when the client leaves while the end is being settled", async () => {
+  test("finishes once when the client leaves while the end is being committed", async () => {
     const committed = Promise.withResolvers<void>();
     const causes: unknown[] = [];
     const { meter, writer } = startMeter({
-      settle(_, cause) {
+      finish(_, cause) {
         causes.push(cause);
         return committed.promise;
       },
@@ -82,27 +82,27 @@ describe("the meter", () => {
     expect(causes).toEqual([undefined]);
   });
 
-  test("settles the usage of a compressed stream and leaves its bytes as they are", async () => {
-    const { meter, writer, settlements } = startMeter({
+  test("finishes the usage of a compressed stream and leaves its bytes as they are", async () => {
+    const { meter, writer, finishes } = startMeter({
       reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: "gzip" }),
     });
     const bytes = gzipSync(usageEvent);
     for (const byte of bytes) write(writer, Uint8Array.of(byte));
     void writer.close();
     expect(await new Response(meter.readable).bytes()).toEqual(new Uint8Array(bytes));
-    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
   });
 
   test("counts what its filter takes out, and sends at the end what the filter held", async () => {
     const filter = createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
-    const { meter, writer, settlements } = startMeter({ filter });
+    const { meter, writer, finishes } = startMeter({ filter });
     const last = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
     write(writer, last);
     write(writer, usageEvent);
     write(writer, last);
     void writer.close();
     expect(await readAll(meter.readable)).toBe(last + last);
-    expect(settlements).toEqual([{ usage: five, cause: undefined }]);
+    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
   });
 
   test("takes no more than a few chunks ahead of a client that does not read", async () => {

@@ -9,7 +9,7 @@ const { now, pass } = useFakeTime();
 
 /** Pumps what `send` gives. */
 function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1000) {
-  const { meter, writer, settlements } = startMeter(options);
+  const { meter, writer, finishes } = startMeter(options);
   writer.releaseLock();
   const aborter = new AbortController();
   const abort = (reason: AbortReason): void => aborter.abort(reason);
@@ -35,7 +35,7 @@ function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1
     reader: meter.readable.getReader(),
     /** Why it was ended. */
     outcome: (): unknown => (aborter.signal.reason as AbortReason | undefined)?.outcome,
-    settlements,
+    finishes,
   };
 }
 
@@ -46,13 +46,13 @@ describe("a client", () => {
   ])(
     "that takes nothing, with a read timeout of %i ms, counts after %i ms as one that left",
     async (timeoutMs, limitMs) => {
-      const { send, outcome, settlements } = startPump({}, timeoutMs);
+      const { send, outcome, finishes } = startPump({}, timeoutMs);
       for (let sent = 0; sent < 5; sent++) send("data: a\n\n");
       await pass(limitMs - 1);
-      expect([outcome(), settlements]).toEqual([undefined, []]);
+      expect([outcome(), finishes]).toEqual([undefined, []]);
       await pass(1);
       expect(outcome()).toBe("client_left");
-      expect(settlements).toMatchObject([{ cause: { outcome: "client_left" } }]);
+      expect(finishes).toMatchObject([{ cause: { outcome: "client_left" } }]);
     },
   );
 
@@ -77,7 +77,7 @@ describe("a client", () => {
 
 test("a response that waits only for its count ends as a whole one, whoever ends it meanwhile", async () => {
   const settled = Promise.withResolvers<void>();
-  const { close, reader, end } = startPump({ settle: () => settled.promise });
+  const { close, reader, end } = startPump({ finish: () => settled.promise });
   close();
   await pass(0);
   end();

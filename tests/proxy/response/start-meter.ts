@@ -1,6 +1,6 @@
-import type { Usage } from "../../../src/domain/usage.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 
 export const utf8 = new TextEncoder();
 export const text = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -10,25 +10,25 @@ export const five: Usage = { inputTokens: 5, outputTokens: 2 };
 export interface StartedMeter {
   meter: Meter;
   writer: WritableStreamDefaultWriter<Uint8Array>;
-  settlements: { usage: Usage; cause: unknown }[];
+  finishes: { usage: Usage; cause: unknown }[];
 }
 
-/** A meter over an event stream, and the settlements of it. */
+/** A meter over an event stream, and how it finished. */
 export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
-  const settlements: StartedMeter["settlements"] = [];
+  const finishes: StartedMeter["finishes"] = [];
   const meter = createMeter({
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
     keepaliveMs: 0,
     commit: async () => {},
-    async settle(usage, cause) {
-      settlements.push({ usage, cause });
+    async finish(usage, cause) {
+      finishes.push({ usage, cause });
     },
     ...options,
   });
   const writer = meter.writable.getWriter();
-  // Each test looks at the readable side or at the settlement.
+  // Each test looks at the readable side or at how it finished.
   writer.closed.catch(() => {});
-  return { meter, writer, settlements };
+  return { meter, writer, finishes };
 }
 
 export function write(writer: StartedMeter["writer"], chunk: string | Uint8Array): void {

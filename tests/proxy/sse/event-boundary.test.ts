@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createEventBoundary, type Place } from "../../../src/proxy/sse/event-boundary.ts";
+import { createEventBoundary, type Place } from "../../../src/proxy/sse/events.ts";
 import { cutAtEveryByte } from "../../support/random.ts";
 
 const places: [stream: string, place: Place][] = [

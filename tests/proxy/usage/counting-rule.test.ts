@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type CountingRule, countingRuleOf } from "../../../src/proxy/usage/counting-rule.ts";
+import { type CountingRule, countingRuleOf } from "../../../src/proxy/response/count.ts";
 
 test.each<[string, string, CountingRule]>([
   ["POST", "/v1/chat/completions", "all"],
@@ -8,12 +8,19 @@ test.each<[string, string, CountingRule]>([
   ["GET", "/v1/chat/completions/chat_1", "none"],
   ["PUT", "/v1/chat/completions", "none"],
   ["GET", "/v1/models", "none"],
-  ["POST", "/v1/responses", "once per response id"],
-  ["GET", "/v1/responses/resp_1", "once per response id"],
-  ["POST", "/v1/responses/resp_1/cancel", "once per response id"],
+  ["POST", "/v1/responses", "create"],
+  ["POST", "/v1/responses/", "create"],
+  ["POST", "/v1/responses/compact", "create"],
+  ["POST", "/v1/responses/cancel", "create"],
+  ["POST", "/v1/responses/resp_1/other", "create"],
+  ["GET", "/v1/responses", "none"],
+  ["GET", "/v1/responses/resp_1", "read"],
+  ["GET", "/v1/responses/resp_1/input_items", "read"],
+  ["POST", "/v1/responses/resp_1/cancel", "read"],
+  ["POST", "/v1//responses//resp_1/%63ancel/", "read"],
   ["DELETE", "/v1/responses/resp_1", "none"],
-  ["GET", "/v1//responses/resp_1", "once per response id"],
-  ["GET", "/v1/%72esponses/resp_1", "once per response id"],
+  ["GET", "/v1//responses/resp_1", "read"],
+  ["GET", "/v1/%72esponses/resp_1", "read"],
   ["POST", "/v1/responses2", "all"],
   ["POST", "/v1/files", "none"],
   ["GET", "/v1/files/file_1/content", "none"],

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createJsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/usage/json-usage.ts";
-import { noUsage } from "../../../src/domain/usage.ts";
-import { type Usage } from "../../../src/domain/usage.ts";
 import { readUsage } from "../../../src/proxy/usage/token-counts.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
+import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const utf8 = new TextEncoder();
 

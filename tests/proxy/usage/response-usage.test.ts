@@ -12,12 +12,11 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
-import { noUsage } from "../../../src/domain/usage.ts";
-import { type Usage } from "../../../src/domain/usage.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/token-counts.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
+import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const utf8 = new TextEncoder();
 const eventStream = { contentType: "text/event-stream", contentEncoding: null };

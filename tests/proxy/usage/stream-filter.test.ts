@@ -82,6 +82,7 @@ describe("stream usage filter", () => {
   });
 
   test("removes usage from a chunk with megabytes of white space and quotes in linear time", () => {
+    // It arrives at once, so that nothing is held.
     const filler = `${" ".repeat(2_000_000)}${'\\"'.repeat(1_000_000)}`;
     const json = (usage: string): string => `data: {"choices":[{"text":"${filler}"}]${usage}}\n\n`;
     const before = performance.now();
@@ -157,6 +158,44 @@ describe("stream usage filter", () => {
     expect(filtered(both, [Buffer.from(stream(`,${counts}`) + added)])).toBe(stream(""));
     expect(filtered(continuousOnly, [Buffer.from(stream(`,${counts}`) + added)])).toBe(stream("") + added);
     expect(filtered(final, [Buffer.from(stream("") + added)])).toBe(stream(""));
+  });
+
+  describe("an event of more than 64 KiB", () => {
+    const long = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${"x".repeat(100_000)}"},"finish_reason":null}]`;
+    const added = `data: {"id":"c","choices":[],${counts}}\n\n`;
+
+    test("passes, and the usage after it is hidden, wherever the stream is cut", () => {
+      const stream = (last: string): string => `${long}}\n\n${ended}${last}data: [DONE]\n\n`;
+      const bytes = Buffer.from(stream(added));
+      for (const mode of [final, both]) {
+        expect(filtered(mode, [bytes])).toBe(stream(""));
+        for (let seed = 0; seed < 20; seed++) {
+          expect(filtered(mode, cutAtRandom(bytes, createRandom(seed)))).toBe(stream(""));
+        }
+      }
+    });
+
+    test("passes with its usage if it arrives in parts, because it is not held", () => {
+      const withUsage = `${long},${counts}}\n\n`;
+      const parts = [withUsage.slice(0, 90_000), withUsage.slice(90_000)];
+      const toBytes = (text: string): Buffer => Buffer.from(text);
+      expect(filtered(both, parts.map(toBytes))).toBe(withUsage);
+      expect(filtered(both, [toBytes(withUsage)])).toBe(`${long}}\n\n`);
+    });
+
+    test("does not wait for the next, even if it ends a choice, and the usage after it is hidden", () => {
+      const filter = createStreamUsageFilter(final);
+      const last = Buffer.from(`${long.replace("null}]", '"stop"}]')}}\n\n`);
+      expect(filter?.push(last)).toEqual(last);
+      expect(filter?.push(Buffer.from(added))).toBeEmpty();
+      const timed = (usage: string): string => added.replace(`,${counts}`, `${usage},"timings":{"n":1}`);
+      expect(Buffer.from(filter?.push(Buffer.from(timed(`,${counts}`))) ?? []).toString()).toBe(timed(""));
+    });
+
+    test("that follows the end of a choice is not taken for the usage that was requested", () => {
+      const torn = `data: {"id":"c","choices":[],"x":"${"x".repeat(100_000)}`;
+      expect(filtered(final, [Buffer.from(ended + torn)])).toBe(ended + torn);
+    });
   });
 
   test("does not change events that are not completion chunks", () => {

@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { noUsage } from "../../../src/domain/usage.ts";
-import { type Usage } from "../../../src/domain/usage.ts";
 import { createJsonUsageParser } from "../../../src/proxy/usage/json-usage.ts";
 import {
   noStreamUsage,
@@ -9,6 +7,7 @@ import {
   type StreamUsage,
   usageOfStream,
 } from "../../../src/proxy/usage/token-counts.ts";
+import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };
 

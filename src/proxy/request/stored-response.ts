@@ -1,0 +1,60 @@
+import type { Creator, StoredResponse } from "../../domain/usage-event.ts";
+import type { Log } from "../../log/log.ts";
+import { ProxyError } from "../errors.ts";
+import { canonical } from "../rewrite/endpoint.ts";
+import type { KeyId } from "../../domain/keys.ts";
+
+/** The keys that created a response under this id. Throws if storage cannot be read. */
+export type ListCreators = (responseId: string) => readonly Creator[] | Promise<readonly Creator[]>;
+
+const folder = "/v1/responses/";
+
+/**
+ * The id of the stored response that a request reads, cancels or deletes.
+ * @param path the URL's pathname
+ */
+export function findResponseId(method: string, path: string): string | undefined {
+  const plain = canonical(path);
+  if (!plain.startsWith(folder)) return undefined;
+  const [id, action] = plain.slice(folder.length).split("/");
+  // Such as `compact`: a create, which nobody may block by choosing that word as an id.
+  return method === "POST" && action === undefined ? undefined : id;
+}
+
+/**
+ * The stored response that a key asks for: `madeAt` is set if only a response of that time may be shown.
+ *
+ * Clients of vLLM and SGLang choose ids, so several keys may create under one id, and the backend then holds the response
+ * of one of them. If the first key owned the id, it could block the ids of others; if the last one did, it could take
+ * responses over; and if all did, any of them could read what the others created. So each of these keys keeps a right of
+ * its own: it is shown a response with the creation time of its own create, and for any other the id does not exist. What
+ * cannot be checked before it happens, cancelling and deleting, is refused to all of them. Only creates of one second, or
+ * at a backend that names no time, cannot be told apart: their keys, and no others, may use the id. No key saves tokens by
+ * that, because each of these reads counts in full (`store/counted-responses.ts`).
+ *
+ * Creators are known for as long as their counts, a month, deleted keys too. An id that nobody created here, not within
+ * that time, or in a create that still waits for the database, is everybody's.
+ * @throws ProxyError `not_found` if it does not exist for this key; `storage_unavailable` if that cannot be checked
+ */
+export async function requireOwnResponse(
+  id: string,
+  { keyId, method }: { keyId: KeyId; method: string },
+  { listCreators, log }: { listCreators: ListCreators; log: Log },
+): Promise<StoredResponse> {
+  let creators: readonly Creator[];
+  try {
+    creators = await listCreators(id);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.error("Look-up of a stored response failed; request refused", { error: reason });
+    const message = "The key that created this response cannot be looked up right now.";
+    throw new ProxyError("storage_unavailable", { message, headers: [] });
+  }
+  const own = creators.find((one) => one.keyId === keyId);
+  const others = creators.filter((one) => one !== own);
+  if (others.length === 0) return { id, madeAt: undefined };
+  if (own === undefined) throw new ProxyError("not_found");
+  if (others.every(({ madeAt }) => madeAt === own.madeAt)) return { id, madeAt: undefined };
+  if (method !== "GET" || own.madeAt === null) throw new ProxyError("not_found");
+  return { id, madeAt: own.madeAt };
+}
