@@ -97,7 +97,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   }
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   const limitsTokens = rules !== null && reservesTokens(rules);
-  if (rules !== null && !limitsTokens) await admit(incoming, key.id, rules, 0, deps);
+  if (rules !== null && !limitsTokens) await admit(incoming, { keyId: key.id, limits: rules, tokens: 0, path }, deps);
 
   using held = deps.heldBytes.open(key.id);
   const { startReadTimeout } = deps;
@@ -120,7 +120,8 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
   if (limitsTokens) {
-    await admit(incoming, key.id, rules, await expectTokens(received, maxTokens), deps);
+    const tokens = await expectTokens(received, maxTokens);
+    await admit(incoming, { keyId: key.id, limits: rules, tokens, path }, deps);
   }
 
   if (deps.queue !== undefined) await waitInQueue(incoming, key.id, stream, { ...deps, queue: deps.queue });
@@ -169,19 +170,24 @@ export function complete(tracker: RequestTracker, response: Response): Response 
   return response;
 }
 
+interface ToAdmit {
+  keyId: KeyId;
+  limits: KeyLimits;
+  tokens: number;
+  path: string;
+}
+
 /** @throws ProxyError if a limit of the key refuses the request */
 async function admit(
   incoming: Incoming,
-  keyId: KeyId,
-  limits: KeyLimits,
-  tokens: number,
-  deps: ProxyDeps,
+  { keyId, limits, tokens, path }: ToAdmit,
+  deps: Pick<ProxyDeps, "admit" | "wall">,
 ): Promise<void> {
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
   if (!needsAdmission(limits)) return;
   const admission = await deps.admit(keyId, limits, tokens);
-  incoming.limitHeaders = requireAdmitted(limits, admission, deps.wall());
+  incoming.limitHeaders = requireAdmitted(limits, admission, { path, now: deps.wall() });
   incoming.admission = admission;
   incoming.tracker.onFinished(admission.end);
 }

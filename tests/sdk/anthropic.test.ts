@@ -110,6 +110,7 @@ describe("a key with limits", () => {
       .catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(Anthropic.RateLimitError);
     expect((refused as InstanceType<typeof Anthropic.RateLimitError>).message).toContain("limited to 1 tokens per day");
+    expect((refused as InstanceType<typeof Anthropic.RateLimitError>).headers.has("retry-after")).toBe(false);
     expect(calls).toBe(1);
     expect(backend.requests()).toEqual([]);
   });

@@ -141,7 +141,28 @@ describe("a key with limits", () => {
       .catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
     expect((refused as InstanceType<typeof OpenAI.RateLimitError>).message).toContain("limited to 1 tokens per day");
+    expect((refused as InstanceType<typeof OpenAI.RateLimitError>).headers.has("retry-after")).toBe(false);
     expect(calls).toBe(1);
     expect(backend.requests()).toEqual([]);
+  });
+
+  test("says under /v1/responses when the limit of a day resets, as Codex reads it", async () => {
+    const { key } = await create({ tokens_per_day: 1 });
+    const ask = { model: "m", input: "Hi", max_output_tokens: 5 };
+    await clientWith({}, key).responses.create(ask);
+    let calls = 0;
+    const patient = clientWith({}, key).withOptions({
+      maxRetries: 3,
+      fetch: (...args) => (calls++, fetch(...args)),
+    });
+    for (const stream of [false, true]) {
+      const refused = await patient.responses.create({ ...ask, stream }).catch(caught);
+      expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
+      const { type, code, error, headers } = refused as InstanceType<typeof OpenAI.RateLimitError>;
+      expect([type, code]).toEqual(["usage_limit_reached", "tokens_per_day"]);
+      expect(error).toMatchObject({ resets_at: expect.any(Number), resets_in_seconds: expect.any(Number) });
+      expect(headers.has("retry-after")).toBe(false);
+    }
+    expect(calls).toBe(2);
   });
 });

@@ -71,11 +71,34 @@ describe("a limit of tokens", () => {
     expect(await gate.getKey(id)).toMatchObject({ used: { tokens_per_day: 60 } });
     const refused = await gate.post(key);
     expect(refused.headers.get("x-should-retry")).toBe("false");
-    expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 86_401);
+    expect(refused.headers.get("x-ratelimit-reset-tokens")).toMatch(/^(?:\d+h\d+m|\d+m)?\d+s$/);
+    // Some clients sleep until then.
+    expect(refused.headers.has("retry-after")).toBe(false);
     expect(await errorOf(refused)).toMatchObject({
+      type: "rate_limit_error",
       code: "tokens_per_day",
       message: expect.stringMatching(/limited to 50 tokens per day; the limit resets at .*T00:00:00.000\+09:00\.$/),
     });
+  });
+
+  test("of a month tells Codex when it resets", async () => {
+    const { key } = await gate.createKey({ tokens_per_month: 50 });
+    const send = (body: object, path = "/v1/responses") =>
+      fetch(`${gate.url}${path}`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=30,30" },
+        body: JSON.stringify({ model: "m", input: "Hi", ...body }),
+      });
+    expect(await (await send({})).text()).toContain('"usage"');
+    for (const refused of [await send({}), await send({ stream: true }), await send({}, "/v1/responses/compact")]) {
+      expect(refused.headers.has("retry-after")).toBe(false);
+      const { message, resets_at, resets_in_seconds, ...error } = await errorOf(refused);
+      expect(error).toEqual({ status: 429, type: "usage_limit_reached", param: null, code: "tokens_per_month" });
+      const [, time = ""] = /the limit resets at (\S+)\.$/.exec(String(message)) ?? [];
+      expect(resets_at).toBe(Date.parse(time) / 1000);
+      expect(Number(resets_at) - Number(resets_in_seconds)).toBeWithin(Date.now() / 1000 - 30, Date.now() / 1000 + 1);
+      expect(resets_in_seconds).toBeInteger();
+    }
   });
 
   test("reserves the estimated input and the capped max_tokens while a request runs", async () => {

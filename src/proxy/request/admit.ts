@@ -1,9 +1,8 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { LimitName } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
-import type { Admission } from "../../domain/admissions.ts";
 import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
-import { ProxyError } from "../errors.ts";
+import { type ErrorDetails, ProxyError } from "../errors.ts";
+import { canonical, isBelow } from "../rewrite/endpoint.ts";
+import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts";
+import type { Admission } from "../../domain/admissions.ts";
 
 /** @param tokens reserved until the request ends. @returns a promise if it has to wait for the database */
 export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Admission | Promise<Admission>;
@@ -12,14 +11,25 @@ export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Admissi
  * @returns the headers that report what is left
  * @throws ProxyError if a limit refuses the request
  */
-export function requireAdmitted(limits: KeyLimits, admission: Admission, now: number): HeaderPairs {
-  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, now);
-  return rateLimitHeaders(limits, admission.used, now);
+export function requireAdmitted(limits: KeyLimits, admission: Admission, request: AdmittedRequest): HeaderPairs {
+  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, request);
+  return rateLimitHeaders(limits, admission.used, request.now);
+}
+
+/** What of a request its refusal depends on. */
+interface AdmittedRequest {
+  /** The URL's pathname. */
+  path: string;
+  /** Epoch milliseconds. */
+  now: number;
 }
 
 /** Whether a request has to be admitted at all. */
 export const needsAdmission = (limits: KeyLimits): boolean =>
   reservesTokens(limits) || limits.max_concurrency !== null || limits.requests_per_minute !== null;
+
+/** Whether what a key sends must be readable: nothing else can be held to its limits and models. */
+export const mustBeReadable = (rules: KeyRules): boolean => rules.allowed_models !== null || needsAdmission(rules);
 
 /** Whether a request has to be read before it is admitted, since its tokens are reserved. */
 export const reservesTokens = (limits: KeyLimits): boolean => tokenLimits.some((name) => limits[name] !== null);
@@ -94,7 +104,7 @@ export function resetAt(name: LimitName, now: number): number {
   return name === "max_concurrency" ? now : now + 61_000;
 }
 
-/** As Go formats durations: `59s`, `1m1s`, `11h0m5s`. */
+/** Formats a duration as Go does: `59s`, `1m1s`, `11h0m5s`. */
 function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   const minutes = Math.floor(seconds / 60);
@@ -114,20 +124,42 @@ const units: Readonly<Record<LimitName, string>> = {
 /** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
 const maxRetrySeconds = 60;
 
+/** Their windows are so long that only a person can wait for them. */
+const longLimits: ReadonlySet<LimitName> = new Set(["tokens_per_day", "tokens_per_month"]);
+
 /** The error that names the limit that refused a request, and when to try again. */
-function refusalOf(limit: LimitName, limits: KeyLimits, { waitMs, used }: Admission, now: number): ProxyError {
-  const isLong = (limit === "tokens_per_day" || limit === "tokens_per_month") && waitMs > 1000;
-  const seconds = Math.min(Math.ceil(waitMs / 1000), isLong ? Infinity : maxRetrySeconds);
-  const when = isLong
+function refusalOf(
+  limit: LimitName,
+  limits: KeyLimits,
+  { waitMs, used }: Admission,
+  { path, now }: AdmittedRequest,
+): ProxyError {
+  const isLong = longLimits.has(limit);
+  // Not if it waits only for tokens that running requests reserve.
+  const isUsedUp = isLong && waitMs > 1000;
+  const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
+  const when = isUsedUp
     ? `the limit resets at ${timestampOf(resetAt(limit, now))}`
     : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   return new ProxyError(limit, {
     message: `This API key is limited to ${limits[limit] ?? 0} ${units[limit]}; ${when}.`,
     headers: [
-      ["retry-after", String(seconds)],
+      // Some clients obey it however long it is, and hang for hours.
+      ...(isLong ? [] : ([["retry-after", String(seconds)]] as const)),
       // Until tomorrow, an SDK that retries only wastes its user's time.
-      ...(isLong ? ([["x-should-retry", "false"]] as const) : []),
+      ...(isUsedUp ? ([["x-should-retry", "false"]] as const) : []),
       ...rateLimitHeaders(limits, used, now),
     ],
+    members: isLong ? membersForCodex(path, isUsedUp ? resetAt(limit, now) : now + waitMs, now) : undefined,
   });
+}
+
+/** Codex shows its user the time of an error of this type, and only of this one. Both are whole seconds. */
+function membersForCodex(path: string, freeAt: number, now: number): ErrorDetails["members"] {
+  if (!isBelow(canonical(path), "/v1/responses")) return undefined;
+  return {
+    type: "usage_limit_reached",
+    resets_at: Math.ceil(freeAt / 1000),
+    resets_in_seconds: Math.ceil((freeAt - now) / 1000),
+  };
 }

@@ -1,9 +1,8 @@
-import type { KeyId } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
-import type { Admission } from "../../domain/admissions.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
 import { type HeaderPairs, rateLimitHeaders, reservesTokens } from "./admit.ts";
+import type { KeyId, KeyLimits } from "../../domain/keys.ts";
+import type { Admission } from "../../domain/admissions.ts";
 
 /** What counts against the limits of a key now. */
 export type ReadUsed = (keyId: KeyId) => Promise<Admission["used"]>;

@@ -1,9 +1,8 @@
 import type { Log } from "../../log/log.ts";
-import type { LimitName } from "../../domain/keys.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { ProxyError } from "../errors.ts";
 import { rateLimitHeaders } from "./admit.ts";
+import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 
 /** Paths that Tollgate serves itself and never forwards. */
 export const ownPaths = "/v1/tollgate/";

@@ -1,21 +1,24 @@
-import { expect, test } from "bun:test";
-import type { LimitName } from "../../../src/domain/keys.ts";
+import { describe, expect, test } from "bun:test";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { requireAdmitted } from "../../../src/proxy/request/admit.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
+import type { LimitName } from "../../../src/domain/keys.ts";
 
 const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
-function refuse(refusedBy: LimitName, waitMs: number): ProxyError {
+function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
   const admission = { refusedBy, waitMs, used: () => 1, handOver: () => undefined, end() {} };
   try {
-    requireAdmitted({ ...noLimits, [refusedBy]: 1 }, admission, now);
+    requireAdmitted({ ...noLimits, [refusedBy]: 1 }, admission, { path, now });
   } catch (error) {
     if (error instanceof ProxyError) return error;
   }
   throw new Error("The request was not refused");
 }
+
+const headersOf = (error: ProxyError) => new Map(error.details?.headers);
+const untilTomorrowMs = 43_200_000;
 
 test.each([
   ["requests_per_minute", 61_000, "60", "requests per minute; try again in 60 seconds."],
@@ -23,9 +26,60 @@ test.each([
   ["tokens_per_minute", 61_000, "60", "tokens per minute; try again in 60 seconds."],
   ["requests_per_minute", 1001, "2", "requests per minute; try again in 2 seconds."],
   ["max_concurrency", 1000, "1", "concurrent requests; try again in 1 second."],
-  ["tokens_per_day", 43_200_000, "43200", "tokens per day; the limit resets at 2026-05-02T00:00:00.000+09:00."],
 ] as const)("a refusal by %s for %i ms asks to wait %s seconds", (name, waitMs, seconds, sentence) => {
-  const error = refuse(name, waitMs);
-  expect(new Map(error.details?.headers).get("retry-after")).toBe(seconds);
+  const error = refuse(name, waitMs, "/v1/responses");
+  expect(headersOf(error).get("retry-after")).toBe(seconds);
+  expect(headersOf(error).has("x-should-retry")).toBe(false);
   expect(error.details?.message).toBe(`This API key is limited to 1 ${sentence}`);
+  expect(error.details?.members).toBeUndefined();
+});
+
+test.each([
+  ["tokens_per_day", untilTomorrowMs, "tokens per day; the limit resets at 2026-05-02T00:00:00.000+09:00."],
+  ["tokens_per_month", 1e9, "tokens per month; the limit resets at 2026-06-01T00:00:00.000+09:00."],
+] as const)(
+  "a refusal by %s asks for no wait, which would be one of hours, and for no retry",
+  (name, waitMs, sentence) => {
+    const headers = headersOf(refuse(name, waitMs));
+    expect(headers.has("retry-after")).toBe(false);
+    expect(headers.get("x-should-retry")).toBe("false");
+    expect(headers.get("x-ratelimit-reset-tokens")).toMatch(/^\d+h0m0s$/);
+    expect(refuse(name, waitMs).details?.message).toBe(`This API key is limited to 1 ${sentence}`);
+  },
+);
+
+test("a refusal by tokens that running requests reserve may be retried at once", () => {
+  const error = refuse("tokens_per_day", 1000);
+  expect(headersOf(error).has("retry-after")).toBe(false);
+  expect(headersOf(error).has("x-should-retry")).toBe(false);
+  expect(error.details?.message).toBe("This API key is limited to 1 tokens per day; try again in 1 second.");
+});
+
+describe("under /v1/responses, a refusal by day or month", () => {
+  const membersOf = (name: LimitName, waitMs: number, path: string) => refuse(name, waitMs, path).details?.members;
+
+  test.each(["/v1/responses", "/v1/responses/", "/v1//responses", "/v1/responses/compact", "/v1/respons%65s"])(
+    "says when its limit resets as Codex reads it: %s",
+    (path) => {
+      expect(membersOf("tokens_per_day", untilTomorrowMs - 500, path)).toEqual({
+        type: "usage_limit_reached",
+        resets_at: Date.parse("2026-05-02T00:00:00+09:00") / 1000,
+        resets_in_seconds: 43_200,
+      });
+    },
+  );
+
+  test("by month too, and in whole seconds where only reserved tokens are in the way", () => {
+    expect(membersOf("tokens_per_month", 1e9, "/v1/responses")).toMatchObject({
+      resets_at: Date.parse("2026-06-01T00:00:00+09:00") / 1000,
+    });
+    expect(membersOf("tokens_per_day", 700, "/v1/responses")).toMatchObject({
+      resets_at: now / 1000 + 1,
+      resets_in_seconds: 1,
+    });
+  });
+
+  test.each(["/v1/chat/completions", "/v1/messages", "/v1/responses2"])("keeps its shape on %s", (path) => {
+    expect(membersOf("tokens_per_day", untilTomorrowMs, path)).toBeUndefined();
+  });
 });
