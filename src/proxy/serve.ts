@@ -16,7 +16,7 @@ import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue } from "./request/queue.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
-import { findResponseId } from "./request/stored-response.ts";
+import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
 import { readTarget } from "./request/target.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
@@ -37,6 +37,7 @@ export interface ProxyDeps extends TrackerDeps {
   readUsed: ReadUsed;
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
+  listCreators: ListCreators;
   /** Undefined: the backend gets any number of requests at once. */
   queue: RequestQueue | undefined;
   forward: Forward;
@@ -95,6 +96,9 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     const own = { method: request.method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
+  const responseId = findResponseId(request.method, path);
+  const asker = { keyId: key.id, method: request.method };
+  const stored = responseId === undefined ? undefined : await requireOwnResponse(responseId, asker, deps);
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   const limitsTokens = rules !== null && reservesTokens(rules);
   if (rules !== null && !limitsTokens) await admit(incoming, { keyId: key.id, limits: rules, tokens: 0, path }, deps);
@@ -146,7 +150,6 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   tracker.upstreamResponded();
   held.release();
 
-  const storedId = findResponseId(request.method, path);
   return respond(
     {
       upstream,
@@ -157,7 +160,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
       admission: incoming.admission,
       usageAdded,
       modelList,
-      stored: storedId === undefined ? undefined : { id: storedId, madeAt: undefined },
+      stored,
     },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );

@@ -31,6 +31,7 @@ export function proxySideOf(config: Config, parts: Services, connections: Connec
     sseKeepaliveMs: config.proxy.sseKeepaliveMs,
     backend: socket === undefined ? new URL(baseUrl).host : name,
     findKey: parts.store.keys.findActive,
+    listCreators: parts.store.usage.listCreators,
     record: parts.ledger.record,
     admit: parts.admissions.admit,
     readUsed: readUsedOf(parts.store),

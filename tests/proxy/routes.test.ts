@@ -1,8 +1,6 @@
 import { describe, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
-import type { RequestRecord } from "../../src/domain/requests.ts";
-import type { LimitName } from "../../src/domain/keys.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/routes.ts";
@@ -10,6 +8,8 @@ import type { ProxyDeps } from "../../src/proxy/serve.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
+import type { LimitName } from "../../src/domain/keys.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
 const models = '{"object":"list","data":[]}';
@@ -48,12 +48,13 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     config: proxyConfig,
     forward: async (call) => {
       calls.push(call);
+      const aborter = new AbortController();
       const release = (): void => void events.push("released");
       return {
         response: upstream(),
         readTimeout: noTimeout,
-        signal: new AbortController().signal,
-        abort: () => {},
+        signal: aborter.signal,
+        abort: (reason) => aborter.abort(reason),
         onBodyRead: () => {},
         release,
       };
@@ -70,6 +71,9 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
       return event;
     },
     queue: undefined,
+    listCreators: () => {
+      throw new Error("the request is for no stored response");
+    },
     findOwnKey: async () => undefined,
     addInFlight: () => () => {},
     observer: { finished: (record) => void finished.push(record) },
@@ -145,6 +149,30 @@ describe("a request", () => {
     const response = await send("GET", "/v1/x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(calls).toEqual([]);
+  });
+});
+
+describe("a request for a response whose id two keys have used", () => {
+  const creators = [1, 2].map((keyId) => ({ keyId, madeAt: keyId }));
+  const bodyOf = (madeAt: number, padding = 0) => ({ id: "r", created_at: madeAt, usage, text: "x".repeat(padding) });
+  const usage = { input_tokens: 2, output_tokens: 3 };
+
+  test.each<[number, string, () => Response]>([
+    [200, "the key's own", () => Response.json(bodyOf(1))],
+    [404, "the other key's", () => Response.json(bodyOf(2))],
+    [404, "one without a time", () => Response.json({ id: "r", usage })],
+    [404, "one too long to be read whole", () => Response.json(bodyOf(1, 5_000_000))],
+    [404, "no JSON", () => new Response("secret")],
+    [404, "compressed", () => new Response(Bun.gzipSync("secret"), { headers: { "content-encoding": "gzip" } })],
+    [404, "another success", () => Response.json(bodyOf(2), { status: 202 })],
+    [410, "an error", () => Response.json({ error: {} }, { status: 410 })],
+  ])("gets %i where the upstream has %s", async (status, _, upstream) => {
+    const { send, events, finished } = proxyWith(upstream, { listCreators: () => creators });
+    const response = await send("GET", "/v1/responses/r");
+    expect(response.status).toBe(status);
+    expect(await response.text()).not.toContain("secret");
+    expect(events.includes("counted")).toBe(status === 200);
+    expect(finished).toMatchObject([{ status, outcome: status === 404 ? "refused" : "completed" }]);
   });
 });
 

@@ -70,6 +70,11 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect(refused.headers.get("retry-after")).toBe("1");
       expect(await refused.json()).toMatchObject({ error: { code: "storage_unavailable" } });
       expect(refusedMs).toBeLessThan(4000);
+      const [stored, storedMs] = await timed(() =>
+        fetch(`${gate.url}/v1/responses/resp_1`, { headers: { "x-api-key": gate.key } }),
+      );
+      expect([stored.status, stored.headers.get("retry-after")]).toEqual([503, "1"]);
+      expect(storedMs).toBeLessThan(4000);
       const [ready, readyMs] = await timed(() => fetch(`${gate.adminUrl}/readyz`));
       expect(ready.status).toBe(503);
       expect(await ready.json()).toMatchObject({ database: "not writable" });
