@@ -25,6 +25,10 @@ const notReturned = [
 ] as const;
 
 export interface RequestHeaderOptions {
+  /** The body is in none of the encodings that the client named, or no longer. */
+  isDecoded: boolean;
+  /** Limits and models were applied to the JSON object in the body, so the backend must not read it as anything else. */
+  mustBeObject: boolean;
   /** Undefined if the client's body passes as it arrives, so that its length still holds. */
   contentLength: number | undefined;
   /** The address at the other end of the client's connection. */
@@ -35,11 +39,13 @@ export interface RequestHeaderOptions {
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { contentLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
+  { isDecoded, mustBeObject, contentLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
   for (const name of notForwarded) headers.delete(name);
+  if (isDecoded) headers.delete("content-encoding");
+  if (mustBeObject && !isJsonInUtf8(headers.get("content-type"))) headers.set("content-type", "application/json");
   if (contentLength !== undefined) headers.set("content-length", String(contentLength));
   // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
@@ -47,6 +53,11 @@ export function upstreamRequestHeaders(
   if (peerAddress !== undefined) headers.append("x-forwarded-for", peerAddress);
   headers.set("x-request-id", requestId);
   return headers;
+}
+
+/** Also if there is none. LiteLLM would read a form, and other backends another charset, in which quotes stand elsewhere. */
+function isJsonInUtf8(contentType: string | null): boolean {
+  return contentType === null || /^\s*application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(contentType);
 }
 
 export function clientResponseHeaders(upstream: Headers): Headers {

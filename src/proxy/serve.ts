@@ -1,13 +1,17 @@
 import type { Config } from "../config/config.ts";
-import type { KeyId } from "../domain/keys.ts";
-import type { KeyLimits } from "../domain/keys.ts";
-import type { Admission } from "../domain/admissions.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { type Admit, type HeaderPairs, needsAdmission, requireAdmitted, reservesTokens } from "./request/admit.ts";
+import {
+  type Admit,
+  type HeaderPairs,
+  mustBeReadable,
+  needsAdmission,
+  requireAdmitted,
+  reservesTokens,
+} from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
@@ -17,7 +21,7 @@ import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue } from "./request/queue.ts";
 import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
 import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
-import { readTarget } from "./request/target.ts";
+import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
@@ -27,6 +31,8 @@ import type { RewriteRequest } from "./rewrite/rewrite.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forward } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
+import type { KeyId, KeyLimits } from "../domain/keys.ts";
+import type { Admission } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
   config: Pick<Config, "upstream" | "rewrite"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
@@ -65,9 +71,9 @@ export interface Incoming {
   peerAddress: string | undefined;
   /** Undefined for a key without limits, and before it is admitted. */
   admission: Admission | undefined;
-  /** Of the key, until its admission is asked for. */
+  /** The key's, for an error response to report; null once its admission is asked for. */
   unreportedLimits: KeyLimits | null;
-  /** Of every response, errors too. */
+  /** Every response gets them, errors too. */
   limitHeaders: HeaderPairs | undefined;
   /** Called when a stream has waited in the queue for so long that its client should get a comment. */
   onStreamWaits: () => void;
@@ -75,13 +81,14 @@ export interface Incoming {
 
 export interface ServeDeps extends ProxyDeps {
   rewrite: RewriteRequest;
-  /** For keys with a limit of tokens: a stream whose usage nobody requests would not count against it. */
+  /** Rewrites for keys with a limit of tokens: a stream whose usage nobody requests would not count against it. */
   rewriteWithUsage: RewriteRequest;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
 export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
   const { request, tracker, peerAddress } = incoming;
+  const { method } = request;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
   if (deps.isStopping()) throw new ProxyError("shutting_down");
@@ -93,20 +100,21 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const { rules } = key;
   incoming.unreportedLimits = rules;
   if (path.startsWith(ownPaths)) {
-    const own = { method: request.method, path, limits: rules, wall, log: deps.log };
+    const own = { method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
-  const responseId = findResponseId(request.method, path);
-  const asker = { keyId: key.id, method: request.method };
+  const responseId = findResponseId(method, path);
+  const asker = { keyId: key.id, method };
   const stored = responseId === undefined ? undefined : await requireOwnResponse(responseId, asker, deps);
   // A limit of tokens waits for the body, from which it knows how many to reserve.
   const limitsTokens = rules !== null && reservesTokens(rules);
   if (rules !== null && !limitsTokens) await admit(incoming, { keyId: key.id, limits: rules, tokens: 0, path }, deps);
 
   using held = deps.heldBytes.open(key.id);
-  const { startReadTimeout } = deps;
-  const received = await readBody(request, getEndpoint(path).takesJson, {
-    startReadTimeout,
+  const { takesJson } = getEndpoint(path);
+  const bodyRules = { takesJson, mustBeReadable: rules !== null && mustBeReadable(rules) };
+  const received = await readBody(request, bodyRules, {
+    startReadTimeout: deps.startReadTimeout,
     held,
     maxBytes: config.maxBodyBytes,
     waitForTurn: eventLoopPortions.waitForTurn,
@@ -117,14 +125,14 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   tracker.isReceived = true;
   tracker.model = model;
   tracker.changes = changes;
-  let modelList = resolveModelList(request.method, pathAndQuery, config.rewrite, wall);
+  let modelList = resolveModelList(method, pathAndQuery, config.rewrite, wall);
   const allowed = rules?.allowed_models ?? null;
   if (allowed !== null) {
-    requireAllowedModel(allowed, { path, hasBody: hasBody(received), model, isAmbiguous: hasSeveralModels });
+    requireAllowedModel(allowed, { path, hasBody: hasBody(received.body), model, isAmbiguous: hasSeveralModels });
     modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
   if (limitsTokens) {
-    const tokens = await expectTokens(received, maxTokens);
+    const tokens = await expectTokens(received.body, maxTokens);
     await admit(incoming, { keyId: key.id, limits: rules, tokens, path }, deps);
   }
 
@@ -133,10 +141,10 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const upstream = await deps.forward({
     keyId: key.id,
     startedAt: tracker.startedAt,
-    method: request.method,
+    method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
-      contentLength: outgoing.length,
+      ...outgoing.described,
       peerAddress,
       upstreamApiKey: config.upstream.apiKey,
       requestId: tracker.requestId,
@@ -151,22 +159,12 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   held.release();
 
   return respond(
-    {
-      upstream,
-      tracker,
-      keyId: key.id,
-      method: request.method,
-      path,
-      admission: incoming.admission,
-      usageAdded,
-      modelList,
-      stored,
-    },
+    { upstream, tracker, keyId: key.id, method, path, admission: incoming.admission, usageAdded, modelList, stored },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
 }
 
-/** For a response of our own. */
+/** Ends a request that we respond to ourselves. */
 export function complete(tracker: RequestTracker, response: Response): Response {
   tracker.status = response.status;
   tracker.finish("completed");

@@ -4,7 +4,8 @@ import { createRevocations, type Revocations } from "../admission/revocations.ts
 import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../admission/places.ts";
-import { createRequestQueue, type Places, type RequestQueue } from "../proxy/request/queue.ts";
+import { createRequestQueue, type RequestQueue } from "../proxy/request/queue.ts";
+import { type Places } from "../domain/admissions.ts";
 import { fetchBackendMetrics } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { clientResponseHeaders, upstreamRequestHeaders } from "../../src/proxy/headers.ts";
 
-const options = { contentLength: 3, requestId: "req-1", peerAddress: "192.0.2.7", upstreamApiKey: undefined };
+const options = {
+  isDecoded: false,
+  mustBeObject: false,
+  contentLength: 3,
+  requestId: "req-1",
+  peerAddress: "192.0.2.7",
+  upstreamApiKey: undefined,
+};
 
 describe("upstreamRequestHeaders", () => {
   test.each([
@@ -61,6 +68,27 @@ describe("upstreamRequestHeaders", () => {
   test("sets the length of a body that was held", () => {
     const incoming = new Headers({ "content-length": "5" });
     expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
+  });
+
+  test("names no encoding of a body that was decoded", () => {
+    const incoming = new Headers({ "content-encoding": "gzip" });
+    expect(upstreamRequestHeaders(incoming, options).get("content-encoding")).toBe("gzip");
+    expect(upstreamRequestHeaders(incoming, { ...options, isDecoded: true }).has("content-encoding")).toBe(false);
+  });
+
+  test.each<[string, string]>([
+    ["application/json", "application/json"],
+    ['Application/Json;charset="utf8"', 'Application/Json;charset="utf8"'],
+    ["application/json;charset=utf-16", "application/json"],
+    ["application/json; charset=utf-8; x=y", "application/json"],
+    ["application/vnd.x+json", "application/json"],
+    ["text/plain", "application/json"],
+    ["", "application/json"],
+  ])("sends what must be JSON of the type %p as %p", (type, sent) => {
+    const incoming = new Headers({ "content-type": type });
+    expect(upstreamRequestHeaders(incoming, { ...options, mustBeObject: true }).get("content-type")).toBe(sent);
+    expect(upstreamRequestHeaders(incoming, options).get("content-type")).toBe(type);
+    expect(upstreamRequestHeaders(new Headers(), { ...options, mustBeObject: true }).has("content-type")).toBe(false);
   });
 
   test("does not change what came", () => {

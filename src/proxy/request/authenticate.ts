@@ -1,8 +1,7 @@
 import { findCredential } from "../../domain/credentials.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { KeyRules } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
+import type { KeyId, KeyRules } from "../../domain/keys.ts";
 
 export interface ActiveKey {
   id: KeyId;

@@ -1,22 +1,44 @@
 import { ProxyError } from "../errors.ts";
+import { findNotBlank } from "../json/bytes.ts";
+import { readJsonInSteps, eventLoopPortions, runInPortions } from "../json/read.ts";
+import { createSlot } from "../json/slots.ts";
 import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
+import { areKnown, createStrictDecodedStream, encodingsOf } from "../usage/decompress.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
 /** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within `noProgressMs`. */
 const shortBytes = 64 * 1024;
 
-/** A body of unknown length is gathered in pieces up to here, and then in one buffer of the largest size allowed. */
+/** The buffer of a body of unknown length doubles up to here, and then gets the largest size allowed. */
 const gatheredBytes = 1024 * 1024;
 
-/** Of a long body, taken at a time; receiving them takes 1 to 2 ms. The runtime reads no further than we do. */
-const sliceBytes = 1024 * 1024;
+/** A long body is received in portions of this size, each of which takes 1 to 2 ms. The runtime reads no further than we do. */
+const portionBytes = 1024 * 1024;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /** The whole body if it may need a rewrite, else the stream as it arrives, or null. */
 export type ReadBody = Bytes | ReadableStream<Bytes> | null;
+
+export interface ReceivedBody {
+  /** As the rules read it. */
+  body: ReadBody;
+  /** It is refused unless it is empty or a JSON object. */
+  mustBeObject: boolean;
+  /** It is in none of the encodings that the client named, or no longer. */
+  isDecoded: boolean;
+  /** What it was decoded from, which is sent in its place if nothing is edited; undefined if it was not decoded. */
+  encoded: Bytes | undefined;
+}
+
+export interface BodyRules {
+  /** The path's bodies are JSON whatever their content type says. */
+  takesJson: boolean;
+  /** The key may only send what its limits and models can be applied to. */
+  mustBeReadable: boolean;
+}
 
 export interface ReadBodyDeps {
   startReadTimeout: StartReadTimeout;
@@ -29,14 +51,24 @@ export interface ReadBodyDeps {
 
 /**
  * Holds a body that may need a rewrite, and leaves any other to be streamed.
- * @param rewritesPath the path's bodies are JSON whatever their content type says
- * @throws ProxyError if the body is too large to hold, the budget is used up, or the client stops sending
+ * @throws ProxyError if the body is too large to hold or of no use, the budget is used up, or the client stops sending
  */
-export async function readBody(request: Request, rewritesPath: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
-  if (isRewritable(request)) return holdWhole(request, deps);
-  if (rewritesPath && mayBeMislabelledJson(request)) return holdIfJson(request, deps);
-  return request.body;
+export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
+  if (!rules.takesJson || request.method !== "POST") {
+    return asItCame(isRewritable(request) ? await holdWhole(request, deps) : request.body);
+  }
+  if (rules.mustBeReadable) return readObject(request, deps);
+  const isPlain = encodingsNamedBy(request).length === 0;
+  if (isPlain && isRewritable(request)) return asItCame(await holdWhole(request, deps));
+  return asItCame(isMultipart(request) ? request.body : await holdIfObject(request, isPlain, deps));
 }
+
+const asItCame = (body: ReadBody): ReceivedBody => ({
+  body,
+  mustBeObject: false,
+  isDecoded: false,
+  encoded: undefined,
+});
 
 /**
  * Whether a request's body may need a rewrite: a POST with a JSON content type, or with none. `Content-Encoding` does
@@ -53,44 +85,75 @@ export function isJson(contentType: string): boolean {
   return /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/**
- * `curl -d '{…}'` sends `application/x-www-form-urlencoded`, and llama.cpp and Ollama read it as JSON all the same. A
- * multipart or encoded body cannot be that.
- */
-function mayBeMislabelledJson({ method, headers }: Request): boolean {
-  const encoding = headers.get("content-encoding") ?? "identity";
-  return (
-    method === "POST" && !/^\s*multipart\//i.test(headers.get("content-type") ?? "") && /^identity$/i.test(encoding)
-  );
+const isMultipart = ({ headers }: Request): boolean => /^\s*multipart\//i.test(headers.get("content-type") ?? "");
+
+const encodingsNamedBy = ({ headers }: Request): readonly string[] => encodingsOf(headers.get("content-encoding"));
+
+/** Holds any body, and decodes it. */
+async function readObject(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
+  if (isMultipart(request)) throw new ProxyError("unsupported_body");
+  const body = await holdWhole(request, deps);
+  const encodings = encodingsNamedBy(request);
+  const plain: ReceivedBody = { body, mustBeObject: true, isDecoded: encodings.length > 0, encoded: undefined };
+  // Many backends ignore the encoding, so what is plain JSON all the same must reach all of them as that.
+  if (!plain.isDecoded || body.length === 0 || (await isObject(body))) return plain;
+  return { ...plain, body: await decode(body, encodings, deps), encoded: body };
+}
+
+async function isObject(bytes: Bytes): Promise<boolean> {
+  const root = createSlot();
+  return (await runInPortions(readJsonInSteps(bytes, root), eventLoopPortions)) && root.kind === "object";
+}
+
+async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBodyDeps): Promise<Bytes> {
+  if (!areKnown(encodings)) throw new ProxyError("unsupported_body");
+  let decoded = encoded;
+  // One by one, so that none of them unpacks to more than a body may have. The last one that was applied comes first.
+  for (const encoding of encodings.toReversed()) {
+    const reader = createStrictDecodedStream(decoded, encoding).getReader() as Reader;
+    try {
+      decoded = await gatherAll(reader, createGathered(undefined, deps), deps);
+    } catch (error) {
+      void reader.cancel().catch(() => {});
+      throw error instanceof ProxyError ? error : new ProxyError("unsupported_body");
+    }
+  }
+  return decoded;
 }
 
 function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   const length = declaredLength(request, deps);
   if (length !== undefined && length <= shortBytes) return readShort(request, deps);
-  return gather(readerOf(request), [], length, deps);
+  return gatherAll((request.body ?? new Blob().stream()).getReader(), createGathered(length, deps), deps);
 }
 
-/** Reads up to the first byte that is not white space, and on if that begins a JSON object. */
-async function holdIfJson(request: Request, deps: ReadBodyDeps): Promise<ReadBody> {
+/**
+ * Holds a body whose first byte after blanks begins a JSON object, or is a sign of UTF-16. `curl -d '{…}'` sends
+ * `application/x-www-form-urlencoded`, and llama.cpp and Ollama read it as JSON all the same.
+ * @param isPlain an encoded body may begin with any byte
+ */
+async function holdIfObject(request: Request, isPlain: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
   if (request.body === null) return null;
   const reader = request.body.getReader();
-  const first: Bytes[] = [];
-  let start: number | undefined;
-  while (start === undefined) {
+  const gathered = createGathered(undefined, deps);
+  for (;;) {
     const chunk = await readChunk(reader, deps);
-    if (chunk === undefined) break;
-    first.push(chunk);
-    start = chunk.find((byte) => !whiteSpace.has(byte));
-    if (first.length > maxBlankChunks) break;
+    if (chunk === undefined) return gathered.bytes();
+    const first = findNotBlank(chunk);
+    const mayBeObject = first === undefined || first === openBrace || (isPlain && signsOfUtf16.has(first));
+    if (!mayBeObject) {
+      const blanks = gathered.bytes();
+      // An empty chunk would be the end of a chunked body.
+      return resumedStream(blanks.length === 0 ? [chunk] : [blanks, chunk], reader);
+    }
+    await gathered.add(chunk);
+    if (first !== undefined) return gatherAll(reader, gathered, deps);
   }
-  if (start !== openBrace) return resumedStream(first, reader);
-  return gather(reader, first, declaredLength(request, deps), deps);
 }
 
 const openBrace = 0x7b;
-/** Of JSON (RFC 8259 section 2). */
-const whiteSpace: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const maxBlankChunks = 16;
+/** The zero of an ASCII character, and the byte order mark. */
+const signsOfUtf16: ReadonlySet<number> = new Set([0x00, 0xfe, 0xff]);
 
 /** Takes the budget before anything is read. @throws ProxyError */
 function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
@@ -107,53 +170,59 @@ function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): num
 }
 
 function readShort(request: Request, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
-  return new Promise((resolve, reject) => {
-    const timeout = startReadTimeout(noProgressMs, () => reject(new ProxyError("request_timeout")));
-    timeout.beginWait();
-    request.bytes().then(resolve, reject).finally(timeout.clear);
-  });
+  const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
+  const timeout = startReadTimeout(noProgressMs, () => reject(new ProxyError("request_timeout")));
+  timeout.beginWait();
+  request.bytes().then(resolve, reject).finally(timeout.clear);
+  return promise;
 }
 
 type Reader = ReadableStreamDefaultReader<Bytes>;
 
-const readerOf = (request: Request): Reader => (request.body ?? new Blob().stream()).getReader();
+/** The part of a body that has arrived. */
+interface Gathered {
+  /** @returns a promise if others should have their turn: a fast sender would keep the event loop for all of the body */
+  add(chunk: Bytes): Promise<void> | undefined;
+  bytes(): Bytes;
+}
 
 /**
- * Gathers a body without ever copying much of it at once: a body of megabytes goes into one buffer as it arrives, in
- * slices between which others get their turn, for a fast sender would keep the event loop for all of it. The buffer may
- * be larger than the body; memory that is not written to costs nothing.
- * @param first the chunks that were read already
+ * One buffer, into which a body is copied as it arrives: never much at once, and with no memory for each chunk. The buffer
+ * may be larger than the body; memory that is not written to costs nothing.
  * @param length undefined if it was not declared; then the budget is taken as the body grows
  */
-async function gather(reader: Reader, first: Bytes[], length: number | undefined, deps: ReadBodyDeps): Promise<Bytes> {
-  const { maxBytes, held, waitForTurn } = deps;
-  const chunks: Bytes[] = [];
-  let whole: Bytes | undefined =
-    length === undefined ? undefined : new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
+function createGathered(length: number | undefined, { maxBytes, held, waitForTurn }: ReadBodyDeps): Gathered {
+  let buffer = unwritten(length ?? 0);
   let received = 0;
-  let portionEnd = sliceBytes;
-  for (;;) {
-    const chunk = first.shift() ?? (await readChunk(reader, deps));
-    if (chunk === undefined) break;
-    if (received + chunk.length > (length ?? maxBytes)) throw new ProxyError("body_too_large");
-    if (length === undefined && !held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
-    if (whole === undefined && received + chunk.length > gatheredBytes) {
-      whole = new Uint8Array(Buffer.allocUnsafeSlow(maxBytes).buffer);
-      let at = 0;
-      for (const piece of chunks.splice(0)) {
-        whole.set(piece, at);
-        at += piece.length;
+  let portionEnd = portionBytes;
+  return {
+    add(chunk) {
+      const end = received + chunk.length;
+      if (end > (length ?? maxBytes)) throw new ProxyError("body_too_large");
+      if (length === undefined && !held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
+      if (end > buffer.length) {
+        const larger = unwritten(end > gatheredBytes ? maxBytes : Math.max(end, 2 * buffer.length));
+        larger.set(buffer.subarray(0, received));
+        buffer = larger;
       }
-    }
-    if (whole === undefined) chunks.push(chunk);
-    else whole.set(chunk, received);
-    received += chunk.length;
-    if (received >= portionEnd) {
-      await waitForTurn();
-      portionEnd = received + sliceBytes;
-    }
+      buffer.set(chunk, received);
+      received = end;
+      if (received < portionEnd) return undefined;
+      portionEnd = received + portionBytes;
+      return waitForTurn();
+    },
+    bytes: () => buffer.subarray(0, received),
+  };
+}
+
+const unwritten = (length: number): Bytes => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
+
+async function gatherAll(reader: Reader, gathered: Gathered, deps: ReadBodyDeps): Promise<Bytes> {
+  for (;;) {
+    const chunk = await readChunk(reader, deps);
+    if (chunk === undefined) return gathered.bytes();
+    await gathered.add(chunk);
   }
-  return whole === undefined ? Buffer.concat(chunks, received) : whole.subarray(0, received);
 }
 
 /** @returns undefined at the end. @throws ProxyError if nothing comes for too long */

@@ -1,20 +1,7 @@
-import type { KeyId } from "../../domain/keys.ts";
 import { ProxyError } from "../errors.ts";
 import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
-
-/** The places at the backend, which limit how many requests it gets at once from all processes of this machine. */
-export interface Places {
-  /** @param listener called at most once, if the request has to wait */
-  enter(ticket: number, keyId: KeyId, listener: PlaceListener): Promise<"granted" | "waiting" | "full">;
-  leave(ticket: number): void;
-}
-
-/** What becomes of a request that waits. */
-export interface PlaceListener {
-  onGranted(): void;
-  /** It has to make room for a request of another key. */
-  onDisplaced(): void;
-}
+import type { Places } from "../../domain/admissions.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 export interface RequestToQueue {
   keyId: KeyId;

@@ -1,9 +1,9 @@
 import { ProxyError } from "../errors.ts";
+import type { RequestHeaderOptions } from "../headers.ts";
 import { estimateInput, type RewriteRequest, type Rewritten, untouched } from "../rewrite/rewrite.ts";
-import { outgoingBodyOf } from "../upstream/outgoing-body.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import { tokensToReserve } from "./admit.ts";
-import type { ReadBody } from "./body.ts";
+import type { ReadBody, ReceivedBody } from "./body.ts";
 
 /** How many tokens to reserve for a request. @returns a promise for a long body */
 export function expectTokens(body: ReadBody, maxOutput: number | undefined): number | Promise<number> {
@@ -12,11 +12,11 @@ export function expectTokens(body: ReadBody, maxOutput: number | undefined): num
   return input instanceof Promise ? input.then(expected) : expected(input);
 }
 
-export interface RewrittenBody {
+interface RewrittenBody {
   outgoing: {
     body: UpstreamRequest["body"];
-    /** Undefined for a body that is not held: its length is the client's. */
-    length: number | undefined;
+    /** What its headers tell of it. */
+    described: Pick<RequestHeaderOptions, "contentLength" | "isDecoded" | "mustBeObject">;
   };
   rewritten: Rewritten;
 }
@@ -24,9 +24,72 @@ export interface RewrittenBody {
 export const hasBody = (body: ReadBody): boolean => body !== null && (!(body instanceof Uint8Array) || body.length > 0);
 
 /** @throws ProxyError if the rules could not read in it what the backend may */
-export async function rewriteBody(path: string, body: ReadBody, rewrite: RewriteRequest): Promise<RewrittenBody> {
-  if (!(body instanceof Uint8Array)) return { outgoing: { body, length: undefined }, rewritten: untouched };
+export async function rewriteBody(
+  path: string,
+  { body, mustBeObject, isDecoded, encoded }: ReceivedBody,
+  rewrite: RewriteRequest,
+): Promise<RewrittenBody> {
+  if (!(body instanceof Uint8Array)) {
+    return {
+      outgoing: { body, described: { contentLength: undefined, isDecoded, mustBeObject } },
+      rewritten: untouched,
+    };
+  }
   const rewritten = await rewrite(path, body);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
-  return { outgoing: outgoingBodyOf(rewritten.pieces ?? [body]), rewritten };
+  if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");
+  const outgoing = outgoingBodyOf(rewritten.pieces ?? [encoded ?? body]);
+  const isAsItCame = rewritten.pieces === undefined && encoded !== undefined;
+  const described = { contentLength: outgoing.length, isDecoded: isDecoded && !isAsItCame, mustBeObject };
+  return { outgoing: { body: outgoing.body, described }, rewritten };
+}
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+interface OutgoingBody {
+  body: Bytes | ReadableStream<Bytes>;
+  length: number;
+}
+
+/** `fetch` copies a body of bytes before it returns: 40 ms for 64 MiB (Bun 1.4.5). Remove the stream when it does not. */
+const maxWholeBytes = 256 * 1024;
+const maxChunkBytes = 128 * 1024;
+
+/** Joins the pieces of a short body; makes a stream of a long one, which copies nothing. */
+export function outgoingBodyOf(pieces: readonly Bytes[]): OutgoingBody {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  if (length > maxWholeBytes) return { body: streamOf(pieces), length };
+  const [only] = pieces;
+  return { body: pieces.length === 1 && only !== undefined ? only : join(pieces, length), length };
+}
+
+function join(pieces: readonly Bytes[], length: number): Bytes {
+  const joined = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    joined.set(piece, at);
+    at += piece.length;
+  }
+  return joined;
+}
+
+function streamOf(pieces: readonly Bytes[]): ReadableStream<Bytes> {
+  const chunks = chunksOf(pieces);
+  return new ReadableStream(
+    {
+      pull(controller) {
+        const { value, done } = chunks.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function* chunksOf(pieces: readonly Bytes[]): Generator<Bytes, void> {
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += maxChunkBytes) yield piece.subarray(at, at + maxChunkBytes);
+  }
 }

@@ -1,4 +1,3 @@
-import type { KeyId } from "../../domain/keys.ts";
 import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 import {
@@ -11,10 +10,10 @@ import {
   stopped,
   timedOut,
 } from "./abort-reason.ts";
-import type { ConnectTimeout } from "./connect-timeout.ts";
-import { type ConnectionPool, createConnectionPool, mayBeClosing } from "./connection-pool.ts";
+import { type ConnectTimeout, type ConnectionPool, createConnectionPool, mayBeClosing } from "./connections.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -78,7 +77,7 @@ export function createForward(deps: ForwardDeps): Forward {
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const pool = createConnectionPool(deps.monotonic);
   const running = createBag<RunningRequest>();
-  /** For requests that were let in before their key was revoked, and are sent after it. */
+  /** Ends requests that were let in before their key was revoked, and are sent after it. */
   const revokedUntil = new Map<KeyId, number>();
   const isRevoked = ({ keyId, startedAt }: Pick<UpstreamRequest, "keyId" | "startedAt">): boolean =>
     startedAt <= (revokedUntil.get(keyId) ?? -1);

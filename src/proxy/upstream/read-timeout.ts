@@ -5,7 +5,7 @@ import type { MonotonicClock } from "../../time/clock.ts";
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
 export interface ReadTimeout {
   beginWait(): void;
-  /** For a client that takes nothing of what it is sent. It may take as long as the upstream may, and `noProgressMs` at least. */
+  /** Begins a wait for a client that takes nothing of what it is sent. It may take as long as the upstream may, and `noProgressMs` at least. */
   beginClientWait(onTimeout: () => void): void;
   endWait(): void;
   /** Ends it for good. */

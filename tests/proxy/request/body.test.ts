@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { isJson, isRewritable, type ReadBody, readBody } from "../../../src/proxy/request/body.ts";
+import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  type BodyRules,
+  isJson,
+  isRewritable,
+  type ReadBody,
+  readBody,
+  type ReceivedBody,
+} from "../../../src/proxy/request/body.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import type { StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
 
@@ -58,17 +66,25 @@ describe("readBody", () => {
     maxBytes?: number;
     budget?: number;
     startReadTimeout?: StartReadTimeout;
-    rewritesPath?: boolean;
+    rules?: BodyRules;
     waitForTurn?: () => Promise<void>;
   }
 
-  /** What was read, or the code of the refusal. */
-  async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
-    const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rewritesPath = true } = limits;
+  const free: BodyRules = { takesJson: true, mustBeReadable: false };
+  const limited: BodyRules = { takesJson: true, mustBeReadable: true };
+
+  /** What was received, or the code of the refusal. */
+  async function receive(request: Request, limits: Limits = {}): Promise<ReceivedBody | string> {
+    const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rules = free } = limits;
     const held = createHeldBytes(budget, budget).open(1);
     const { waitForTurn = () => Promise.resolve() } = limits;
     const deps = { startReadTimeout, held, maxBytes, waitForTurn };
-    return readBody(request, rewritesPath, deps).catch((error: Error) => error.message);
+    return readBody(request, rules, deps).catch((error: Error) => error.message);
+  }
+
+  async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
+    const received = await receive(request, limits);
+    return typeof received === "string" ? received : received.body;
   }
 
   const textOf = (result: ReadBody | string): string | undefined =>
@@ -130,21 +146,106 @@ describe("readBody", () => {
   test.each(["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"])(
     "holds %s that begins like a JSON object on a path that takes JSON",
     async (type) => {
-      const body = chunked([" \r\n", "\t", '{"a":', "1}"]);
-      expect(textOf(await read(post({ "content-type": type }, body)))).toBe(' \r\n\t{"a":1}');
+      const body = [" \r\n", "\t", '{"a":', "1}"];
+      for (const rules of [free, limited]) {
+        expect(textOf(await read(post({ "content-type": type }, chunked(body)), { rules }))).toBe(' \r\n\t{"a":1}');
+      }
     },
   );
 
-  test.each<[string, Record<string, string>, string, boolean]>([
-    ["a form", { "content-type": "application/x-www-form-urlencoded" }, "a=1", true],
-    ["an array", { "content-type": "text/plain" }, "[{}]", true],
-    ["blanks", { "content-type": "text/plain" }, "  ", true],
-    ["another path's", { "content-type": "text/plain" }, "{}", false],
-    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, "{}", true],
-    ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, "{}", true],
-  ])("streams %s, every byte of it", async (_, headers, body, rewritesPath) => {
-    const result = await read(post(headers, chunked([body.slice(0, 1), body.slice(1)])), { rewritesPath });
+  test.each<[string, (string | Uint8Array)[]]>([
+    ["a byte order mark that comes in parts", [Buffer.from([0xef]), Buffer.from([0xbb]), Buffer.from([0xbf, 0x7b])]],
+    ["blanks in a hundred thousand chunks", [...Array<string>(100_000).fill("\f"), "{"]],
+    ["blanks and nothing else", [" ", "\v", "\u2028"]],
+    ["big-endian UTF-16", [Buffer.from([0x00, 0x7b])]],
+    ["a UTF-16 mark", [" ", Buffer.from([0xff, 0xfe])]],
+  ])("holds %s, whatever the type", async (_, chunks) => {
+    const whole = Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)));
+    for (const rules of [free, limited]) {
+      const result = await read(post({ "content-type": "text/plain" }, chunked(chunks)), { rules });
+      expect(Buffer.compare(result as Uint8Array, whole)).toBe(0);
+    }
+  });
+
+  test("counts blanks like other bytes, and refuses too many of them", async () => {
+    const blanks = () => post({ "content-type": "text/plain" }, chunked(["   ", "  ", "{"]));
+    for (const rules of [free, limited]) {
+      expect(await read(blanks(), { maxBytes: 4, rules })).toBe("body_too_large");
+      expect(await read(blanks(), { budget: 4, rules })).toBe("too_many_bytes_held");
+    }
+  });
+
+  test.each<[string, Record<string, string>, (string | Uint8Array)[], boolean]>([
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, ["a", "=1"], true],
+    ["an array", { "content-type": "text/plain" }, ["[", "{}]"], true],
+    ["an array after blanks", { "content-type": "text/plain" }, [" ", "\f", "[{}]", "x"], true],
+    ["more than may be held", { "content-type": "text/plain" }, ["x".repeat(2e6), "y"], true],
+    ["another path's", { "content-type": "text/plain" }, ["{", "}"], false],
+    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, ["{", "}"], true],
+    ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, [gzipSync("{}"), "x"], true],
+    ["an encoded JSON body", { ...open, "content-encoding": "x" }, [Buffer.from([0x00, 0x7b]), "}"], true],
+  ])("streams %s, every byte of it", async (_, headers, chunks, takesJson) => {
+    const rules = { takesJson, mustBeReadable: false };
+    const result = await read(post(headers, chunked(chunks)), { rules });
     expect(textOf(result)).toBeUndefined();
-    expect(await new Response(result as ReadableStream).text()).toBe(body);
+    const whole = Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)));
+    expect(Buffer.from(await new Response(result as ReadableStream).bytes()).equals(whole)).toBe(true);
+  });
+
+  describe("decodes, for a key with limits,", () => {
+    const decoded = (encoding: string, bytes: Uint8Array, limits: Limits = {}): Promise<ReceivedBody | string> =>
+      receive(post({ "content-encoding": encoding }, chunked([bytes])), { rules: limited, ...limits });
+    const text = '{"a":1}';
+
+    test("a body, and keeps it as it came", async () => {
+      const bytes = gzipSync(text);
+      const received = await decoded("gzip", bytes);
+      expect(received).toMatchObject({ mustBeObject: true, isDecoded: true });
+      const { body, encoded } = received as ReceivedBody;
+      expect([textOf(body), Buffer.from(encoded ?? []).equals(bytes)]).toEqual([text, true]);
+      expect(await decoded("gzip", Buffer.from(text))).toMatchObject({ isDecoded: true, encoded: undefined });
+      expect(await decoded("identity", Buffer.from(text))).toMatchObject({ isDecoded: false, encoded: undefined });
+    });
+
+    test("no more than may be held, and no more than the budget", async () => {
+      const bytes = gzipSync(JSON.stringify({ a: "x".repeat(1992) }));
+      expect(await decoded("gzip", bytes, { maxBytes: 2000 })).toMatchObject({ isDecoded: true });
+      expect(await decoded("gzip", bytes, { maxBytes: 1999 })).toBe("body_too_large");
+      expect(await decoded("gzip", bytes, { budget: 2000 + bytes.length })).toMatchObject({ isDecoded: true });
+      expect(await decoded("gzip", bytes, { budget: 1999 + bytes.length })).toBe("too_many_bytes_held");
+    });
+
+    // Each empty member of a gzip would cost a hundred times as much if it was decoded by itself.
+    test.each<[string, Uint8Array, Uint8Array]>([
+      ["gzip", gzipSync(text), gzipSync("")],
+      ["zstd", zstdCompressSync(text), zstdCompressSync("")],
+      ["deflate", new Uint8Array(), Buffer.from([0, 0, 0, 0xff, 0xff])],
+    ])("a %s with a hundred thousand empty parts in little time of the event loop", async (encoding, first, empty) => {
+      const last = encoding === "deflate" ? deflateRawSync(text) : new Uint8Array();
+      const bytes = Buffer.concat([first, Buffer.alloc(100_000 * empty.length, empty), last]);
+      const before = process.threadCpuUsage();
+      const received = await decoded(encoding, bytes, { maxBytes: 1e7 });
+      const { user, system } = process.threadCpuUsage(before);
+      expect(textOf((received as ReceivedBody).body)).toBe(text);
+      expect((user + system) / 1000).toBeLessThan(300);
+    });
+
+    test("no zstd that wants a window of more than 8 MiB", async () => {
+      const frame = (windowLog: number) =>
+        Buffer.from([
+          0x28,
+          0xb5,
+          0x2f,
+          0xfd,
+          0,
+          (windowLog - 10) << 3,
+          (text.length << 3) | 1,
+          0,
+          0,
+          ...Buffer.from(text),
+        ]);
+      expect(textOf(((await decoded("zstd", frame(23))) as ReceivedBody).body)).toBe(text);
+      expect(await decoded("zstd", frame(24))).toBe("unsupported_body");
+    });
   });
 });

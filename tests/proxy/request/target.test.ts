@@ -1,11 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import {
-  findPathAndQuery,
-  isHost,
-  isPathWithoutV1,
-  loggedPath,
-  readTarget,
-} from "../../../src/proxy/request/target.ts";
+import { findPathAndQuery, isHost, isPathWithoutV1, loggedPath, readTarget } from "../../../src/proxy/request/path.ts";
 
 describe("readTarget", () => {
   const request = (method: string, headers: Record<string, string>): Request =>

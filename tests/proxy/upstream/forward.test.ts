@@ -6,7 +6,7 @@ import {
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
-import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
+import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connections.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
