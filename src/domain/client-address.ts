@@ -22,6 +22,16 @@ export function clientAddress({ forwardedFor, socketAddress, trustedHops }: Hops
   return plainAddress(entry.trim()) ?? connected;
 }
 
+/** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
+export const clientAddressOf =
+  (trustedHops: number) =>
+  (request: Request, socketAddress = ""): string =>
+    clientAddress({
+      forwardedFor: trustedHops === 0 ? null : request.headers.get("x-forwarded-for"),
+      socketAddress,
+      trustedHops,
+    });
+
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it
  * and can use another address for each attempt.

@@ -54,7 +54,8 @@ export interface ProxyDeps extends TrackerDeps {
   clientAddress: (request: Request, peerAddress: string | undefined) => string;
   /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
   disableIdleTimeout: (request: Request) => () => void;
-  isStopping: () => boolean;
+  /** Fires when the server takes no more requests. */
+  draining: AbortSignal;
   startReadTimeout: StartReadTimeout;
   heldBytes: HeldBytes;
   wall: WallClock;
@@ -91,7 +92,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const { method } = request;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
-  if (deps.isStopping()) throw new ProxyError("shutting_down");
+  if (deps.draining.aborted) throw new ProxyError("shutting_down");
 
   const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
   tracker.keyId = key.id;

@@ -23,19 +23,17 @@ interface Entry<T> {
 export function createBag<T>(): Bag<T> {
   const entries: Entry<T>[] = [];
 
-  function remove(entry: Entry<T>): void {
-    if (entries[entry.at] !== entry) return;
-    const last = entries.pop();
-    if (last === undefined || last === entry) return;
-    entries[entry.at] = last;
-    last.at = entry.at;
-  }
-
   return {
     add(item) {
       const entry = { item, at: entries.length };
       entries.push(entry);
-      return () => remove(entry);
+      return () => {
+        if (entries[entry.at] !== entry) return;
+        const last = entries.pop();
+        if (last === undefined || last === entry) return;
+        entries[entry.at] = last;
+        last.at = entry.at;
+      };
     },
     clear() {
       entries.length = 0;

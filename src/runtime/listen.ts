@@ -1,11 +1,10 @@
 import { type Certificate, CertificateError } from "./certificate.ts";
-import { createFloodGuard } from "./flood-guard.ts";
 import { withHttpUrl } from "./https-url.ts";
 import { createSocketRemover, openToAll, releaseSocket, socketPathOf } from "./unix-socket.ts";
 
-type Handler = (request: Request) => Response | Promise<Response>;
+type Handler<R = Request> = (request: R) => Response | Promise<Response>;
 
-export interface ListenOptions {
+interface ListenOptions {
   /** An address, a name, or `unix:` and the path of a socket, which `prepareToListen` has to free first. */
   host: string;
   port: number;
@@ -21,13 +20,13 @@ export interface ListenOptions {
   internalError: () => Response;
 }
 
-export type KeyPair = Pick<Certificate, "cert" | "key">;
+type KeyPair = Pick<Certificate, "cert" | "key">;
 
 export interface Listener {
   /** `http://host:port`, `https://host:port` or `unix:/path`. */
   url: string;
   /**
-   * For connections from now on; those that are open, and their responses, are left alone.
+   * Serves connections from now on with it; those that are open, and their responses, are left alone.
    * @throws CertificateError if it cannot be used, and the earlier one stays in use
    * @throws ListenError if another program has taken the port
    */
@@ -92,12 +91,12 @@ export async function prepareToListen(host: string): Promise<void> {
 export function listen(options: ListenOptions): Listener {
   const { host, connections } = options;
   const path = socketPathOf(host);
-  const guarded = guardHandlers(options);
+  const handlers = spreadHandlers(options);
   let certificate = path === undefined ? options.certificate : undefined;
-  let server = serve(guarded, certificate);
+  let server = serve(handlers, certificate);
   connections.attach(server);
   const removeSocket = path === undefined ? () => {} : createSocketRemover(path);
-  /** Of certificates that were replaced, while they still respond. */
+  /** They serve the certificates that were replaced, while they still respond. */
   const earlier = new Map<Bun.Server<undefined>, Promise<void>>();
 
   return {
@@ -106,7 +105,7 @@ export function listen(options: ListenOptions): Listener {
     replaceCertificate(next) {
       if (certificate === undefined) return;
       const previous = server;
-      const atSamePort = { ...guarded, port: previous.port ?? options.port };
+      const atSamePort = { ...handlers, port: previous.port ?? options.port };
       earlier.set(
         previous,
         previous.stop().finally(() => earlier.delete(previous)),
@@ -133,15 +132,15 @@ export function listen(options: ListenOptions): Listener {
   };
 }
 
-/** One guard for all connections of a listener. */
-function guardHandlers({
+/** One spreader for all connections of a listener. */
+function spreadHandlers({
   routes = {},
   fetch,
   ...options
 }: ListenOptions): ListenOptions & Required<Pick<ListenOptions, "routes">> {
-  const guard = createFloodGuard();
+  const spread = createBurstSpreader();
   const wrap = <R extends Request>(handler: (request: R) => Response | Promise<Response>) =>
-    guard(options.certificate === undefined ? handler : withHttpUrl(handler));
+    spread(options.certificate === undefined ? handler : withHttpUrl(handler));
   return {
     ...options,
     routes: Object.fromEntries(Object.entries(routes).map(([path, handler]) => [path, wrap(handler)])),
@@ -149,7 +148,7 @@ function guardHandlers({
   };
 }
 
-function serve(options: ReturnType<typeof guardHandlers>, certificate: KeyPair | undefined): Bun.Server<undefined> {
+function serve(options: ReturnType<typeof spreadHandlers>, certificate: KeyPair | undefined): Bun.Server<undefined> {
   const { host, port, connections, routes, fetch, internalError } = options;
   const path = socketPathOf(host);
   try {
@@ -195,4 +194,46 @@ function listenProblem(error: unknown, host: string, port: number): string {
   if (code === "EADDRINUSE") return `port ${port} on ${host} is in use by another program`;
   if (code === "EACCES") return `port ${port} on ${host} needs more rights than this user has`;
   return `cannot listen on ${host} port ${port}`;
+}
+
+/** How many requests may be begun in one tick. */
+const maxPerTick = 128;
+
+/**
+ * Bun reads on for as long as 1024 connections are ready (1.4.5). If the responses to a flood need nothing but a function
+ * call, its connections are ready again at once, and timers, messages of other threads and all other requests stand still
+ * for seconds. So the requests beyond a number wait, in order, for the next ticks; those that are under way go on in
+ * between. Remove when one tick serves each connection at most once.
+ */
+export function createBurstSpreader(): <R>(handler: Handler<R>) => Handler<R> {
+  /** How many were begun since the last tick that is known to have ended. */
+  let begun = 0;
+  let waiting: (() => void)[] = [];
+  let isScheduled = false;
+
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(beginNext);
+  }
+
+  function beginNext(): void {
+    isScheduled = false;
+    const next = waiting.slice(0, maxPerTick);
+    waiting = waiting.slice(maxPerTick);
+    begun = next.length;
+    for (const begin of next) begin();
+    if (waiting.length > 0) schedule();
+  }
+
+  return (handler) => (request) => {
+    if (begun < maxPerTick && waiting.length === 0) {
+      begun++;
+      // Not for each request: under usual load the guard costs nothing.
+      if (begun === maxPerTick / 2) schedule();
+      return handler(request);
+    }
+    schedule();
+    return new Promise<void>((begin) => waiting.push(begin)).then(() => handler(request));
+  };
 }

@@ -7,47 +7,61 @@ import type { Connections } from "../runtime/listen.ts";
 import { reportSettings } from "../config/settings-report.ts";
 import { metricsContentType } from "../telemetry/metrics.ts";
 import { build } from "../config/version.ts";
-import { clientAddressOf } from "./client-address-of.ts";
 import type { Services } from "./services.ts";
+
+type AdminConfig = Pick<Config, "admin" | "upstream" | "rewrite" | "storage" | "listen">;
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
-  config: Config,
-  { store, ledger, endings, clock, log, print, metrics, stats, upstreamFailures, draining, environment = {} }: Services,
+  { admin, upstream, rewrite, storage, listen }: AdminConfig,
+  {
+    store,
+    ledger,
+    revocations,
+    clock,
+    log,
+    print,
+    metrics,
+    stats,
+    upstreamFailures,
+    draining,
+    environment = {},
+    clientAddress,
+  }: Services,
   connections: Connections,
 ): Promise<AdminAppDeps> {
-  const { username, password, secretKey } = config.admin;
+  const { username, password, secretKey, metricsToken } = admin;
   const { signingKey } = await bootstrapAdmin({
     store,
     config: { username, password, secretKey },
-    dataDir: config.storage.dataDir,
+    dataDir: storage.dataDir,
     print,
   });
   return {
     store,
-    config: { username, metricsToken: config.admin.metricsToken },
+    config: { username, metricsToken },
     signingKey,
     clock,
     log,
-    clientAddress: (request) => clientAddressOf(config)(request, connections.peerAddress(request)),
+    clientAddress: (request) => clientAddress(request, connections.peerAddress(request)),
     metricsText: stats.metricsText,
     metricsContentType,
     gpuSamplesReceived: metrics.gpuSamplesReceived,
-    separatePorts: config.listen.adminPort !== undefined,
-    isHttps: config.listen.tls !== undefined,
+    separatePorts: listen.adminPort !== undefined,
+    isHttps: listen.tls !== undefined,
     inFlight: stats.inFlight,
-    upstreamUrl: config.upstream.name,
-    probeUpstream: (signal) => checkUpstream(config.upstream, signal),
+    upstreamUrl: upstream.name,
+    probeUpstream: (signal) => checkUpstream(upstream, signal),
     requestsFailSince: upstreamFailures.since,
     running: stats.running,
     endRequest: stats.endRequest,
-    endRunning: endings.endRunning,
-    explain: (path, body) => explainRewrite(path, body, config.rewrite),
+    endRunning: revocations.endRunning,
+    explain: (path, body) => explainRewrite(path, body, rewrite),
     settings: () => reportSettings(environment),
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,
-    retention: config.storage.retention,
-    forceStreamUsage: config.rewrite.forceStreamUsage,
+    retention: storage.retention,
+    forceStreamUsage: rewrite.forceStreamUsage,
     draining: draining.signal,
     countsState: ledger.state,
   };

@@ -3,9 +3,7 @@ import { malformedHostResponse } from "../admin/http/errors.ts";
 import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
-import { isHost } from "../proxy/request/path.ts";
-import { loggedPath } from "../proxy/request/path.ts";
-import { isPathWithoutV1 } from "../proxy/request/path.ts";
+import { isHost, isPathWithoutV1, loggedPath } from "../proxy/request/path.ts";
 import { type Proxy, proxyRoutes } from "../proxy/routes.ts";
 
 export interface AdminAppDeps extends AdminDeps {

@@ -35,7 +35,7 @@ const securityHeaders: Readonly<Record<string, string>> = {
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
-  // For browsers without frame-ancestors.
+  // Browsers without frame-ancestors obey this.
   "x-frame-options": "DENY",
   // The console's addresses hold key ids and filters.
   "referrer-policy": "no-referrer",

@@ -1,38 +1,41 @@
-import { createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
+import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import { errorResponse } from "../proxy/errors.ts";
-import { guardedRoutes } from "../proxy/routes.ts";
+import { guardedRoutes, type Proxy } from "../proxy/routes.ts";
 import { watchCertificate } from "../runtime/certificate.ts";
-import { createConnections, type Listener, listen } from "../runtime/listen.ts";
-import { adminSideOf } from "./admin-side.ts";
+import { type Connections, createConnections, type Listener, listen } from "../runtime/listen.ts";
 import type { Services } from "./services.ts";
-import { proxySideOf } from "./proxy-side.ts";
 
 export interface Listeners {
   proxy: Listener;
   admin: Listener;
 }
 
+/** What answers over some connections. */
+interface Sides {
+  proxy(connections: Connections): Proxy;
+  admin(connections: Connections): Promise<AdminAppDeps>;
+}
+
 /** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
-export async function listenOn(config: Config, parts: Services): Promise<Listeners> {
+export async function listenOn(
+  { host, port, adminHost, adminPort }: Config["listen"],
+  sides: Sides,
+  { shareStats, certificate }: Pick<Services, "shareStats" | "certificate">,
+): Promise<Listeners> {
   const connections = createConnections();
-  const proxy = proxySideOf(config, parts, connections);
-  const shared = { shared: parts.shareStats !== undefined, internalError, certificate: parts.certificate };
-  const atProxyPort = { ...shared, host: config.listen.host, port: config.listen.port, connections };
-  if (config.listen.adminPort === undefined) {
-    const app = createApp({ proxy, admin: await adminSideOf(config, parts, connections) });
+  const proxy = sides.proxy(connections);
+  const shared = { shared: shareStats !== undefined, internalError, certificate };
+  const atProxyPort = { ...shared, host, port, connections };
+  if (adminPort === undefined) {
+    const app = createApp({ proxy, admin: await sides.admin(connections) });
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
-  const adminApp = createSeparateAdminApp(await adminSideOf(config, parts, adminConnections));
-  const atAdminPort = {
-    ...shared,
-    host: config.listen.adminHost,
-    port: config.listen.adminPort,
-    connections: adminConnections,
-  };
+  const adminApp = createSeparateAdminApp(await sides.admin(adminConnections));
+  const atAdminPort = { ...shared, host: adminHost, port: adminPort, connections: adminConnections };
   const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
     return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
@@ -45,7 +48,7 @@ export async function listenOn(config: Config, parts: Services): Promise<Listene
 const internalError = (): Response => errorResponse("internal");
 
 /** Serves a renewed certificate without a restart. @returns stops doing so */
-export function followCertificate({ listen: { tls } }: Config, log: Log, listeners: Listeners): () => void {
+export function followCertificate({ tls }: Config["listen"], log: Log, listeners: Listeners): () => void {
   if (tls === undefined) return () => {};
   return watchCertificate(tls, {
     onChange(certificate) {

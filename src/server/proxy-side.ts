@@ -1,48 +1,49 @@
 import { addressScope } from "../domain/client-address.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
-import type { RequestObserver } from "../domain/requests.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
-import { createConnectTimeout } from "../proxy/upstream/connections.ts";
-import { addressOf } from "../proxy/upstream/connections.ts";
-import { connectTo } from "../proxy/upstream/connections.ts";
-import { countConnecting } from "../proxy/upstream/connections.ts";
+import { addressOf, connectTo, createConnectTimeout, countConnecting } from "../proxy/upstream/connections.ts";
 import { createForward } from "../proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
 import { usedOf } from "../store/limits/windows.ts";
 import { createDescriptorLog } from "../telemetry/descriptors.ts";
-import { observeAll, observePerTick } from "../telemetry/observers.ts";
-import { createRequestLog } from "../telemetry/request-log.ts";
-import { createStoredRequestLog } from "../telemetry/stored-request-log.ts";
+import { observePerTick } from "../telemetry/observers.ts";
+import { createRequestLog, createStoredRequestLog } from "../telemetry/request-log.ts";
 import { coalescePerTick } from "../time/per-tick.ts";
-import { clientAddressOf } from "./client-address-of.ts";
 import { monotonic, type Services } from "./services.ts";
+import type { RequestObserver } from "../domain/requests.ts";
 
 const connectTimeoutMs = 10_000;
 
+type ProxyConfig = Pick<Config, "upstream" | "rewrite" | "proxy">;
+
 /** What `/v1` is made of. */
-export function proxySideOf(config: Config, parts: Services, connections: Connections): Proxy {
-  const { name, baseUrl, socket } = config.upstream;
+export function proxySideOf(
+  { upstream, rewrite, proxy }: ProxyConfig,
+  services: Services,
+  connections: Connections,
+): Proxy {
+  const { name, baseUrl, socket } = upstream;
   const address = addressOf(baseUrl, socket);
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
-    config: { ...config, ...config.proxy },
-    sseKeepaliveMs: config.proxy.sseKeepaliveMs,
+    config: { upstream, rewrite, ...proxy },
+    sseKeepaliveMs: proxy.sseKeepaliveMs,
     backend: socket === undefined ? new URL(baseUrl).host : name,
-    findKey: parts.store.keys.findActive,
-    listCreators: parts.store.usage.listCreators,
-    record: parts.ledger.record,
-    admit: parts.admissions.admit,
-    readUsed: readUsedOf(parts.store),
-    findOwnKey: describeOwnKey({ store: parts.store, clock: parts.clock }),
-    queue: parts.queue,
+    findKey: services.store.keys.findActive,
+    record: services.ledger.record,
+    admit: services.admissions.admit,
+    readUsed: readUsedOf(services.store),
+    listCreators: services.store.usage.listCreators,
+    findOwnKey: describeOwnKey({ store: services.store, clock: services.clock }),
+    queue: services.queue,
     startReadTimeout,
-    wall: parts.clock,
+    wall: services.clock,
     monotonic,
-    log: parts.log,
+    log: services.log,
     forward: createForward({
       baseUrl,
       socket,
@@ -54,17 +55,17 @@ export function proxySideOf(config: Config, parts: Services, connections: Connec
         monotonic,
       }),
       startReadTimeout,
-      stopping: parts.stopping.signal,
-      onKeyEnded: parts.endings.onRevoked,
+      stopping: services.stopping.signal,
+      onKeyEnded: services.revocations.onRevoked,
       monotonic,
     }),
-    addInFlight: parts.inFlight.add,
-    observer: observePerTick(observeAll(...observersOf(config, parts))),
+    addInFlight: services.inFlight.add,
+    observer: observePerTick(observersOf(services), [createDescriptorLog(services.log, monotonic)]),
     peerAddress: connections.peerAddress,
-    clientAddress: clientAddressOf(config),
-    heldBytes: createHeldBytes(config.proxy.maxHeldBytes, config.proxy.maxHeldBytes / 4),
+    clientAddress: services.clientAddress,
+    heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
-    isStopping: () => parts.draining.signal.aborted,
+    draining: services.draining.signal,
   });
 }
 
@@ -77,10 +78,10 @@ function readUsedOf({ limits }: Services["store"]): ReadUsed {
   };
 }
 
-function observersOf({ storage: { retention } }: Config, parts: Services): RequestObserver[] {
-  const { metrics, recorder, upstreamFailures, ledger, log, clock } = parts;
-  const observers = [metrics, recorder, upstreamFailures, createRequestLog(log), createDescriptorLog(log, monotonic)];
-  if (retention.requestLog.days === 0) return observers;
+function observersOf(services: Services): RequestObserver[] {
+  const { metrics, recorder, upstreamFailures, ledger, log, clock } = services;
+  const observers = [metrics, recorder, upstreamFailures, createRequestLog(log)];
+  if (!services.logsRequests) return observers;
   const { logRequest } = ledger;
   const onOmitted = metrics.requestOmitted;
   return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];

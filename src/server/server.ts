@@ -1,12 +1,20 @@
+import { adminSideOf } from "./admin-side.ts";
+import { proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";
 import { readCertificate } from "../runtime/certificate.ts";
 import { startFetchThread } from "../runtime/fetch-thread.ts";
-import { prepareToListen } from "../runtime/listen.ts";
-import { closeParts, drain } from "./ending.ts";
-import { followCertificate, listenOn } from "./listeners.ts";
-import { createServices, type ServerOptions } from "./services.ts";
+import { type Listener, prepareToListen } from "../runtime/listen.ts";
+import { followCertificate, type Listeners, listenOn } from "./listeners.ts";
+import { createServices, monotonic, type ServerOptions, type Services } from "./services.ts";
 import { openStore } from "../store/open.ts";
 import { build } from "../config/version.ts";
+
+/** Lets error frames and resets go out before the process does. */
+const lastWordsMs = 200;
+/** Lets the counts of responses that were cut reach the ledger. */
+const lastCountsMs = 2000;
+/** Counts are given at least this time to be written, however much of the grace is left. */
+const minWriteMs = 5000;
 
 export interface Server {
   /** Where `/v1` answers. */
@@ -22,16 +30,23 @@ export interface Server {
 
 export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
-  const { dataDir, databaseUrl, retention } = config.storage;
-  await prepareToListen(config.listen.host);
-  const certificate = config.listen.tls === undefined ? undefined : readCertificate(config.listen.tls);
+  const { listen, storage } = config;
+  await prepareToListen(listen.host);
+  const certificate = listen.tls === undefined ? undefined : readCertificate(listen.tls);
   await startFetchThread();
-  const store = await openStore({ dataDir, databaseUrl, retention, clock, log });
-  const parts = createServices(config, { ...options, store, certificate });
+  const store = await openStore({ ...storage, clock, log });
+  const services = createServices(config, { ...options, store, certificate });
   try {
-    const listeners = await listenOn(config, parts);
-    const stopWatching = followCertificate(config, log, listeners);
-    // Of several processes none announces the address that their parent announces for them all.
+    const listeners = await listenOn(
+      listen,
+      {
+        proxy: (connections) => proxySideOf(config, services, connections),
+        admin: (connections) => adminSideOf(config, services, connections),
+      },
+      services,
+    );
+    const stopWatching = followCertificate(listen, log, listeners);
+    // Several processes leave it to their parent to announce the address, once.
     const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
@@ -44,14 +59,49 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       adminUrl: listeners.admin.url,
       async stop() {
         stopWatching();
-        const leftMs = await drain(config.shutdownGraceMs, parts, listeners);
-        const isComplete = await closeParts(parts, leftMs);
+        const leftMs = await drain(config.shutdownGraceMs, services, listeners);
+        const isComplete = await closeServices(services, leftMs);
         log.info("Stopped");
         return isComplete;
       },
     };
   } catch (error) {
-    await closeParts(parts);
+    await closeServices(services);
     throw error;
   }
+}
+
+/**
+ * Refuses new requests, and ends the running ones: by themselves within the grace, or cut after it.
+ * @returns what is left of the grace, in milliseconds
+ */
+async function drain(graceMs: number, services: Services, listeners: Listeners): Promise<number> {
+  const graceEnds = monotonic() + graceMs;
+  services.log.info("Stopping: running responses may finish", { graceMs });
+  services.draining.abort();
+  await drainListeners(new Set(Object.values(listeners)), graceMs, services.stopping);
+  await Promise.race([services.inFlight.idle(), Bun.sleep(lastCountsMs)]);
+  return graceEnds - monotonic();
+}
+
+async function drainListeners(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {
+  const drained = Promise.all([...listeners].map((listener) => listener.drain()));
+  const inTime = await Promise.race([drained.then(() => true), Bun.sleep(graceMs).then(() => false)]);
+  stopping.abort();
+  if (inTime) return;
+  await Promise.race([drained, Bun.sleep(lastWordsMs)]);
+  for (const listener of listeners) await listener.cut();
+}
+
+/** Writes what is left. @returns whether all counts were written */
+async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
+  const { recorder, ledger, admissions, revocations, store, metrics } = services;
+  services.stopPolling();
+  await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
+  const isComplete = await ledger.close(Math.max(minWriteMs, leftMs));
+  await admissions.close();
+  revocations.close();
+  await store.close();
+  metrics.close();
+  return isComplete;
 }

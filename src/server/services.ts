@@ -5,19 +5,25 @@ import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../admission/places.ts";
 import { createRequestQueue, type RequestQueue } from "../proxy/request/queue.ts";
-import { type Places } from "../domain/admissions.ts";
-import { fetchBackendMetrics } from "../proxy/upstream/probe.ts";
+import type { Places } from "../domain/admissions.ts";
+import { clientAddressOf } from "../domain/client-address.ts";
+import { checkUpstream, fetchBackendMetrics } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
 import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
+import { measureDisk } from "../telemetry/disk.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { createInFlight, type InFlight } from "../telemetry/observers.ts";
+import {
+  createInFlight,
+  type InFlight,
+  createUpstreamFailures,
+  type UpstreamFailures,
+} from "../telemetry/observers.ts";
 import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
+import type { Samples } from "../telemetry/sampled-metrics.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
-import { createUpstreamFailures, type UpstreamFailures } from "../telemetry/upstream-failures.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { build } from "../config/version.ts";
-import { samplesOf } from "./samples.ts";
 
 export interface ServerOptions {
   clock: WallClock;
@@ -32,6 +38,9 @@ export interface ServerOptions {
   places?: Places | undefined;
 }
 
+/** The sections of the configuration that services need. */
+type ServicesConfig = Pick<Config, "upstream" | "queue" | "metrics" | "storage" | "listen">;
+
 interface Opened extends ServerOptions {
   store: Store;
   certificate: Certificate | undefined;
@@ -40,16 +49,19 @@ interface Opened extends ServerOptions {
 /** What both sides of a server are made of. */
 export interface Services extends Opened {
   ledger: Ledger;
+  /** Requests are logged one by one in the database. */
+  logsRequests: boolean;
+  clientAddress: (request: Request, peerAddress: string | undefined) => string;
   admissions: Admissions;
-  endings: Revocations;
+  revocations: Revocations;
   metrics: Metrics;
   recorder: TrafficRecorder;
-  stopReconciler: () => void;
+  stopPolling: () => void;
   inFlight: InFlight;
   /** Undefined if the backend gets any number of requests at once. */
   queue: RequestQueue | undefined;
   upstreamFailures: UpstreamFailures;
-  /** Of all processes that share the ports. */
+  /** Adds up all processes that share the ports. */
   stats: AggregateStats;
   /** Refuses what comes over connections that are still open. */
   draining: AbortController;
@@ -57,14 +69,19 @@ export interface Services extends Opened {
   stopping: AbortController;
 }
 
-export const monotonic: MonotonicClock = () => performance.now();
+export const monotonic: MonotonicClock = performance.now.bind(performance);
 
-export function createServices(config: Config, opened: Opened): Services {
+export function createServices(config: ServicesConfig, opened: Opened): Services {
   const { store, clock, log } = opened;
   const [draining, stopping] = [new AbortController(), new AbortController()];
   const inFlight = createInFlight();
-  const endings = createRevocations({ store: store.limits, clock, monotonic, isRunning: () => inFlight.count() > 0 });
-  const queue = config.queue && createQueue(config.queue, { ...opened, stopping, endings });
+  const revocations = createRevocations({
+    store: store.limits,
+    clock,
+    monotonic,
+    isRunning: () => inFlight.count() > 0,
+  });
+  const queue = config.queue && createQueue(config.queue, { ...opened, stopping, revocations });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
     ...build,
@@ -74,7 +91,7 @@ export function createServices(config: Config, opened: Opened): Services {
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
-    samples: samplesOf(config, store),
+    samples: samplesOf(config.upstream, config.storage.dataDir, store),
     queue: config.queue && queue && { places: config.queue.places, depth: queue.depth },
   });
   const logsRequests = config.storage.retention.requestLog.days > 0;
@@ -82,11 +99,13 @@ export function createServices(config: Config, opened: Opened): Services {
   return {
     ...opened,
     ledger,
+    logsRequests,
+    clientAddress: clientAddressOf(config.listen.trustedHops),
     admissions: createAdmissions({ store: store.limits, monotonic, clock, log }),
-    endings,
+    revocations,
     metrics,
     recorder,
-    stopReconciler: pollBackendCounters({
+    stopPolling: pollBackendCounters({
       fetchMetrics: (signal) => fetchBackendMetrics(config.upstream, signal),
       write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
       log,
@@ -97,6 +116,18 @@ export function createServices(config: Config, opened: Opened): Services {
     stats: statsOf(opened, metrics, inFlight),
     draining,
     stopping,
+  };
+}
+
+/** How long the backend may take to count as up. */
+const probeMs = 5_000;
+
+/** What `/metrics` reports of the server's surroundings. */
+function samplesOf(upstream: Config["upstream"], dataDir: string, store: Store): Samples {
+  return {
+    upstreamUp: async () => (await checkUpstream(upstream, AbortSignal.timeout(probeMs))).ok,
+    database: store.size,
+    disk: () => measureDisk(dataDir),
   };
 }
 
@@ -114,12 +145,12 @@ function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inF
 
 function createQueue(
   queue: NonNullable<Config["queue"]>,
-  { places, stopping, endings }: Pick<Services, "places" | "stopping" | "endings">,
+  { places, stopping, revocations }: Pick<Services, "places" | "stopping" | "revocations">,
 ): RequestQueue {
   return createRequestQueue({
     places: places ?? createLocalPlaces(queue),
     timeoutMs: queue.timeoutMs,
     stopping: stopping.signal,
-    onKeyEnded: endings.onRevoked,
+    onKeyEnded: revocations.onRevoked,
   });
 }

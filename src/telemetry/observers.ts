@@ -1,9 +1,7 @@
-import type { RequestRecord } from "../domain/requests.ts";
-import type { RequestObserver } from "../domain/requests.ts";
-import type { RunningHandle } from "../domain/requests.ts";
-import type { RunningRequest } from "../domain/requests.ts";
 import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
+import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
+import type { WallClock } from "../time/clock.ts";
 
 /** A running request and the id by which it can be ended. */
 export interface IdentifiedRequest extends RunningRequest {
@@ -60,21 +58,37 @@ export function createInFlight(): InFlight {
   };
 }
 
-export function observeAll(...observers: RequestObserver[]): RequestObserver {
-  return {
-    finished: (record) => {
-      for (const observer of observers) observer.finished(record);
-    },
-  };
-}
-
 /**
  * Reports all requests that ended in one tick together at its end. This halves the cost, and no response waits for the
  * observers.
+ * @param ofCauses told only of requests that failed with a cause
  */
-export function observePerTick(observer: RequestObserver): RequestObserver {
+export function observePerTick(
+  observers: readonly RequestObserver[],
+  ofCauses: readonly RequestObserver[] = [],
+): RequestObserver {
   const ended = batchPerTick<RequestRecord>((records) => {
-    for (const record of records) observer.finished(record);
+    for (const record of records) {
+      for (const observer of observers) observer.finished(record);
+      if (record.cause !== undefined) for (const observer of ofCauses) observer.finished(record);
+    }
   });
   return { finished: ended.add };
+}
+
+/** Knows since when requests have got no response from the upstream, for the console. */
+export interface UpstreamFailures extends RequestObserver {
+  /** Epoch milliseconds; undefined if the last request got one. */
+  since(): number | undefined;
+}
+
+export function createUpstreamFailures(clock: WallClock): UpstreamFailures {
+  let since: number | undefined;
+  return {
+    finished({ upstreamMs, cause }) {
+      if (upstreamMs !== undefined) since = undefined;
+      else if (cause !== undefined) since ??= clock();
+    },
+    since: () => since,
+  };
 }

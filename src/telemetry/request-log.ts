@@ -1,5 +1,6 @@
-import type { RequestObserver } from "../domain/requests.ts";
 import type { Log } from "../log/log.ts";
+import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
+import type { WallClock } from "../time/clock.ts";
 
 /** Logs one line for each request when it ends. */
 export function createRequestLog(log: Log): RequestObserver {
@@ -30,3 +31,52 @@ export function createRequestLog(log: Log): RequestObserver {
 
 const toTenths = (ms: number | undefined): number | undefined =>
   ms === undefined ? undefined : Math.round(ms * 10) / 10;
+
+/** How many requests that anyone can send are logged in a minute for each error code and network. */
+const maxRefused = 60;
+/** Bounds the memory of a flood from many networks; what comes from further ones is not logged in that minute. */
+const maxSources = 10_000;
+const windowMs = 60_000;
+
+interface StoredRequestLogDeps {
+  /** Writes a request to the log in the database. */
+  logRequest: (request: RequestRecord) => void;
+  /** The network of an address, which has one owner. */
+  networkOf: (address: string) => string;
+  /** Called for each request that is not logged because too many like it were. */
+  onOmitted: () => void;
+  clock: WallClock;
+}
+
+/** Logs the requests that do not count in the database. Those that count are written by the ledger, with their counts. */
+export function createStoredRequestLog({
+  logRequest,
+  networkOf,
+  onOmitted,
+  clock,
+}: StoredRequestLogDeps): RequestObserver {
+  const logged = new Map<string, number>();
+  let windowStart = 0;
+
+  function mayLog({ code = "", clientAddress }: RequestRecord): boolean {
+    const now = clock();
+    if (now - windowStart >= windowMs || now < windowStart) {
+      logged.clear();
+      windowStart = now;
+    }
+    const source = `${code} ${networkOf(clientAddress)}`;
+    const count = logged.get(source) ?? 0;
+    if (count === maxRefused || (count === 0 && logged.size === maxSources)) return false;
+    logged.set(source, count + 1);
+    return true;
+  }
+
+  return {
+    finished(record) {
+      if (record.isInLedger === true) return;
+      const isLimited = record.outcome === "refused" || record.keyId === undefined;
+      if (isLimited && !mayLog(record)) onOmitted();
+      else logRequest(record);
+    },
+  };
+}

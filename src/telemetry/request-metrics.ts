@@ -1,7 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import type { RequestRecord } from "../domain/requests.ts";
-import type { RequestObserver } from "../domain/requests.ts";
 import { createCounter } from "./series.ts";
+import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
@@ -71,13 +70,14 @@ export function createRequestMetrics(registry: Registry, perKey: boolean): Reque
     createDurationHistograms(registry),
     createTokenCounter(registry),
     createModelCounter(registry),
-    createUpstreamErrorCounter(registry),
-    createLimitCounter(registry),
-    ...(perKey ? [createKeyCounter(registry)] : []),
   ];
+  const ofFailures: Observe[] = [createUpstreamErrorCounter(registry), createLimitCounter(registry)];
+  if (perKey) observers.push(createKeyCounter(registry));
   return {
     finished(record) {
       for (const observe of observers) observe(record);
+      if (record.outcome === "completed") return;
+      for (const observe of ofFailures) observe(record);
     },
   };
 }

@@ -1,10 +1,9 @@
-import type { KeyId } from "../domain/keys.ts";
-import type { RequestRecord } from "../domain/requests.ts";
-import type { RequestObserver } from "../domain/requests.ts";
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour } from "../time/seoul.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
 
 /** The latencies of one model in one minute. */
 export interface LatencySum {
@@ -112,7 +111,9 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
   }
 
   function noteTokenless(record: RequestRecord, now: number): void {
-    sums.addTokenless(record, now);
+    const { keyId = 0, modelSent: model = "", path } = record;
+    const hour = Math.floor(minuteOf(now) / minutesPerHour);
+    sums.addTokenless({ hour, keyId, model, path, requestCount: 1, streamedCount: record.streamed ? 1 : 0 });
     tokenless++;
     unlogged++;
     if (now - loggedAt < hourMs) return;
@@ -163,10 +164,9 @@ function isTokenless({ method, path, status, outcome, usage }: RequestRecord): b
   return usage !== undefined && usage.inputTokens === 0 && usage.outputTokens === 0 && generatingPaths.has(path);
 }
 
-/** How a failure is named; empty for a success. */
+/** How a failure is named. */
 function failureCode({ outcome, status, code, cause }: RequestRecord): string {
-  if (outcome === "completed") return status < 400 ? "" : `status_${status}`;
-  return code ?? cause ?? outcome;
+  return outcome === "completed" ? `status_${status}` : (code ?? cause ?? outcome);
 }
 
 function createSums() {
@@ -196,7 +196,7 @@ function createSums() {
     }
   }
 
-  function addTokenlessSum(added: TokenlessSum): void {
+  function addTokenless(added: TokenlessSum): void {
     const model = tokenless.size >= maxModels ? "other" : added.model;
     const id = `${added.hour} ${added.keyId} ${added.path} ${model}`;
     const found = tokenless.get(id);
@@ -211,19 +211,17 @@ function createSums() {
     addRequest(record: RequestRecord, now: number): void {
       const minute = minuteOf(now);
       const { keyId = 0, outcome } = record;
-      addOutcome({ minute, keyId, outcome, code: failureCode(record), count: 1, lastAt: now });
+      const isSuccess = outcome === "completed" && record.status < 400;
+      addOutcome({ minute, keyId, outcome, code: isSuccess ? "" : failureCode(record), count: 1, lastAt: now });
       // Refusals are fast: many of them would hide the latency of real responses.
       if (outcome !== "refused") addLatency(latencyOf(minute, record.modelSent ?? ""), record);
     },
-    addTokenless({ keyId = 0, modelSent = "", path, streamed }: RequestRecord, now: number): void {
-      const hour = Math.floor(minuteOf(now) / minutesPerHour);
-      addTokenlessSum({ hour, keyId, model: modelSent, path, requestCount: 1, streamedCount: streamed ? 1 : 0 });
-    },
+    addTokenless,
     /** Adds what could not be written, or came meanwhile. */
     add(traffic: Traffic): void {
       for (const one of traffic.latencies) addLatencies(latencyOf(one.minute, one.model), one);
       for (const one of traffic.outcomes) addOutcome(one);
-      for (const one of traffic.tokenless) addTokenlessSum(one);
+      for (const one of traffic.tokenless) addTokenless(one);
     },
     traffic: (): Traffic => ({
       latencies: [...latencies.values()],

@@ -84,7 +84,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
       events.push("idle timeout disabled");
       return () => void events.push("idle timeout restored");
     },
-    isStopping: () => false,
+    draining: new AbortController().signal,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,
     wall: () => 1_700_000_000_999,
@@ -145,7 +145,7 @@ describe("a request", () => {
   });
 
   test("that arrives while the server stops never reaches the upstream", async () => {
-    const { send, calls } = proxyWith(() => Response.json({}), { isStopping: () => true });
+    const { send, calls } = proxyWith(() => Response.json({}), { draining: AbortSignal.abort() });
     const response = await send("GET", "/v1/x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(calls).toEqual([]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { Usage } from "../../src/domain/usage.ts";
 import { type BackendCounters, findBackendCounters } from "../../src/telemetry/backend-counters.ts";
 import { recordedMetrics, sumUsage } from "../fixtures/recorded-metrics.ts";
+import type { Usage } from "../../src/domain/usage.ts";
 
 const totals = ({ inputTokens, outputTokens }: Usage) => ({
   generatedTokens: outputTokens,

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { createInFlight, observeAll, observePerTick } from "../../src/telemetry/observers.ts";
-import type { RequestObserver } from "../../src/domain/requests.ts";
+import { createInFlight, observePerTick } from "../../src/telemetry/observers.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { runningRequest } from "../support/running-request.ts";
+import type { RequestObserver } from "../../src/domain/requests.ts";
 
 const record = requestRecord({ path: "/v1/messages" });
 const nextTick = (): Promise<void> => new Promise(setImmediate);
@@ -14,7 +14,7 @@ function createRecorder(): RequestObserver & { calls: string[] } {
 
 test("reports ends at the end of the tick, once and in order", async () => {
   const recorder = createRecorder();
-  const observer = observePerTick(recorder);
+  const observer = observePerTick([recorder]);
   observer.finished({ ...record, path: "/v1/a" });
   observer.finished({ ...record, path: "/v1/b" });
   expect(recorder.calls).toEqual([]);
@@ -26,10 +26,14 @@ test("reports ends at the end of the tick, once and in order", async () => {
   expect(recorder.calls).toEqual(["/v1/a", "/v1/b", "/v1/c"]);
 });
 
-test("calls all observers", () => {
-  const recorders = [createRecorder(), createRecorder()];
-  observeAll(...recorders).finished(record);
-  expect(recorders.map(({ calls }) => calls)).toEqual([["/v1/messages"], ["/v1/messages"]]);
+test("calls all observers, and those of causes only for a request that failed with one", async () => {
+  const [first, second, ofCauses] = [createRecorder(), createRecorder(), createRecorder()];
+  const { finished } = observePerTick([first, second], [ofCauses]);
+  finished(record);
+  finished({ ...record, path: "/v1/failed", cause: "ECONNREFUSED" });
+  await nextTick();
+  const all = ["/v1/messages", "/v1/failed"];
+  expect([first.calls, second.calls, ofCauses.calls]).toEqual([all, all, ["/v1/failed"]]);
 });
 
 test("knows the requests in flight, oldest first whatever has ended, and ends one by its id", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain/requests.ts";
-import { createStoredRequestLog } from "../../src/telemetry/stored-request-log.ts";
+import { createStoredRequestLog } from "../../src/telemetry/request-log.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 function start() {
   const logged: RequestRecord[] = [];

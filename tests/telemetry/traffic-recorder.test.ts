@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import type { RequestRecord } from "../../src/domain/requests.ts";
 import { countOf, decodeHistogram } from "../../src/domain/histogram.ts";
 import { createTrafficRecorder, type EncodedTraffic } from "../../src/telemetry/traffic-recorder.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
 import { memoryLog } from "../store/test-store.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
 beforeEach(() => {
   jest.useFakeTimers();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createUpstreamFailures } from "../../src/telemetry/upstream-failures.ts";
+import { createUpstreamFailures } from "../../src/telemetry/observers.ts";
 import { requestRecord } from "../support/request-record.ts";
 
 const record = requestRecord({

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { createFloodGuard } from "../../src/runtime/flood-guard.ts";
+import { createBurstSpreader } from "../../src/runtime/listen.ts";
 
 const nextTick = () => new Promise(setImmediate);
 
-/** A guarded handler, and the requests that it has begun. */
-function guardHandler() {
+/** A handler, and the requests that it has begun. */
+function spreadHandler() {
   const begun: number[] = [];
-  const handle = createFloodGuard()((request: number) => {
+  const handle = createBurstSpreader()((request: number) => {
     begun.push(request);
     return new Response(String(request));
   });
@@ -16,7 +16,7 @@ function guardHandler() {
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
 
 test("requests beyond 128 in one tick wait, and begin in order, 128 in each of the next ticks", async () => {
-  const { begun, handle } = guardHandler();
+  const { begun, handle } = spreadHandler();
   const responses = Promise.all(numbers(500).map((n) => handle(n)));
   expect(begun).toEqual(numbers(128));
   for (const count of [256, 384, 500]) {
@@ -27,7 +27,7 @@ test("requests beyond 128 in one tick wait, and begin in order, 128 in each of t
 });
 
 test("a request that comes while others wait begins after them", async () => {
-  const { begun, handle } = guardHandler();
+  const { begun, handle } = spreadHandler();
   const flood = numbers(200).map((n) => handle(n));
   await nextTick();
   const last = handle(200);
@@ -36,7 +36,7 @@ test("a request that comes while others wait begins after them", async () => {
 });
 
 test("usual load begins at once, tick after tick", async () => {
-  const { begun, handle } = guardHandler();
+  const { begun, handle } = spreadHandler();
   for (let tick = 0; tick < 50; tick++) {
     for (const n of numbers(100, tick * 100)) void handle(n);
     expect(begun).toHaveLength((tick + 1) * 100);
@@ -45,7 +45,7 @@ test("usual load begins at once, tick after tick", async () => {
 });
 
 test("a request that waits and fails rejects like one that does not", async () => {
-  const handle = createFloodGuard()(() => {
+  const handle = createBurstSpreader()(() => {
     throw new Error("no luck");
   });
   const failures = numbers(130).map((n) => Promise.try(() => handle(n)));
