@@ -1,9 +1,4 @@
 import { randomBytes } from "node:crypto";
-import type { KeyId } from "../domain/keys.ts";
-import type { Admission } from "../domain/admissions.ts";
-import type { AdmissionId } from "../domain/admissions.ts";
-import type { LimitName } from "../domain/keys.ts";
-import type { KeyLimits } from "../domain/keys.ts";
 import type { Log } from "../log/log.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import { createReserves, type Reserve } from "./reserves.ts";
@@ -20,6 +15,8 @@ import type {
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { within } from "../time/wait.ts";
+import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
+import type { Admission, AdmissionId } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {

@@ -1,7 +1,7 @@
-import type { AdmissionId } from "../domain/admissions.ts";
 import type { Log } from "../log/log.ts";
 import type { HeldAdmission, Instance, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock } from "../time/clock.ts";
+import type { AdmissionId } from "../domain/admissions.ts";
 
 /** Reports that this process is alive, and releases what dead ones held. */
 export interface InstanceWatch {

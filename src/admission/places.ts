@@ -1,6 +1,5 @@
 import { createFairQueue } from "./fair-queue.ts";
-import type { Places } from "../domain/admissions.ts";
-import type { PlaceListener } from "../domain/admissions.ts";
+import type { PlaceListener, Places } from "../domain/admissions.ts";
 
 /** The places of a process that has the backend to itself. */
 export function createLocalPlaces({ places, maxWaiting }: { places: number; maxWaiting: number }): Places {

@@ -1,5 +1,5 @@
-import type { AdmissionId } from "../domain/admissions.ts";
 import type { KeyId } from "../domain/keys.ts";
+import type { AdmissionId } from "../domain/admissions.ts";
 
 /** What the requests of a busy key hold together, and its spare admissions: one row in the database. */
 export interface Reserve extends AdmissionId {

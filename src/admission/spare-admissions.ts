@@ -1,7 +1,6 @@
-import type { KeyId } from "../domain/keys.ts";
-import type { KeyLimits } from "../domain/keys.ts";
 import type { Reserve } from "./reserves.ts";
 import { addRequests, type KeyLoad } from "../store/limits/windows.ts";
+import type { KeyId, KeyLimits } from "../domain/keys.ts";
 
 /** Admissions that one transaction gave ahead, for requests of a key that are alike. */
 export interface SpareAdmissions {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { Usage } from "../domain/usage.ts";
 import { isObject, type JsonObject } from "./json-object.ts";
 import type { Script } from "./script.ts";
 import { countTokens, type GeneratedText } from "./text.ts";
+import type { Usage } from "../domain/usage.ts";
 
 /** What the simulated model is like. */
 export interface ModelOptions {

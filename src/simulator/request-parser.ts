@@ -2,7 +2,7 @@ import type { Header } from "./simulated-response.ts";
 
 export interface RequestHead {
   method: string;
-  /** As in the request line, neither decoded nor normalised. */
+  /** Copied from the request line, neither decoded nor normalised. */
   target: string;
   /** In their original order and spelling. */
   headers: readonly Header[];

@@ -1,6 +1,6 @@
-import type { Usage } from "../domain/usage.ts";
 import type { Header } from "./simulated-response.ts";
 import type { Cut } from "./wire-actions.ts";
+import { type Usage, usageParts } from "../domain/usage.ts";
 
 /**
  * The faults and changes for one request. Frames are server-sent events, counted from 1 in the order they are sent; a
@@ -95,7 +95,7 @@ const directives: Readonly<Record<string, Directive>> = {
   tokens: ({ value }) => ({ tokens: count(value) }),
   // Tokens per second; 0: as fast as the client reads.
   rate: ({ value }) => ({ framesPerSecond: count(value) }),
-  // The input and output tokens that the response reports: `usage=12,34`; with a third number, cached input too.
+  // The input and output tokens that the response reports: `usage=12,34`; parts may follow, cached input first.
   usage: ({ value = "" }) => ({ usage: usage(value) }),
   "no-usage": () => ({ usageMode: "none" }),
   "usage-null": () => ({ usageMode: "null" }),
@@ -183,9 +183,10 @@ function signed(text: string): number {
 }
 
 function usage(text: string): Usage {
-  const [input, output, cached] = text.split(",");
-  const tokens = { inputTokens: count(input), outputTokens: count(output) };
-  return cached === undefined ? tokens : { ...tokens, cachedInputTokens: count(cached) };
+  const [input, output, ...parts] = text.split(",");
+  const tokens: Usage = { inputTokens: count(input), outputTokens: count(output) };
+  for (const [at, part] of usageParts.slice(0, parts.length).entries()) tokens[part] = count(parts[at]);
+  return tokens;
 }
 
 function header(text: string): Header {

@@ -89,7 +89,7 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
   };
 }
 
-/** Of each model that is served, if it processed nothing too. */
+/** One for each model that is served, even if it processed nothing. */
 const processedBy = ({ processedByModel }: Stats, models: readonly string[]) =>
   [...new Set([...models, ...Object.keys(processedByModel)])].map(
     (name) => [name, processedByModel[name] ?? { inputTokens: 0, outputTokens: 0 }] as const,

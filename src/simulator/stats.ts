@@ -1,7 +1,7 @@
-import type { Usage } from "../domain/usage.ts";
 import { isObject } from "./json-object.ts";
 import type { EndingKind, SimulatedRequest } from "./request.ts";
 import type { SimulatedResponse } from "./simulated-response.ts";
+import type { Usage } from "../domain/usage.ts";
 
 /** Finished requests and the tokens of their responses. */
 export interface Sum extends Usage {

@@ -17,7 +17,7 @@ export interface SocketWire extends Wire {
   whenDrained(then: () => void): void;
   /** Whether written bytes still wait for the client to read. */
   readonly isFull: boolean;
-  /** For the socket's own handlers. */
+  /** The socket's own handlers call these. */
   onDrain(): void;
   onClose(): void;
   /** How this side ended the connection, if it did. */

@@ -1,7 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import type { LimitName } from "../../src/domain/keys.ts";
-import type { Admission } from "../../src/domain/admissions.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { Instance, LimitStore } from "../../src/store/limits/contract.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -9,6 +7,8 @@ import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createRandom } from "../support/random.ts";
+import type { LimitName } from "../../src/domain/keys.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
 
 const monotonic = () => performance.now();
 
@@ -173,10 +173,12 @@ onEachEngine(({ openTestStore }) => {
       const admissions = admissionsOver(losing, { waitLimitMs: 100, clock });
       // As many as a key may send before anything is spare.
       const admitted = await admitMany(admissions, 16);
+      await waitForReserved(limits, 160);
       areLost = true;
       const unknown = await admissions.admit(1, rules, 10);
       expect(unknown.used("tokens_per_minute")).toBeUndefined();
-      expect((await limits.listLoads([1]))[0]?.reserved).toBe(190);
+      // On a busy machine it is written after the admission has stopped waiting.
+      await waitForReserved(limits, 190);
       areLost = false;
       await waitForReserved(limits, 170);
       for (const one of [...admitted, unknown]) one.end();

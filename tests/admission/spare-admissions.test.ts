@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { type Admissions, createAdmissions } from "../../src/admission/admission.ts";
-import type { KeyLimits } from "../../src/domain/keys.ts";
-import type { Admission } from "../../src/domain/admissions.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { AdmissionBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys, memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createRandom } from "../support/random.ts";
+import type { KeyLimits } from "../../src/domain/keys.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
 
 /** 50 ms before the end of a second: what is spare in it is given back soon. */
 const start = Date.parse("2026-05-30T20:00:00.950+09:00");

@@ -1,4 +1,3 @@
-import type { Usage } from "../../domain/usage.ts";
 import { type Generation, usageOf } from "../generation.ts";
 import {
   type Frame,
@@ -10,6 +9,7 @@ import {
 } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
+import type { Usage } from "../../domain/usage.ts";
 
 /** POST /v1/messages. */
 export function messagesResponse(requested: Generation): SimulatedResponse {

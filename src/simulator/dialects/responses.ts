@@ -1,4 +1,3 @@
-import type { Usage } from "../../domain/usage.ts";
 import { type Generation, usageOf } from "../generation.ts";
 import type { JsonObject } from "../json-object.ts";
 import {
@@ -11,6 +10,7 @@ import {
 } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import { findToolCall, type ToolCall } from "../tools.ts";
+import type { Usage } from "../../domain/usage.ts";
 
 /** POST /v1/responses. */
 export function responsesResponse(requested: Generation): SimulatedResponse {
