@@ -21,6 +21,29 @@ async function stream(program: ProgramWithKey, script: string): Promise<RawClien
   return client;
 }
 
+test("the sources start as the binary does, also the processes of PROCESSES=2", async () => {
+  using folder = createTempFolder();
+  const port = findFreePort();
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/../src/main.ts`, "serve"], {
+    cwd: folder.path,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      DATA_DIR: folder.path,
+      PORT: String(port),
+      ADMIN_PASSWORD: "password",
+      METRICS_TOKEN: metricsToken,
+      PROCESSES: "2",
+    },
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  using cleanup = new DisposableStack();
+  cleanup.defer(() => child.kill("SIGKILL"));
+  const adminUrl = `http://127.0.0.1:${port}`;
+  await pollUntil(async () => (await scrape({ adminUrl })).tollgate_processes === 2);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+});
+
 describe("SIGHUP", () => {
   test.each(["1", "2"])("drains like SIGTERM with PROCESSES=%s, also if it arrives twice", async (processes) => {
     const program = await startProgramWithKey(backend.url, { PROCESSES: processes });

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { buildBinary } from "./build-binary.ts";
 
 const repository = join(import.meta.dir, "../..");
 const dockerfile = await Bun.file(join(repository, ".ci/Dockerfile")).text();
@@ -47,7 +47,7 @@ describe.skipIf(!canMount)("the root file system of the Dockerfile", () => {
   /** Runs the lines of the first stage on this machine, which has the packages that they install. */
   async function build(): Promise<void> {
     const binary = folder.file("tollgate");
-    await buildBinary(binary);
+    copyFileSync(builtProgram(), binary);
     for (const line of instructions("RUN").filter((one) => !one.startsWith("apt-get"))) {
       const here = line.replaceAll("/image", image).replaceAll(/(?<=\s)\/usr\/bin\/tollgate/g, binary);
       const { exitCode, stderr } = Bun.spawnSync(["sh", "-ec", here]);

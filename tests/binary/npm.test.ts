@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
-import { buildBinary } from "./build-binary.ts";
 
 const repository = join(import.meta.dir, "../..");
 const target = `${process.platform}-${process.arch}`;
@@ -32,7 +32,7 @@ describe("the npm packages", () => {
 
   async function pack(): Promise<string[]> {
     mkdirSync(join(repository, "dist"), { recursive: true });
-    await buildBinary(join(repository, "dist", `tollgate-${target}`));
+    copyFileSync(builtProgram(), join(repository, "dist", `tollgate-${target}`));
     await run(repository, ".ci/npm/pack", target);
     const packed = join(repository, "dist/npm");
     return readdirSync(packed).map((name) => join(packed, name));

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, chownSync, readdirSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, readdirSync } from "node:fs";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { type AdminClient, type ListedKey, logIn } from "../support/admin-client.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { buildBinary } from "./build-binary.ts";
 
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   folder = createTempFolder();
   // Outside the repository, which the other user may not be able to read.
   binary = folder.file("tollgate");
-  await buildBinary(binary);
+  copyFileSync(builtProgram(), binary);
   chmodSync(binary, 0o755);
   const port = findFreePort();
   url = `http://127.0.0.1:${port}`;

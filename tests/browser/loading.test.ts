@@ -8,7 +8,7 @@ import { chartOf, rowsOfDays, startUsageConsole, waitForBars } from "./support/u
 const refuse = { status: 500, json: { error: "Internal error" } };
 const parameterOf = (route: Route, name: string): string | null =>
   new URL(route.request().url()).searchParams.get(name);
-/** Of thirty days. */
+/** Whether the request is for thirty days. */
 const isLong = (route: Route): boolean => parameterOf(route, "bucket_minutes") === "180";
 
 describe.skipIf(!hasBrowser)("while data loads", () => {

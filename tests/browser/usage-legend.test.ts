@@ -71,6 +71,21 @@ describe.skipIf(!hasBrowser)("usage legend", () => {
     expect(await nameIn(page, "beta").evaluate((element) => element === document.activeElement)).toBe(true);
   });
 
+  test("a name keeps the focus while its key is hidden and shown, however long the page is open", async () => {
+    await using visit = await console.visit("/usage", { fakeClock: true });
+    const { page } = visit;
+    await waitForBars(page);
+    await nameIn(page, "beta").focus();
+    await page.keyboard.press("Control+Enter");
+    await page.waitForURL(`**/usage?hide=${keyIds[1]}`);
+    // The key that takes its colour.
+    await nameIn(page, "small 5").waitFor();
+    await page.clock.runFor(3000);
+    await page.keyboard.press("Control+Enter");
+    await page.waitForURL((url) => url.search === "");
+    expect(await nameIn(page, "beta").evaluate((element) => element === document.activeElement)).toBe(true);
+  });
+
   test("Other can be hidden, and shown without the keys above it, which then have colours of their own", async () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;

@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 import { hostname } from "node:os";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, prints, samplesOfTwo } from "../gpu-agent/gpu-host.ts";
 import { type SampleReceiver, startSampleReceiver } from "../gpu-agent/sample-receiver.ts";
+import { commandLine } from "../support/program.ts";
 
-const program = new URL("../../src/main.ts", import.meta.url).pathname;
 const key = "3f2a90d1c5e84b7f9c1b";
 
 const start = (host: GpuHost, args: string[], env: Record<string, string> = {}) =>
-  Bun.spawn([process.execPath, program, "push-gpu", ...args], {
+  Bun.spawn(commandLine(["push-gpu", ...args]), {
     env: { ...host.env, ...env },
     stdin: "ignore",
     stdout: "pipe",

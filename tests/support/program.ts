@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { builtProgram } from "./built-program.ts";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 import { pollUntil } from "./poll-until.ts";
@@ -31,13 +31,7 @@ export interface FinishedProgram {
   stderr: string;
 }
 
-const mainFile = join(import.meta.dir, "../../src/main.ts");
-
-/** The program under test: the sources, or the compiled binary that TOLLGATE_BINARY names. */
-export function commandLine(args: readonly string[]): string[] {
-  const binary = process.env["TOLLGATE_BINARY"];
-  return binary === undefined ? [process.execPath, mainFile, ...args] : [binary, ...args];
-}
+export const commandLine = (args: readonly string[]): string[] => [builtProgram(), ...args];
 
 /** Without the developer's settings, colours and home folder. */
 function cleanEnvironment(environment: ProgramEnvironment, dataDir: string): ProgramEnvironment {

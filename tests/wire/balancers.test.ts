@@ -7,11 +7,11 @@ import { whyNoCurl } from "../support/curl.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { rounds } from "../support/rounds.ts";
 import { readmeBalancer } from "../support/readme.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const clients = 6;
-const rounds = 4;
 /** Older versions do not retry a POST on the next instance, and end broken streams as if they were complete. */
 const caddyIsOld = caddy.whyMissing === undefined && !Bun.semver.satisfies(caddy.version, ">=2.11.2");
 if (caddyIsOld) {
@@ -148,7 +148,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       expect(counted?.total_request_count).toBeLessThanOrEqual(total + seen.broken);
       expect(counted?.total_output_tokens).toBe((counted?.total_request_count ?? 0) * 7);
     },
-    120_000,
+    300_000,
   );
 
   test.skipIf(isSkipped || !survivesKills)(

@@ -6,313 +6,320 @@ import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { onEachEngine } from "../store/each-engine.ts";
 
 let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
+beforeAll(() => {
   backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" });
 });
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+afterAll(() => backend.stop());
+
+const messages = [{ role: "user", content: "Count me" }];
 
 type Counts = [requests: number, inputTokens: number, outputTokens: number];
 
 const countsOf = (key: ListedKey): Counts => [key.total_request_count, key.total_input_tokens, key.total_output_tokens];
 
-/** What `act` adds to the key's totals, read immediately after it. */
-async function countsAddedBy(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
-  const before = countsOf(await of.readKey());
-  await act();
-  const after = countsOf(await of.readKey());
-  return after.map((count, index) => count - (before[index] ?? 0)) as Counts;
-}
-
-const messages = [{ role: "user", content: "Count me" }];
-const usage = "usage=1234,56";
-
-const send = (path: string, body: object, script = usage, of: Tollgate = gate): Promise<Response> =>
-  fetch(of.url + path, {
-    method: "POST",
-    headers: { "x-api-key": of.key, "content-type": "application/json", "x-simulate": script },
-    body: JSON.stringify({ model: "m", ...body }),
+onEachEngine(({ engine }) => {
+  let gate: Tollgate;
+  beforeAll(async () => {
+    gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" }, { engine });
   });
+  afterAll(() => gate[Symbol.asyncDispose]());
 
-/** Each kind of request whose response reports usage. */
-const reportingRequests: [string, string, object][] = [
-  ["a chat completion", "/v1/chat/completions", { messages, max_tokens: 8 }],
-  [
-    "a streamed chat completion",
-    "/v1/chat/completions",
-    { messages, max_tokens: 8, stream: true, stream_options: { include_usage: true } },
-  ],
-  ["a completion", "/v1/completions", { prompt: "Count me", max_tokens: 8 }],
-  [
-    "a streamed completion",
-    "/v1/completions",
-    { prompt: "Count me", max_tokens: 8, stream: true, stream_options: { include_usage: true } },
-  ],
-  ["a response", "/v1/responses", { input: "Count me", max_output_tokens: 8 }],
-  ["a streamed response", "/v1/responses", { input: "Count me", max_output_tokens: 8, stream: true }],
-  ["a message", "/v1/messages", { messages, max_tokens: 8 }],
-  ["a streamed message", "/v1/messages", { messages, max_tokens: 8, stream: true }],
-];
+  /** What `act` adds to the key's totals, read immediately after it. */
+  async function countsAddedBy(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
+    const before = countsOf(await of.readKey());
+    await act();
+    const after = countsOf(await of.readKey());
+    return after.map((count, index) => count - (before[index] ?? 0)) as Counts;
+  }
 
-describe("a response is counted by the time the client sees its end:", () => {
-  test.each(reportingRequests)("%s", async (_, path, body) => {
-    expect(await countsAddedBy(async () => (await send(path, body)).text())).toEqual([1, 1234, 56]);
-  });
+  const usage = "usage=1234,56";
 
-  test.each(reportingRequests)("%s, compressed", async (_, path, body) => {
-    expect(await countsAddedBy(async () => (await send(path, body, `${usage}; gzip`)).text())).toEqual([1, 1234, 56]);
-  });
-
-  test.each(reportingRequests)("%s, cut into small pieces", async (_, path, body) => {
-    expect(await countsAddedBy(async () => (await send(path, body, `${usage}; split=17`)).text())).toEqual([
-      1, 1234, 56,
-    ]);
-  });
-
-  test("an embedding has no output tokens", async () => {
-    const [requests, input, output] = await countsAddedBy(async () =>
-      (await send("/v1/embeddings", { input: "Count me" }, "usage=77,0")).text(),
-    );
-    expect([requests, input, output]).toEqual([1, 77, 0]);
-  });
-
-  const chunk = '{"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":56}}';
-  const flushed = gzipSync(`data: ${chunk}\n\n`, { finishFlush: constants.Z_SYNC_FLUSH });
-  test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
-    ["a gzip that is flushed but not finished", { "content-encoding": "gzip" }, new Uint8Array(flushed)],
-    ["a body in gzip twice", { "content-encoding": "gzip, gzip" }, new Uint8Array(gzipSync(flushed))],
-    ["JSON under the type of an event stream", {}, chunk],
-    ["usage under x_groq", {}, `data: {"x_groq":${chunk},"choices":[]}\n\n`],
-    ["lines of JSON", { "content-type": "application/x-ndjson" }, `{"a":1}\n${chunk}\n`],
-  ])("%s", async (_, headers, body) => {
-    using server = Bun.serve({
-      port: 0,
-      hostname: "127.0.0.1",
-      fetch: () => new Response(body, { headers: { "content-type": "text/event-stream", ...headers } }),
+  const send = (path: string, body: object, script = usage, of: Tollgate = gate): Promise<Response> =>
+    fetch(of.url + path, {
+      method: "POST",
+      headers: { "x-api-key": of.key, "content-type": "application/json", "x-simulate": script },
+      body: JSON.stringify({ model: "m", ...body }),
     });
-    await using other = await startTollgate({ PROXY_UPSTREAM_URL: server.url.href });
-    const act = async (): Promise<unknown> =>
-      (
-        await fetch(`${other.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { "x-api-key": other.key, "content-type": "application/json" },
-          body: JSON.stringify({ model: "m", stream: true, messages }),
-          decompress: false,
-        })
-      ).bytes();
-    expect(await countsAddedBy(act, other)).toEqual([1, 1234, 56]);
-  });
 
-  test("a response without usage counts as a request", async () => {
-    const streamed = { messages, max_tokens: 8, stream: true };
-    for (const script of ["no-usage", "usage-null"]) {
-      expect(await countsAddedBy(async () => (await send("/v1/chat/completions", streamed, script)).text())).toEqual([
-        1, 0, 0,
+  /** Each kind of request whose response reports usage. */
+  const reportingRequests: [string, string, object][] = [
+    ["a chat completion", "/v1/chat/completions", { messages, max_tokens: 8 }],
+    [
+      "a streamed chat completion",
+      "/v1/chat/completions",
+      { messages, max_tokens: 8, stream: true, stream_options: { include_usage: true } },
+    ],
+    ["a completion", "/v1/completions", { prompt: "Count me", max_tokens: 8 }],
+    [
+      "a streamed completion",
+      "/v1/completions",
+      { prompt: "Count me", max_tokens: 8, stream: true, stream_options: { include_usage: true } },
+    ],
+    ["a response", "/v1/responses", { input: "Count me", max_output_tokens: 8 }],
+    ["a streamed response", "/v1/responses", { input: "Count me", max_output_tokens: 8, stream: true }],
+    ["a message", "/v1/messages", { messages, max_tokens: 8 }],
+    ["a streamed message", "/v1/messages", { messages, max_tokens: 8, stream: true }],
+  ];
+
+  describe("a response is counted by the time the client sees its end:", () => {
+    test.each(reportingRequests)("%s", async (_, path, body) => {
+      expect(await countsAddedBy(async () => (await send(path, body)).text())).toEqual([1, 1234, 56]);
+    });
+
+    test.each(reportingRequests)("%s, compressed", async (_, path, body) => {
+      expect(await countsAddedBy(async () => (await send(path, body, `${usage}; gzip`)).text())).toEqual([1, 1234, 56]);
+    });
+
+    test.each(reportingRequests)("%s, cut into small pieces", async (_, path, body) => {
+      expect(await countsAddedBy(async () => (await send(path, body, `${usage}; split=17`)).text())).toEqual([
+        1, 1234, 56,
       ]);
-    }
-  });
-
-  test("any other 2xx counts as a request", async () => {
-    const get = (script: string) =>
-      fetch(`${gate.url}/v1/anything`, { headers: { "x-api-key": gate.key, "x-simulate": script } });
-    expect(await countsAddedBy(async () => (await get("")).text())).toEqual([1, 0, 0]);
-    expect(await countsAddedBy(() => get("204"))).toEqual([1, 0, 0]);
-    expect(
-      await countsAddedBy(() => fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": gate.key } })),
-    ).toEqual([1, 0, 0]);
-  });
-});
-
-describe("nothing is counted of", () => {
-  test.each([
-    "status=400",
-    "status=401",
-    "status=404",
-    "status=429",
-    "status=500",
-    "redirect",
-    "304",
-    "reset-before-head",
-  ])("a response with %s", async (script) => {
-    const act = async (): Promise<unknown> =>
-      (
-        await fetch(`${gate.url}/v1/anything`, {
-          headers: { "x-api-key": gate.key, "x-simulate": script },
-          redirect: "manual",
-        })
-      ).text();
-    expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
-  });
-
-  test("a stream that the backend breaks after it reported usage", async () => {
-    const body = { messages, max_tokens: 8, stream: true };
-    const act = async (): Promise<unknown> =>
-      (await send("/v1/messages", body, `${usage}; reset@5`)).text().catch(() => "");
-    expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
-  });
-});
-
-describe("a count", () => {
-  test("sets last_used_at, at most once a minute", async () => {
-    let now = Date.parse("2026-03-01T12:00:00+09:00");
-    await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
-    const use = async (): Promise<string | null> => {
-      await (await send("/v1/chat/completions", { messages }, usage, timed)).text();
-      return (await timed.readKey()).last_used_at;
-    };
-    expect((await timed.readKey()).last_used_at).toBeNull();
-    expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
-    now += 59_000;
-    expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
-    now += 1_000;
-    expect(await use()).toBe("2026-03-01T12:01:00.000+09:00");
-  });
-
-  test("belongs to the day and minute in Seoul in which the response closed", async () => {
-    const midnight = Date.parse("2026-03-02T00:00:00+09:00");
-    let now = midnight - 1;
-    await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
-    await (await send("/v1/chat/completions", { messages }, "usage=1,2", timed)).text();
-    const client = await connectRaw(timed.url);
-    const headers = {
-      "x-api-key": timed.key,
-      "Content-Type": "application/json",
-      "x-simulate": "usage=10,20; gap=2s@2",
-    };
-    client.request(
-      "POST",
-      "/v1/messages",
-      headers,
-      JSON.stringify({ model: "m", stream: true, max_tokens: 4, messages }),
-    );
-    await client.nextEvent();
-    now = midnight;
-    expect(await client.ended()).toBe("complete");
-    client.close();
-
-    const daily = await timed.admin.expectOk<object[]>("GET", "/api/usage/daily");
-    expect(daily).toMatchObject([
-      { date: "2026-03-02", request_count: 1, input_tokens: 10, output_tokens: 20 },
-      { date: "2026-03-01", request_count: 1, input_tokens: 1, output_tokens: 2 },
-    ]);
-    const history = await timed.admin.expectOk<{ points: object[] }>(
-      "GET",
-      "/api/usage/history?days=1&bucket_minutes=1",
-    );
-    expect(history.points).toMatchObject([
-      { bucket_start: "2026-03-01T23:59:00.000+09:00", request_count: 1, output_tokens: 2 },
-      { bucket_start: "2026-03-02T00:00:00.000+09:00", request_count: 1, output_tokens: 20 },
-    ]);
-  });
-
-  test("of a client that left contains the usage seen so far", async () => {
-    const before = countsOf(await gate.readKey());
-    const client = await connectRaw(gate.url);
-    const headers = {
-      "x-api-key": gate.key,
-      "Content-Type": "application/json",
-      "x-simulate": "usage=500,50; gap=forever@5",
-    };
-    client.request(
-      "POST",
-      "/v1/messages",
-      headers,
-      JSON.stringify({ model: "m", stream: true, max_tokens: 9, messages }),
-    );
-    expect(await client.nextEvent()).toContain("message_start");
-    await client.bodyContaining("content_block_delta");
-    client.reset();
-    await pollUntil(async () => countsOf(await gate.readKey())[0] > before[0]);
-    expect(countsOf(await gate.readKey())[1] - before[1]).toBe(500);
-  });
-
-  test("of traffic through two servers on one database is their sum", async () => {
-    using folder = createTempFolder();
-    await using first = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
-    await using second = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
-    const requests = Array.from({ length: 60 }, async (_, index) => {
-      const through = index % 2 === 0 ? first : second;
-      const headers = { "x-api-key": first.key, "content-type": "application/json", "x-simulate": "usage=3,4" };
-      const body = JSON.stringify({ model: "m", messages });
-      await (await fetch(`${through.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
     });
-    await Promise.all(requests);
-    expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
-    await second.admin.updateKey(first.keyId, { is_active: false });
-    const refused = await fetch(`${first.url}/v1/models`, { headers: { "x-api-key": first.key } });
-    expect(refused.status).toBe(401);
+
+    test("an embedding has no output tokens", async () => {
+      const [requests, input, output] = await countsAddedBy(async () =>
+        (await send("/v1/embeddings", { input: "Count me" }, "usage=77,0")).text(),
+      );
+      expect([requests, input, output]).toEqual([1, 77, 0]);
+    });
+
+    const chunk = '{"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":56}}';
+    const flushed = gzipSync(`data: ${chunk}\n\n`, { finishFlush: constants.Z_SYNC_FLUSH });
+    test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
+      ["a gzip that is flushed but not finished", { "content-encoding": "gzip" }, new Uint8Array(flushed)],
+      ["a body in gzip twice", { "content-encoding": "gzip, gzip" }, new Uint8Array(gzipSync(flushed))],
+      ["JSON under the type of an event stream", {}, chunk],
+      ["usage under x_groq", {}, `data: {"x_groq":${chunk},"choices":[]}\n\n`],
+      ["lines of JSON", { "content-type": "application/x-ndjson" }, `{"a":1}\n${chunk}\n`],
+    ])("%s", async (_, headers, body) => {
+      using server = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: () => new Response(body, { headers: { "content-type": "text/event-stream", ...headers } }),
+      });
+      await using other = await startTollgate({ PROXY_UPSTREAM_URL: server.url.href });
+      const act = async (): Promise<unknown> =>
+        (
+          await fetch(`${other.url}/v1/chat/completions`, {
+            method: "POST",
+            headers: { "x-api-key": other.key, "content-type": "application/json" },
+            body: JSON.stringify({ model: "m", stream: true, messages }),
+            decompress: false,
+          })
+        ).bytes();
+      expect(await countsAddedBy(act, other)).toEqual([1, 1234, 56]);
+    });
+
+    test("a response without usage counts as a request", async () => {
+      const streamed = { messages, max_tokens: 8, stream: true };
+      for (const script of ["no-usage", "usage-null"]) {
+        expect(await countsAddedBy(async () => (await send("/v1/chat/completions", streamed, script)).text())).toEqual([
+          1, 0, 0,
+        ]);
+      }
+    });
+
+    test("any other 2xx counts as a request", async () => {
+      const get = (script: string) =>
+        fetch(`${gate.url}/v1/anything`, { headers: { "x-api-key": gate.key, "x-simulate": script } });
+      expect(await countsAddedBy(async () => (await get("")).text())).toEqual([1, 0, 0]);
+      expect(await countsAddedBy(() => get("204"))).toEqual([1, 0, 0]);
+      expect(
+        await countsAddedBy(() =>
+          fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": gate.key } }),
+        ),
+      ).toEqual([1, 0, 0]);
+    });
+  });
+
+  describe("nothing is counted of", () => {
+    test.each([
+      "status=400",
+      "status=401",
+      "status=404",
+      "status=429",
+      "status=500",
+      "redirect",
+      "304",
+      "reset-before-head",
+    ])("a response with %s", async (script) => {
+      const act = async (): Promise<unknown> =>
+        (
+          await fetch(`${gate.url}/v1/anything`, {
+            headers: { "x-api-key": gate.key, "x-simulate": script },
+            redirect: "manual",
+          })
+        ).text();
+      expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
+    });
+
+    test("a stream that the backend breaks after it reported usage", async () => {
+      const body = { messages, max_tokens: 8, stream: true };
+      const act = async (): Promise<unknown> =>
+        (await send("/v1/messages", body, `${usage}; reset@5`)).text().catch(() => "");
+      expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
+    });
+  });
+
+  describe("a count", () => {
+    test("sets last_used_at, at most once a minute", async () => {
+      let now = Date.parse("2026-03-01T12:00:00+09:00");
+      await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now, engine });
+      const use = async (): Promise<string | null> => {
+        await (await send("/v1/chat/completions", { messages }, usage, timed)).text();
+        return (await timed.readKey()).last_used_at;
+      };
+      expect((await timed.readKey()).last_used_at).toBeNull();
+      expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
+      now += 59_000;
+      expect(await use()).toBe("2026-03-01T12:00:00.000+09:00");
+      now += 1_000;
+      expect(await use()).toBe("2026-03-01T12:01:00.000+09:00");
+    });
+
+    test("belongs to the day and minute in Seoul in which the response closed", async () => {
+      const midnight = Date.parse("2026-03-02T00:00:00+09:00");
+      let now = midnight - 1;
+      await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now, engine });
+      await (await send("/v1/chat/completions", { messages }, "usage=1,2", timed)).text();
+      const client = await connectRaw(timed.url);
+      const headers = {
+        "x-api-key": timed.key,
+        "Content-Type": "application/json",
+        "x-simulate": "usage=10,20; gap=2s@2",
+      };
+      client.request(
+        "POST",
+        "/v1/messages",
+        headers,
+        JSON.stringify({ model: "m", stream: true, max_tokens: 4, messages }),
+      );
+      await client.nextEvent();
+      now = midnight;
+      expect(await client.ended()).toBe("complete");
+      client.close();
+
+      const daily = await timed.admin.expectOk<object[]>("GET", "/api/usage/daily");
+      expect(daily).toMatchObject([
+        { date: "2026-03-02", request_count: 1, input_tokens: 10, output_tokens: 20 },
+        { date: "2026-03-01", request_count: 1, input_tokens: 1, output_tokens: 2 },
+      ]);
+      const history = await timed.admin.expectOk<{ points: object[] }>(
+        "GET",
+        "/api/usage/history?days=1&bucket_minutes=1",
+      );
+      expect(history.points).toMatchObject([
+        { bucket_start: "2026-03-01T23:59:00.000+09:00", request_count: 1, output_tokens: 2 },
+        { bucket_start: "2026-03-02T00:00:00.000+09:00", request_count: 1, output_tokens: 20 },
+      ]);
+    });
+
+    test("of a client that left contains the usage seen so far", async () => {
+      const before = countsOf(await gate.readKey());
+      const client = await connectRaw(gate.url);
+      const headers = {
+        "x-api-key": gate.key,
+        "Content-Type": "application/json",
+        "x-simulate": "usage=500,50; gap=forever@5",
+      };
+      client.request(
+        "POST",
+        "/v1/messages",
+        headers,
+        JSON.stringify({ model: "m", stream: true, max_tokens: 9, messages }),
+      );
+      expect(await client.nextEvent()).toContain("message_start");
+      await client.bodyContaining("content_block_delta");
+      client.reset();
+      await pollUntil(async () => countsOf(await gate.readKey())[0] > before[0]);
+      expect(countsOf(await gate.readKey())[1] - before[1]).toBe(500);
+    });
+  });
+
+  interface Row {
+    key_id: number;
+    request_count: number;
+    input_tokens: number;
+    output_tokens: number;
+  }
+  /** The counts of one key in the rows of a report. */
+  const sumOf = (rows: Row[], id: number): Counts =>
+    rows
+      .filter((row) => row.key_id === id)
+      .reduce<Counts>(
+        (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
+        [0, 0, 0],
+      );
+
+  describe("after mixed traffic of several keys, with clients leaving and backends breaking,", () => {
+    test("clients, simulator and counters agree key by key, by day and by minute", async () => {
+      await using busy = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { engine });
+      const keys = await Promise.all(["a", "b", "c"].map((name) => busy.admin.createKey(name)));
+      const seen = new Map(keys.map(({ id }) => [id, [0, 0, 0] as Counts]));
+      const sendNth = async (index: number): Promise<void> => {
+        const key = keys[index % keys.length];
+        if (key === undefined) return;
+        const [, path, body] = reportingRequests[(index * 7) % reportingRequests.length] ?? [
+          "",
+          "/v1/chat/completions",
+          { messages },
+        ];
+        const [input, output] = [100 + index, index];
+        const breaks = index % 5 === 0;
+        const response = await fetch(busy.url + path, {
+          method: "POST",
+          headers: {
+            "x-api-key": key.key,
+            "content-type": "application/json",
+            "x-simulate": `usage=${input},${output}; split=${40 + index}${breaks ? "; reset-before-head" : ""}`,
+          },
+          body: JSON.stringify({ model: "m", ...body }),
+        });
+        await response.text();
+        const sums = seen.get(key.id);
+        if (breaks || sums === undefined) return;
+        sums[0] += 1;
+        sums[1] += input;
+        sums[2] += output;
+      };
+      for (let round = 0; round < 10; round++) {
+        await Promise.all(Array.from({ length: 20 }, (_, index) => sendNth(round * 20 + index)));
+      }
+
+      const listed = await busy.admin.listKeys();
+      const daily = await busy.admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
+      const { points } = await busy.admin.expectOk<{ points: Row[] }>(
+        "GET",
+        "/api/usage/history?days=1&bucket_minutes=1",
+      );
+      for (const { id } of keys) {
+        const expected = seen.get(id);
+        expect(expected?.[0]).toBeGreaterThan(0);
+        const key = listed.find((row) => row.id === id);
+        expect(key && countsOf(key)).toEqual(expected);
+        expect(sumOf(daily, id)).toEqual(expected ?? [0, 0, 0]);
+        expect(sumOf(points, id)).toEqual(expected ?? [0, 0, 0]);
+      }
+    });
   });
 });
 
-interface Row {
-  key_id: number;
-  request_count: number;
-  input_tokens: number;
-  output_tokens: number;
-}
-/** The counts of one key in the rows of a report. */
-const sumOf = (rows: Row[], id: number): Counts =>
-  rows
-    .filter((row) => row.key_id === id)
-    .reduce<Counts>(
-      (sum, row) => [sum[0] + row.request_count, sum[1] + row.input_tokens, sum[2] + row.output_tokens],
-      [0, 0, 0],
-    );
-
-describe("after mixed traffic of several keys, with clients leaving and backends breaking,", () => {
-  test("clients, simulator and counters agree key by key, by day and by minute", async () => {
-    await using busy = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-    const keys = await Promise.all(["a", "b", "c"].map((name) => busy.admin.createKey(name)));
-    const seen = new Map(keys.map(({ id }) => [id, [0, 0, 0] as Counts]));
-    const sendNth = async (index: number): Promise<void> => {
-      const key = keys[index % keys.length];
-      if (key === undefined) return;
-      const [, path, body] = reportingRequests[(index * 7) % reportingRequests.length] ?? [
-        "",
-        "/v1/chat/completions",
-        { messages },
-      ];
-      const [input, output] = [100 + index, index];
-      const breaks = index % 5 === 0;
-      const response = await fetch(busy.url + path, {
-        method: "POST",
-        headers: {
-          "x-api-key": key.key,
-          "content-type": "application/json",
-          "x-simulate": `usage=${input},${output}; split=${40 + index}${breaks ? "; reset-before-head" : ""}`,
-        },
-        body: JSON.stringify({ model: "m", ...body }),
-      });
-      await response.text();
-      const sums = seen.get(key.id);
-      if (breaks || sums === undefined) return;
-      sums[0] += 1;
-      sums[1] += input;
-      sums[2] += output;
-    };
-    for (let round = 0; round < 10; round++) {
-      await Promise.all(Array.from({ length: 20 }, (_, index) => sendNth(round * 20 + index)));
-    }
-
-    const listed = await busy.admin.listKeys();
-    const daily = await busy.admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
-    const { points } = await busy.admin.expectOk<{ points: Row[] }>(
-      "GET",
-      "/api/usage/history?days=1&bucket_minutes=1",
-    );
-    for (const { id } of keys) {
-      const expected = seen.get(id);
-      expect(expected?.[0]).toBeGreaterThan(0);
-      const key = listed.find((row) => row.id === id);
-      expect(key && countsOf(key)).toEqual(expected);
-      expect(sumOf(daily, id)).toEqual(expected ?? [0, 0, 0]);
-      expect(sumOf(points, id)).toEqual(expected ?? [0, 0, 0]);
-    }
+test("a count of traffic through two servers on one database is their sum", async () => {
+  using folder = createTempFolder();
+  await using first = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
+  await using second = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
+  const requests = Array.from({ length: 60 }, async (_, index) => {
+    const through = index % 2 === 0 ? first : second;
+    const headers = { "x-api-key": first.key, "content-type": "application/json", "x-simulate": "usage=3,4" };
+    const body = JSON.stringify({ model: "m", messages });
+    await (await fetch(`${through.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
   });
+  await Promise.all(requests);
+  expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
+  await second.admin.updateKey(first.keyId, { is_active: false });
+  const refused = await fetch(`${first.url}/v1/models`, { headers: { "x-api-key": first.key } });
+  expect(refused.status).toBe(401);
 });

@@ -57,116 +57,44 @@ async function mostAtOnce(): Promise<number> {
 }
 
 describe("PROXY_MAX_CONCURRENCY", () => {
-  test("lets a key with one request at a time pass one that sends 200 at once", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "8" });
-    const { id: otherId, key: other } = await gate.admin.createKey("other");
-    const clients = Array.from({ length: 200 }, () => new AbortController());
-    const send = ({ signal }: AbortController): Promise<unknown> =>
-      post(gate.url, gate.key, "slow-head=forever", { signal }).catch(() => undefined);
-    const running = clients.slice(0, 8).map(send);
-    await pollUntil(() => backend.requests().length === 8);
-    const waiting = clients.slice(8).map(send);
-    await pollUntil(async () => (await listQueued(gate)).length === 192);
-    for (let n = 0; n < 4; n++) {
-      const response = post(gate.url, other, "");
-      await queued(gate, otherId);
-      expect(backend.requests()).toHaveLength(8 + 2 * n);
-      // One of the others leaves, and its place becomes free.
-      clients[n]?.abort();
-      expect((await response).status).toBe(200);
-      // Then the place goes back to the others.
-      await pollUntil(() => backend.requests().length === 10 + 2 * n);
-    }
-    for (const client of clients) client.abort();
-    await Promise.all([...running, ...waiting]);
-    expect(await mostAtOnce()).toBe(8);
-  });
-
-  test("refuses more waiting requests than PROXY_QUEUE_SIZE", async () => {
+  // Order, size, timeout, leaving and displacement: tests/proxy/request/queue.test.ts.
+  test("responds to each request that it refuses or ends, and sends the backend none of them", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
+    const { id: otherId, key: other } = await gate.admin.createKey("other");
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
-    const waiting = post(gate.url, gate.key, "");
+
+    const left = await postRaw(gate, "");
     await queued(gate);
-    const full = await post(gate.url, gate.key, "");
-    expect([full.status, full.headers.get("retry-after")]).toEqual([503, "5"]);
-    expect(await full.json()).toMatchObject({ error: { type: "api_error", code: "queue_full" } });
-    first.close();
-    expect((await waiting).status).toBe(200);
-    expect(backend.requests()).toHaveLength(2);
-  });
+    left.reset();
+    await gate.waitForLog(({ outcome }) => outcome === "client_left");
 
-  test("refuses the newest request of the key that fills the queue for one of another key", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
-    const { id: otherId, key: other } = await gate.admin.createKey("other");
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
+    const ended = post(gate.url, gate.key, "");
+    const { id } = await queued(gate);
+    await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+    expect([(await ended).status, await (await ended).json()]).toMatchObject([
+      503,
+      { error: { code: "ended_by_admin" } },
+    ]);
+    expect(await gate.waitForLog(({ outcome }) => outcome === "ended_by_admin")).toMatchObject({ status: 503 });
+
     const displaced = post(gate.url, gate.key, "");
     await queued(gate);
     const waiting = post(gate.url, other, "");
     await queued(gate, otherId);
-    const refused = await displaced;
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
-    expect(await refused.json()).toMatchObject({ error: { code: "queue_full" } });
-    // The key that has the place does not take the other's turn back.
-    expect((await post(gate.url, gate.key, "")).status).toBe(503);
-    first.close();
-    expect((await waiting).status).toBe(200);
-    expect(backend.requests()).toHaveLength(2);
-  });
+    const full = await post(gate.url, gate.key, "");
+    for (const refused of [await displaced, full]) {
+      expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(await refused.json()).toMatchObject({ error: { type: "api_error", code: "queue_full" } });
+    }
 
-  test("refuses requests that wait longer than PROXY_QUEUE_TIMEOUT", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_TIMEOUT: "0.3" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const late = await post(gate.url, gate.key, "");
-    expect([late.status, late.headers.get("retry-after")]).toEqual([503, "5"]);
-    expect(await late.json()).toMatchObject({ error: { code: "queue_timeout" } });
-    expect(backend.requests()).toHaveLength(1);
-    first.close();
-    await pollUntil(async () => (await post(gate.url, gate.key, "")).status === 200);
-  });
-
-  test("forgets a client that leaves the queue", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const second = await postRaw(gate, "");
-    await queued(gate);
-    second.reset();
-    await gate.waitForLog(({ outcome }) => outcome === "client_left");
-    const third = post(gate.url, gate.key, "");
-    await queued(gate);
-    first.reset();
-    expect((await third).status).toBe(200);
-    expect(backend.requests()).toHaveLength(2);
-  });
-
-  test("ends the waiting requests of a key that is revoked", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1" });
-    const { id, key } = await gate.admin.createKey("other");
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const waiting = post(gate.url, key, "");
-    await queued(gate, id);
-    await gate.admin.updateKey(id, { is_active: false, end_running: true });
+    await gate.admin.updateKey(otherId, { is_active: false, end_running: true });
     expect((await waiting).status).toBe(401);
-    first.reset();
-  });
 
-  test("takes a waiting request that an administrator ends out of the queue at once", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const waiting = post(gate.url, gate.key, "");
-    const { id } = await queued(gate);
-    await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
-    const ended = await waiting;
-    expect([ended.status, await ended.json()]).toMatchObject([503, { error: { code: "ended_by_admin" } }]);
-    expect(await gate.waitForLog(({ outcome }) => outcome === "ended_by_admin")).toMatchObject({ status: 503 });
     const next = post(gate.url, gate.key, "");
     await queued(gate);
-    first.reset();
+    expect(backend.requests()).toHaveLength(1);
+    first.close();
     expect((await next).status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
   });
@@ -198,23 +126,31 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     await pollUntil(async () => (await gate.readKey()).total_output_tokens > 0);
   });
 
-  test.each([
-    ["/v1/chat/completions", "data: {"],
-    ["/v1/messages", "event: error\ndata: {"],
-  ])("ends a waiting stream of %s that is refused with an error event, and never cleanly", async (path, begin) => {
+  test("refuses requests that wait longer than PROXY_QUEUE_TIMEOUT, and ends their streams with an error event, never cleanly", async () => {
     await using gate = await start({
       PROXY_MAX_CONCURRENCY: "1",
       PROXY_SSE_KEEPALIVE: "0.1",
-      PROXY_QUEUE_TIMEOUT: "1",
+      PROXY_QUEUE_TIMEOUT: "0.5",
     });
     const first = await postRaw(gate, "gap=forever@1");
     await first.nextEvent();
-    const second = await postRaw(gate, "", path);
-    const text = await second.text();
-    expect(text).toContain(begin);
-    expect(text).toContain('"code":"queue_timeout"');
-    expect(await second.ended()).not.toBe("complete");
-    first.reset();
+    const late = post(gate.url, gate.key, "");
+    const streams = [await postRaw(gate, ""), await postRaw(gate, "", "/v1/messages")] as const;
+    for (const [second, begin] of [
+      [streams[0], "data: {"],
+      [streams[1], "event: error\ndata: {"],
+    ] as const) {
+      const text = await second.text();
+      expect(text).toContain(begin);
+      expect(text).toContain('"code":"queue_timeout"');
+      expect(await second.ended()).not.toBe("complete");
+    }
+    const { status, headers } = await late;
+    expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(await (await late).json()).toMatchObject({ error: { code: "queue_timeout" } });
+    expect(backend.requests()).toHaveLength(1);
+    first.close();
+    await pollUntil(async () => (await post(gate.url, gate.key, "")).status === 200);
   });
 
   test("holds over all processes", async () => {

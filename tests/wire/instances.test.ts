@@ -3,14 +3,16 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { logIn } from "../support/admin-client.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
+import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const instanceCount = 3;
 const clientsEach = 4;
 const clientsAtOnce = instanceCount * clientsEach;
-const kills = 20;
+/** How often connections are cut before each kill: at any moment of a commit. */
+const cutsEach = 7;
 /** Before these kills, counted from 0, PostgreSQL is restarted. */
-const restarts = new Set([6, 13]);
+const restarts = new Set([1, Math.floor((rounds * 2) / 3)]);
 
 interface Seen {
   requests: number;
@@ -92,7 +94,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       return response;
     };
     // The instances poll at different times.
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < rounds; round++) {
       const before = await stream("gap=forever@2");
       await Bun.sleep(500);
       await admin.updateKey(id, { is_active: false, end_running: true });
@@ -116,13 +118,15 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
     const ending = new AbortController();
     const load = Array.from({ length: clientsAtOnce }, () => sendUntilAborted(urls, key, seen, ending.signal));
 
-    for (let round = 0; round < kills; round++) {
+    for (let round = 0; round < rounds; round++) {
       const before = seen.requests;
-      await pollUntil(() => seen.requests >= before + 50);
-      await postgres.cutConnections();
+      for (let cut = 1; cut <= cutsEach; cut++) {
+        await pollUntil(() => seen.requests >= before + cut * 10);
+        await postgres.cutConnections();
+      }
       if (restarts.has(round)) {
         await postgres.stop();
-        await pollUntil(() => seen.requests >= before + 70);
+        await pollUntil(() => seen.requests >= before + 90);
         await postgres.start();
         // Counts of the outage wait in memory and would be lost with a killed instance.
         await Promise.all(
@@ -145,10 +149,10 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       environment["DATABASE_URL"],
     );
     const requests = Number(counted?.["requests"]);
-    expect(seen.requests).toBeGreaterThan(kills * 50);
+    expect(seen.requests).toBeGreaterThan(rounds * cutsEach * 10);
     expect(requests).toBeGreaterThanOrEqual(seen.requests);
     // Requests in progress at a kill may have been counted, although the client did not see their end.
-    expect(requests).toBeLessThanOrEqual(seen.requests + kills * clientsAtOnce);
+    expect(requests).toBeLessThanOrEqual(seen.requests + rounds * clientsAtOnce);
     expect(Number(counted?.["input"])).toBe(requests * 5);
     expect(Number(counted?.["output"])).toBe(requests * 7);
     for (const table of ["usage_minute", "usage_hour", "usage_day"]) {

@@ -4,13 +4,13 @@ import { logIn } from "../support/admin-client.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { childrenOf } from "../support/proc.ts";
+import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const processes = 2;
 const clients = 6;
-const rounds = 6;
 /** Before these kills, counted from 0, PostgreSQL is restarted. */
-const restarts = new Set([1, 4]);
+const restarts = new Set([1, Math.floor((rounds * 2) / 3)]);
 
 async function readMetric({ adminUrl }: ProgramWithKey, name: string): Promise<number> {
   const headers = { authorization: "Bearer scrape", connection: "close" };
@@ -90,5 +90,5 @@ describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQ
     // Broken responses may have been counted, although the client did not see their end.
     expect(requests).toBeLessThanOrEqual(seen.ended + seen.broken);
     expect(key).toMatchObject({ total_input_tokens: requests * 3, total_output_tokens: requests * 4 });
-  }, 120_000);
+  }, 300_000);
 });

@@ -99,7 +99,8 @@ describe("the read timeout", () => {
   });
 });
 
-describe("the connect timeout", () => {
+// Each waits for ten seconds and does nothing else.
+describe.concurrent("the connect timeout", () => {
   test("ends a request after ten seconds if the backend neither accepts nor refuses connections", async () => {
     using blackhole = await startBlackhole();
     await using lost = await startTollgate({ PROXY_UPSTREAM_URL: blackhole.url });

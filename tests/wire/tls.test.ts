@@ -58,6 +58,8 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
   const stream = ({ url }: Program, key: string, script: string): Promise<Response> =>
     request(`${url}/v1/chat/completions`, {
       method: "POST",
+      // A pooled connection may be one that ends with the certificate that it began with.
+      keepalive: false,
       headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script },
       body: JSON.stringify({ model: "m", stream: true, max_tokens: 6, messages: [{ role: "user", content: "Hi" }] }),
     });

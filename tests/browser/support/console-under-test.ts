@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../../support/admin-client.ts";
+import { buildConsole } from "../../support/built-program.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../../support/program.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
@@ -60,7 +60,7 @@ export async function startConsole(
   prepare?: (dataDir: string) => Promise<void>,
   environment: ProgramEnvironment = {},
 ): Promise<ConsoleUnderTest> {
-  await buildConsole();
+  buildConsole();
   const folder = createTempFolder();
   await prepare?.(folder.path);
   const simulator = startSimulator();
@@ -85,18 +85,6 @@ export async function startConsole(
       folder.remove();
     },
   };
-}
-
-/** For one test file that runs by itself. `npm test` builds the console once, and the compiled program contains its own. */
-async function buildConsole(): Promise<void> {
-  if (process.env["TOLLGATE_CONSOLE_IS_BUILT"] !== undefined || process.env["TOLLGATE_BINARY"] !== undefined) return;
-  const root = join(import.meta.dir, "../../..");
-  const build = Bun.spawn([process.execPath, "--bun", "vite", "build", "console", "--logLevel", "error"], {
-    cwd: root,
-    stdout: "inherit",
-    stderr: "inherit",
-  });
-  if ((await build.exited) !== 0) throw new Error("The console build failed");
 }
 
 async function openVisit(

@@ -58,7 +58,7 @@ export async function measurePage(console: ConsoleUnderTest, path: string): Prom
   return { firstKb, firstMainThreadMs, drawnMs, refreshKb: apiBytes.take() / 1000, refreshMainThreadMs };
 }
 
-/** Of the chart, the last two buckets are fetched, as in the first minutes of a bucket. */
+/** Fetches the last two buckets of the chart, as in the first minutes of a bucket. */
 async function refresh(page: Page): Promise<void> {
   await page.route(/\/api\/usage\/chart\?.*since=/, async (route) => {
     const url = new URL(route.request().url());

@@ -1,7 +1,7 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
-import type { GpuReading } from "../../../src/domain/gpu.ts";
 import type { Store } from "../../../src/store/store.ts";
+import type { GpuReading } from "../../../src/domain/gpu.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 /** Fills a data folder before the program opens it. Creating a history through the program would take too long. */

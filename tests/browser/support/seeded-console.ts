@@ -22,7 +22,7 @@ export function startSeededConsole(): Promise<ConsoleUnderTest> {
   );
 }
 
-/** Of each page. */
+/** The path of each page. */
 export const pagePaths = [
   "/login",
   "/me",
