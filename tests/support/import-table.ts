@@ -20,50 +20,39 @@ export const impureGlobals = ["fetch", "process", "Bun"];
 
 const contributing = join(repositoryRoot, ".github/CONTRIBUTING.md");
 
-/** @throws Error if the section or a cell does not have the expected form */
+/** @throws Error if the section or a line does not have the expected form */
 export async function readImportTable(): Promise<ImportRow[]> {
   const section = /^## Import table$(.*?)(?=^## |(?![^]))/ms.exec(await Bun.file(contributing).text())?.[1];
   if (section === undefined) throw new Error('CONTRIBUTING.md: no section "## Import table"');
-  return [...section.matchAll(/^\| (`.+) \|$/gm)].map(([, cells = ""]) =>
-    toRow(cells.split("|").map((cell) => cell.trim())),
-  );
+  return [...section.matchAll(/^- .*(?:\n  .*)*$/gm)].map(([item]) => toRow(item.split("\n")));
 }
 
-function toRow([name = "", imports = "", packages = "", pure = "", reason = ""]: readonly string[]): ImportRow {
-  if (pure !== "" && pure !== "pure") throw new Error(`CONTRIBUTING.md, import table: ${pure} is not "pure"`);
-  const targets = listNames(imports);
-  const typesOf = targets.filter((target) => target.endsWith(types));
-  return {
-    name: toPath(name),
-    imports: targets.filter((target) => !typesOf.includes(target)).map(toPath),
-    typesOf: typesOf.map((target) => toFile(target.slice(0, -types.length))),
-    packages: listNames(packages).map(unquote),
-    pure: pure === "pure",
-    reason,
-  };
+/** @param item a line for the room, then one for each room that it may import, then one for all packages */
+function toRow([head = "", ...lines]: readonly string[]): ImportRow {
+  const [, name, pure, reason] = /^- `([^`]+)`(, pure)?: (.+)$/.exec(head) ?? [];
+  if (name === undefined || reason === undefined) throw new Error(`CONTRIBUTING.md, import table: ${head}`);
+  const row = { imports: [] as string[], typesOf: [] as string[], packages: [] as string[] };
+  for (const line of lines) {
+    const [, kind = "", names] = /^ {2}- (types of |packages: )?(`[^`]+`(?:, `[^`]+`)*)$/.exec(line) ?? [];
+    if (names === undefined) throw new Error(`CONTRIBUTING.md, import table, ${name}: ${line}`);
+    const targets = names.split(", ").map((quoted) => quoted.slice(1, -1));
+    if (kind === "packages: ") row.packages.push(...targets);
+    else if (kind === "") row.imports.push(...targets.map(toPath));
+    else row.typesOf.push(...targets.map(toFile));
+  }
+  return { name: toPath(name), ...row, pure: pure !== undefined, reason };
 }
-
-const types = " (types)";
-
-const listNames = (cell: string): string[] => cell.split(", ").filter((name) => name !== "");
 
 /** The table leaves out `src/`. */
-function toPath(cell: string): string {
-  const name = unquote(cell);
+function toPath(name: string): string {
   return name.startsWith("console/") || name === "package.json" ? name : `src/${name}`;
 }
 
 /** The linter has no pattern for the types of a folder. */
-function toFile(cell: string): string {
-  const path = toPath(cell);
-  if (!isFile(path)) throw new Error(`CONTRIBUTING.md, import table: ${cell} (types) is not a file`);
+function toFile(name: string): string {
+  const path = toPath(name);
+  if (!isFile(path)) throw new Error(`CONTRIBUTING.md, import table: types of ${name}, which is not a file`);
   return path;
-}
-
-function unquote(cell: string): string {
-  const name = /^`([^`]+)`$/.exec(cell)?.[1];
-  if (name === undefined) throw new Error(`CONTRIBUTING.md, import table: ${cell} is not a name in backquotes`);
-  return name;
 }
 
 export const isFile = (name: string): boolean => /\.\w+$/.test(name);
