@@ -1,0 +1,34 @@
+import { join } from "node:path";
+import { repositoryRoot } from "../support/import-table.ts";
+
+/** A row of the table of budgets in CONTRIBUTING.md. */
+export interface Budget {
+  /** As it stands there: `rooms in`, and a path in backquotes if it is of a folder or file. */
+  name: string;
+  max: number;
+}
+
+export interface Measured extends Budget {
+  value: number;
+  /** What was counted, if it is few. */
+  names?: readonly string[];
+}
+
+const contributing = join(repositoryRoot, ".github/CONTRIBUTING.md");
+
+/** A value may grow by this part of its budget before the budget has to be changed. */
+const tolerance = 0.1;
+
+/** @throws Error if the section or a row does not have the expected form */
+export async function readBudgets(): Promise<Budget[]> {
+  const section = /^## Budgets$(.*?)(?=^## |(?![^]))/ms.exec(await Bun.file(contributing).text())?.[1];
+  if (section === undefined) throw new Error('CONTRIBUTING.md: no section "## Budgets"');
+  const [, , ...rows] = section.match(/^\|.*\|$/gm) ?? [];
+  return rows.map((row) => {
+    const [, name, max] = /^\| (.+?) *\| *(\d+) \|$/.exec(row) ?? [];
+    if (name === undefined || max === undefined) throw new Error(`CONTRIBUTING.md, budgets: ${row}`);
+    return { name, max: Number(max) };
+  });
+}
+
+export const isOver = ({ value, max }: Measured): boolean => value > max * (1 + tolerance);
