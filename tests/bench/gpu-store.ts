@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { GpuReading } from "../../src/domain/gpu.ts";
 import { openTestEngine, readReport } from "../store/test-store.ts";
+import type { GpuReading } from "../../src/domain/gpu.ts";
 
 /**
  * Ingest and queries on a database file with days of samples at 1 Hz: `bun tests/bench/gpu-store.ts [days]`. The default
