@@ -13,6 +13,8 @@ export interface Certificate {
   key: string;
   validFrom: Date;
   validTo: Date;
+  /** Tells the state of the files that it was read from. */
+  fingerprint: string;
 }
 
 /** The message is one line for the operator. */
@@ -29,6 +31,8 @@ export class CertificateError extends Error {
 
 /** @throws CertificateError if a server could not use the files */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+  // Before the files are read: a change during that is then seen as a change.
+  const fingerprint = fingerprintOf({ certFile, keyFile });
   const cert = readPart(certFile, "cert");
   const key = readPart(keyFile, "key");
   const certificate = parse(certFile, "cert", () => new X509Certificate(cert));
@@ -37,7 +41,7 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new CertificateError(`${JSON.stringify(keyFile)} is not the key of the certificate`, "key");
   }
-  return { cert, key, validFrom: new Date(certificate.validFrom), validTo: new Date(certificate.validTo) };
+  return { cert, key, validFrom: new Date(certificate.validFrom), validTo: new Date(certificate.validTo), fingerprint };
 }
 
 function readPart(file: string, part: CertificateError["part"]): string {
@@ -81,13 +85,17 @@ export interface CertificateObserver {
 const watchIntervalMs = 2000;
 
 /**
- * Reports each change of the files. Polls, since those who renew certificates replace files, folders or links to them.
+ * Reports each change of the files since the certificate in use was read from them. Polls, since those who renew certificates replace files, folders or links to them.
  * @returns stops watching
  */
-export function watchCertificate(files: CertificateFiles, observer: CertificateObserver): () => void {
-  let latest = fingerprint(files);
+export function watchCertificate(
+  files: CertificateFiles,
+  inUse: Pick<Certificate, "fingerprint">,
+  observer: CertificateObserver,
+): () => void {
+  let latest = inUse.fingerprint;
   const check = (): void => {
-    const found = fingerprint(files);
+    const found = fingerprintOf(files);
     if (found === latest) return;
     latest = found;
     try {
@@ -103,7 +111,7 @@ export function watchCertificate(files: CertificateFiles, observer: CertificateO
   return () => clearInterval(timer);
 }
 
-function fingerprint({ certFile, keyFile }: CertificateFiles): string {
+function fingerprintOf({ certFile, keyFile }: CertificateFiles): string {
   const parts = [certFile, keyFile].map((file) => {
     const found = statSync(file, { throwIfNoEntry: false });
     return found === undefined

@@ -1,6 +1,5 @@
 import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
 import type { Config } from "../config/config.ts";
-import type { Log } from "../log/log.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { guardedRoutes, type Proxy } from "../proxy/routes.ts";
 import { watchCertificate } from "../runtime/certificate.ts";
@@ -48,9 +47,13 @@ export async function listenOn(
 const internalError = (): Response => errorResponse("internal");
 
 /** Serves a renewed certificate without a restart. @returns stops doing so */
-export function followCertificate({ tls }: Config["listen"], log: Log, listeners: Listeners): () => void {
-  if (tls === undefined) return () => {};
-  return watchCertificate(tls, {
+export function followCertificate(
+  { tls }: Config["listen"],
+  { certificate: inUse, log }: Pick<Services, "certificate" | "log">,
+  listeners: Listeners,
+): () => void {
+  if (tls === undefined || inUse === undefined) return () => {};
+  return watchCertificate(tls, inUse, {
     onChange(certificate) {
       for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
       log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });

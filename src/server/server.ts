@@ -45,7 +45,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       },
       services,
     );
-    const stopWatching = followCertificate(listen, log, listeners);
+    const stopWatching = followCertificate(listen, services, listeners);
     // Several processes leave it to their parent to announce the address, once.
     const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {

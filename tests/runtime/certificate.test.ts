@@ -87,7 +87,7 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
     const next = authority.sign("next");
     const { cert: expected } = readCertificate(next);
     const seen: string[] = [];
-    const stop = watchCertificate(files, {
+    const stop = watchCertificate(files, readCertificate(files), {
       onChange: ({ cert }) => seen.push(cert === expected ? "next" : "another"),
       onProblem: ({ part }) => seen.push(`wrong ${part}`),
     });
@@ -99,5 +99,22 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
     chmodSync(files.keyFile, 0o400);
     await pollUntil(() => seen.length === 3);
     stop();
+  });
+
+  test("that changed before it was watched, but after it was read, is reported", async () => {
+    using authority = await createAuthority();
+    const files = authority.sign("one");
+    const next = authority.sign("next");
+    const inUse = readCertificate(files);
+    const { cert: expected } = readCertificate(next);
+    replaceFiles(files, next);
+    const seen: string[] = [];
+    const stop = watchCertificate(files, inUse, {
+      onChange: ({ cert }) => seen.push(cert),
+      onProblem: ({ message }) => seen.push(message),
+    });
+    await pollUntil(() => seen.length > 0);
+    stop();
+    expect(seen).toEqual([expected]);
   });
 });
