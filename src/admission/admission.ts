@@ -16,6 +16,7 @@ import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { within } from "../time/wait.ts";
 import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
+import { hasLimit, placeLimits, requestLimits } from "../domain/limits.ts";
 import type { Admission, AdmissionId } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
@@ -200,7 +201,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
   /** @param current the second whose spare admissions stay */
   function giveBackSpares(current: number | undefined): void {
     for (const { keyId, limits, tokens, reserve, second, left } of spares.removeOld(current)) {
-      if (limits.requests_per_minute !== null) unused.push({ keyId, second, requests: left });
+      if (hasLimit(limits, requestLimits)) unused.push({ keyId, second, requests: left });
       if (reserve !== undefined) reserves.release(reserve, left * tokens);
     }
     areReservesDue = reserves.hasStale();
@@ -302,7 +303,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
 const tooLate = (): Error => new Error("no response in time");
 
 /** Whether requests may hold what they reserve together: a place is counted by itself. */
-const mayShare = (limits: KeyLimits): boolean => holdsPlace(limits) && limits.max_concurrency === null;
+const mayShare = (limits: KeyLimits): boolean => holdsPlace(limits) && !hasLimit(limits, placeLimits);
 
 /** As it is now. */
 const heldOf = ({ keyId, instance, number, tokens }: HeldAdmission): HeldAdmission => ({

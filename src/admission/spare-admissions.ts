@@ -1,6 +1,7 @@
 import type { Reserve } from "./reserves.ts";
 import { addRequests, type KeyLoad } from "../store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
+import { hasLimit, limitNames, placeLimits } from "../domain/limits.ts";
 
 /** Admissions that one transaction gave ahead, for requests of a key that are alike. */
 export interface SpareAdmissions {
@@ -67,7 +68,7 @@ export function createSpareStock(): SpareStock {
     wanted(keyId, limits, requests, second) {
       turnTo(second);
       // A place that nobody uses would be shown as taken.
-      if (limits.max_concurrency !== null) return 0;
+      if (hasLimit(limits, placeLimits)) return 0;
       const own = byKey.get(keyId) ?? { requests: 0, wanted: 0, spares: [] };
       byKey.set(keyId, own);
       own.requests += requests;
@@ -108,9 +109,4 @@ export function createSpareStock(): SpareStock {
 }
 
 const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
-  own === limits ||
-  (own.requests_per_minute === limits.requests_per_minute &&
-    own.tokens_per_minute === limits.tokens_per_minute &&
-    own.tokens_per_day === limits.tokens_per_day &&
-    own.tokens_per_month === limits.tokens_per_month &&
-    own.max_concurrency === limits.max_concurrency);
+  own === limits || limitNames.every((name) => own[name] === limits[name]);

@@ -1,3 +1,5 @@
+import { type LimitName, perLimit } from "../domain/limits.ts";
+
 /** Why Tollgate responds with an error of its own at `/v1/*`. */
 export type ErrorCode =
   | "invalid_host"
@@ -5,11 +7,7 @@ export type ErrorCode =
   | "method_not_allowed"
   | "upgrade_not_supported"
   | "invalid_api_key"
-  | "max_concurrency"
-  | "requests_per_minute"
-  | "tokens_per_minute"
-  | "tokens_per_day"
-  | "tokens_per_month"
+  | LimitName
   | "scope_not_allowed"
   | "model_not_allowed"
   | "key_revoked"
@@ -70,11 +68,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     // Some agents repeat a wrong key for minutes unless told not to.
     headers: { "www-authenticate": "Bearer", "x-should-retry": "false" },
   },
-  max_concurrency: limited,
-  requests_per_minute: limited,
-  tokens_per_minute: limited,
-  tokens_per_day: limited,
-  tokens_per_month: limited,
+  ...perLimit(() => limited),
   scope_not_allowed: {
     status: 403,
     type: "permission_error",

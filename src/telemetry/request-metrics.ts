@@ -1,5 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { createCounter } from "./series.ts";
+import { limitNames } from "../domain/limits.ts";
 import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
@@ -189,13 +190,7 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
   };
 }
 
-const limitCodes: ReadonlySet<string> = new Set([
-  "max_concurrency",
-  "requests_per_minute",
-  "tokens_per_minute",
-  "tokens_per_day",
-  "tokens_per_month",
-]);
+const limitCodes: ReadonlySet<string> = new Set(limitNames);
 
 function createLimitCounter(registry: Registry): Observe {
   const refusals = createCounter(registry, {

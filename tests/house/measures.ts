@@ -4,7 +4,7 @@ import { repositoryRoot } from "../support/import-table.ts";
 import type { Budget, Measured } from "./budgets.ts";
 import { listFunctions, type SourceFunction } from "./functions.ts";
 import { measureRooms, readGraph, roomInside, roomInWhole, type Rooms } from "./rooms.ts";
-import { listFilesToChange, newLimitKind, newUsageCounter } from "./scratch-change.ts";
+import { listFilesToChange, newLimitKind, newUsageCounter, newWindow } from "./scratch-change.ts";
 
 export interface House {
   graph: Graph;
@@ -102,8 +102,8 @@ export async function measureHouse(house: House, budgets: readonly Budget[]): Pr
       "files that run for a request, key with limits": async () => countFiles((await calls()).withLimits),
       "functions that run for a request, key with limits": async () => (await calls()).withLimits.length,
       "files that name one usage counter": () => namingCounter.length,
-      "files that the type check names for a new usage counter": () => listFilesToChange(newUsageCounter),
-      "files that the type check names for a new limit kind": () => listFilesToChange(newLimitKind),
+      "files that the type check names for a new usage counter": () => listFilesToChange([newUsageCounter]),
+      "files that the type check names for a new limit kind": () => listFilesToChange([newLimitKind, newWindow]),
       "files in the largest folder of the console": () => largestConsoleFolder(house),
       "lines of the longest function": () => longestFunctions(house)[0]?.lines ?? 0,
       [`functions over ${maxFunctionLines} lines`]: () =>

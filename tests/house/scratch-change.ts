@@ -12,17 +12,20 @@ export interface NewMember {
 }
 
 export const newUsageCounter: NewMember = { head: "export const usageParts = [", member: '"scratchTokens", ' };
+/** It counts in a window of its own: one in a window that another kind has changes the table alone. */
 export const newLimitKind: NewMember = {
-  head: "export interface KeyLimits {\n",
-  member: "  scratch_per_day: number | null;\n",
+  head: "export const limitKinds = {\n",
+  member: '  scratch_per_year: { counts: "tokens", window: "year", maximum: 1, unit: "", description: "" },\n',
 };
+/** Of the new limit kind. */
+export const newWindow: NewMember = { head: 'export const windows = ["now", ', member: '"year", ' };
 
 /**
- * Adds the member in a copy of the program.
- * @returns the files that the type check then names, and the one that has the interface or the list
- * @throws Error if not one file has it
+ * Adds the members in a copy of the program.
+ * @returns the files that the type check then names, and those that have the interfaces or lists
+ * @throws Error if not one file has one of them
  */
-export async function listFilesToChange({ head, member }: NewMember): Promise<string[]> {
+export async function listFilesToChange(members: readonly NewMember[]): Promise<string[]> {
   using folder = createTempFolder();
   for (const name of ["src", "console/src"]) {
     await cp(join(repositoryRoot, name), folder.file(name), { recursive: true });
@@ -31,14 +34,20 @@ export async function listFilesToChange({ head, member }: NewMember): Promise<st
   const settings = await Bun.file(join(repositoryRoot, "tsconfig.json")).text();
   await Bun.write(folder.file("tsconfig.json"), settings.replace(/"include": .*/, '"include": ["src", "console/src"]'));
 
-  const texts = [...new Bun.Glob("src/**/*.ts").scanSync(folder.path)].map(
-    async (file) => [file, await Bun.file(folder.file(file)).text()] as const,
+  const files = await Promise.all(members.map((one) => addMember(folder.path, one)));
+  return [...new Set([...files, ...(await listFilesWithErrors(folder.path))])].toSorted();
+}
+
+/** @returns the file that declares it */
+async function addMember(folder: string, { head, member }: NewMember): Promise<string> {
+  const texts = [...new Bun.Glob("src/**/*.ts").scanSync(folder)].map(
+    async (file) => [file, await Bun.file(join(folder, file)).text()] as const,
   );
   const [declaring, ...others] = (await Promise.all(texts)).filter(([, text]) => text.includes(head));
   if (declaring === undefined || others.length > 0) throw new Error(`Not one file has ${head}`);
   const [file, text] = declaring;
-  await Bun.write(folder.file(file), text.replace(head, head + member));
-  return [...new Set([file, ...(await listFilesWithErrors(folder.path))])].toSorted();
+  await Bun.write(join(folder, file), text.replace(head, head + member));
+  return file;
 }
 
 /** @throws Error if the type check finds nothing */

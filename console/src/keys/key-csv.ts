@@ -1,6 +1,6 @@
 import { csv } from "../lib/csv.ts";
 import type { Key } from "../queries.ts";
-import { limitNames } from "./key-limits.ts";
+import { limitNames } from "../../../src/domain/limits.ts";
 
 /** The API's list, with its field names. */
 export function keyCsv(keys: readonly Key[]): string {

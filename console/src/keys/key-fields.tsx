@@ -3,7 +3,8 @@ import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { limitLabels, type LimitName, limitNames, limitOf, listOf } from "./key-limits.ts";
+import { type LimitName, limitNames } from "../../../src/domain/limits.ts";
+import { limitLabels, limitOf, listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 
 interface KeyFieldsProps {

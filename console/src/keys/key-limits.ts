@@ -1,24 +1,10 @@
 import { dayMs, floorToStep, seoulDay } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { type LimitKind, limitKinds, type LimitName, limitNames, perLimit } from "../../../src/domain/limits.ts";
 
-/** The limits that a key may have, in the order in which they are shown. */
-export const limitNames = [
-  "max_concurrency",
-  "requests_per_minute",
-  "tokens_per_minute",
-  "tokens_per_day",
-  "tokens_per_month",
-] as const;
+const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-export type LimitName = (typeof limitNames)[number];
-
-export const limitLabels: Readonly<Record<LimitName, string>> = {
-  max_concurrency: "Concurrent requests",
-  requests_per_minute: "Requests per minute",
-  tokens_per_minute: "Tokens per minute",
-  tokens_per_day: "Tokens per day",
-  tokens_per_month: "Tokens per month",
-};
+export const limitLabels = perLimit((name) => capitalized(limitKinds[name].unit));
 
 /** A key's limits and what counts against them, as the API gives them. */
 export type LimitedKey = Readonly<Record<LimitName, number | null>> & {
@@ -44,12 +30,16 @@ export const isNearLimit = (key: LimitedKey): boolean =>
   usedLimits(key).some(({ used, limit }) => used >= limit * nearShare);
 
 /** When what is used of a limit frees again, as a short sentence. */
-export function freesWhen(name: LimitName, now: number): string {
-  if (name === "max_concurrency") return "Frees when a response ends";
-  if (name.endsWith("_minute")) return "Frees within a minute";
-  const tomorrow = floorToStep(now, dayMs) + dayMs;
-  return `Starts anew on ${dateTimeLabel(name === "tokens_per_day" ? tomorrow : startOfNextMonth(now))}`;
-}
+export const freesWhen = (name: LimitName, now: number): string => frees[limitKinds[name].window](now);
+
+const frees: Readonly<Record<LimitKind["window"], (now: number) => string>> = {
+  now: () => "Frees when a response ends",
+  minute: () => "Frees within a minute",
+  day: (now) => startsAnew(floorToStep(now, dayMs) + dayMs),
+  month: (now) => startsAnew(startOfNextMonth(now)),
+};
+
+const startsAnew = (at: number): string => `Starts anew on ${dateTimeLabel(at)}`;
 
 function startOfNextMonth(now: number): number {
   const [year = 0, month = 0] = seoulDay(now).split("-").map(Number);

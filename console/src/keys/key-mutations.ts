@@ -3,7 +3,7 @@ import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Key } from "../queries.ts";
-import type { LimitName } from "./key-limits.ts";
+import type { LimitName } from "../../../src/domain/limits.ts";
 
 interface KeySwitch {
   key: Key;

@@ -3,8 +3,8 @@ import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
-import { type KeyBody, limitNames } from "./contract.ts";
-import type { LimitName } from "../../domain/keys.ts";
+import type { KeyBody } from "./contract.ts";
+import { hasLimit, perLimit } from "../../domain/limits.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;
@@ -34,9 +34,6 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
   };
 }
 
-export const perLimit = (valueOf: (name: LimitName) => number | null): KeyBody["used"] =>
-  Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as KeyBody["used"];
-
 export const maskedKeyBody = (key: Key, load: CountedLoad | undefined): KeyBody => ({
   ...fullKeyBody(key, load),
   key: maskKey(key.key),
@@ -48,7 +45,7 @@ export async function readLoad({ limits }: Pick<Store, "limits">, key: Key): Pro
 }
 
 async function readLoads({ listLoads }: Store["limits"], keys: readonly Key[]): Promise<Map<number, CountedLoad>> {
-  const limited = keys.filter(({ rules }) => limitNames.some((name) => rules[name] !== null)).map(({ id }) => id);
+  const limited = keys.filter(({ rules }) => hasLimit(rules)).map(({ id }) => id);
   if (limited.length === 0) return new Map();
   return new Map((await listLoads(limited)).map((load) => [load.keyId, load]));
 }

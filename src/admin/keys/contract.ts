@@ -1,23 +1,16 @@
 import { type Static, type TArray, type TUnsafe, Type as t } from "@sinclair/typebox";
 import { byHandler, count, errors, nullable, okBody, sessionAndCsrf, timestamp } from "../http/schemas.ts";
 import { checkedBy, csrfField, describes, optionalText, text } from "../http/body-schema.ts";
-import type { LimitName } from "../../domain/keys.ts";
+import { limitKinds, perLimit } from "../../domain/limits.ts";
 import { isDay } from "../../time/seoul.ts";
 
 // A request's fields stand in the order in which a client hears of them.
 
-const limit = (name: LimitName, maximum: number, description: string) =>
-  nullable(
-    t.Integer({ minimum: 1, maximum, description, error: () => `${name} must be an integer from 1 to ${maximum}` }),
-  );
-const limits = {
-  max_concurrency: limit("max_concurrency", 1_000_000, "Requests in flight"),
-  requests_per_minute: limit("requests_per_minute", 1_000_000_000, "In any 60 seconds"),
-  tokens_per_minute: limit("tokens_per_minute", 1_000_000_000_000, "Input and output, in any 60 seconds"),
-  tokens_per_day: limit("tokens_per_day", 1_000_000_000_000, "Input and output, per day in Seoul time"),
-  tokens_per_month: limit("tokens_per_month", 1_000_000_000_000, "Input and output, per month in Seoul time"),
-} satisfies Record<LimitName, unknown>;
-export const limitNames = Object.keys(limits) as (keyof typeof limits)[];
+export const limits = perLimit((name) => {
+  const { maximum, description } = limitKinds[name];
+  const error = () => `${name} must be an integer from 1 to ${maximum}`;
+  return nullable(t.Integer({ minimum: 1, maximum, description, error }));
+});
 
 const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")], {
   error: () => "scope must be one of all, inference, gpu",
@@ -165,13 +158,7 @@ export const keyBody = t.Object({
   allowed_models: nullable(t.Array(t.String())),
   ...limits,
   used: t.Object(
-    {
-      max_concurrency: nullable(count),
-      requests_per_minute: nullable(count),
-      tokens_per_minute: nullable(count),
-      tokens_per_day: nullable(count),
-      tokens_per_month: nullable(count),
-    },
+    perLimit(() => nullable(count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },
   ),
   refused_today: t.Integer({ minimum: 0, description: "Requests that the limits refused today in Seoul time" }),

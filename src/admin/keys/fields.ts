@@ -2,7 +2,8 @@ import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { keyFields, keyChangeRequest, type KeyFields, limitNames, newKeyRequest, rotationRequest } from "./contract.ts";
+import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
+import { limitNames } from "../../domain/limits.ts";
 import type { KeyRules } from "../../domain/keys.ts";
 
 const parseNewKeyRequest = bodyParser(newKeyRequest);

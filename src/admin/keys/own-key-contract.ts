@@ -1,10 +1,10 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { keyBody } from "./contract.ts";
+import { keyBody, limits } from "./contract.ts";
+import { perWindowLimit } from "../../domain/limits.ts";
 import { nullable, timestamp, errors } from "../http/schemas.ts";
 import { usageSum, usageTotal } from "../usage/contract.ts";
 
-const { id, name, expires_at, scope, allowed_models, used, refused_today, ...fields } = keyBody.properties;
-const { max_concurrency, requests_per_minute, tokens_per_minute, tokens_per_day, tokens_per_month } = fields;
+const { id, name, expires_at, scope, allowed_models, used, refused_today } = keyBody.properties;
 
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKeyBody = t.Object({
@@ -14,19 +14,10 @@ export const ownKeyBody = t.Object({
   expires_at,
   scope,
   allowed_models,
-  max_concurrency,
-  requests_per_minute,
-  tokens_per_minute,
-  tokens_per_day,
-  tokens_per_month,
+  ...limits,
   used,
   resets: t.Object(
-    {
-      requests_per_minute: nullable(timestamp),
-      tokens_per_minute: nullable(timestamp),
-      tokens_per_day: nullable(timestamp),
-      tokens_per_month: nullable(timestamp),
-    },
+    perWindowLimit(() => nullable(timestamp)),
     { description: "When what counts now no longer counts" },
   ),
   refused_today,

@@ -1,12 +1,13 @@
 import { usedOf } from "../../store/limits/windows.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { dayFromNumber, dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
+import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
+import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
-import { perLimit } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
 import { usageTotalBody } from "../usage/usage.ts";
-import type { KeyId, LimitName } from "../../domain/keys.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { limitKinds, perLimit, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 const shownDays = 30;
@@ -61,12 +62,9 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
     allowed_models: rules.allowed_models === null ? null : [...rules.allowed_models],
     ...perLimit((name) => rules[name]),
     used: perLimit((name) => (rules[name] === null ? null : usedOf(load, name))),
-    resets: Object.fromEntries(
-      Object.entries(resets).map(([name, resetAt]) => [
-        name,
-        rules[name as LimitName] === null ? null : timestampOf(resetAt(now)),
-      ]),
-    ) as OwnKeyBody["resets"],
+    resets: perWindowLimit((name) =>
+      rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),
+    ),
     refused_today: load.refusedToday,
     today: usageTotalBody(sumSince(today)),
     this_month: usageTotalBody(sumSince(firstDay)),
@@ -80,11 +78,3 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
       })),
   };
 }
-
-/** When the usage that counts now no longer does, epoch milliseconds. */
-const resets = {
-  requests_per_minute: (now: number) => now + 61_000,
-  tokens_per_minute: (now: number) => now + 61_000,
-  tokens_per_day: (now: number) => startOfDayNumber(dayNumberOf(now) + 1),
-  tokens_per_month: (now: number) => startOfDayNumber(monthOf(now).nextFirstDay),
-} satisfies Partial<Record<LimitName, (now: number) => number>>;

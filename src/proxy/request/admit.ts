@@ -1,7 +1,9 @@
-import { dayNumberOf, monthOf, startOfDayNumber, timestampOf } from "../../time/seoul.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { canonical, isBelow } from "../rewrite/endpoint.ts";
 import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts";
+import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission } from "../../domain/admissions.ts";
 
 /** @param tokens reserved until the request ends. @returns a promise if it has to wait for the database */
@@ -25,16 +27,13 @@ interface AdmittedRequest {
 }
 
 /** Whether a request has to be admitted at all. */
-export const needsAdmission = (limits: KeyLimits): boolean =>
-  reservesTokens(limits) || limits.max_concurrency !== null || limits.requests_per_minute !== null;
+export const needsAdmission = (limits: KeyLimits): boolean => hasLimit(limits);
 
 /** Whether what a key sends must be readable: nothing else can be held to its limits and models. */
 export const mustBeReadable = (rules: KeyRules): boolean => rules.allowed_models !== null || needsAdmission(rules);
 
 /** Whether a request has to be read before it is admitted, since its tokens are reserved. */
-export const reservesTokens = (limits: KeyLimits): boolean => tokenLimits.some((name) => limits[name] !== null);
-
-const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_month"] as const;
+export const reservesTokens = (limits: KeyLimits): boolean => hasLimit(limits, tokenLimits);
 
 /** Reserved for the output of a request that does not limit it. */
 const defaultOutputTokens = 1024;
@@ -65,7 +64,7 @@ export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now
     const left = leastLeft(names, limits, used);
     if (left === undefined) continue;
     const [limit, remaining, reset] = headers;
-    const resetMs = left.remaining === left.limit ? 0 : resetAt(left.name, now) - now;
+    const resetMs = left.remaining === left.limit ? 0 : windowResetAt(limitKinds[left.name].window, now) - now;
     pairs.push([limit, String(left.limit)], [remaining, String(left.remaining)], [reset, durationText(resetMs)]);
   }
   return pairs;
@@ -74,7 +73,7 @@ export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now
 const namesOf = (unit: string) =>
   [`x-ratelimit-limit-${unit}`, `x-ratelimit-remaining-${unit}`, `x-ratelimit-reset-${unit}`] as const;
 const reported = [
-  { headers: namesOf("requests"), names: ["requests_per_minute"] },
+  { headers: namesOf("requests"), names: requestLimits },
   { headers: namesOf("tokens"), names: tokenLimits },
 ] as const;
 
@@ -97,13 +96,6 @@ function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admissi
   return least;
 }
 
-/** When a window is empty again if nothing is sent meanwhile, epoch milliseconds. */
-export function resetAt(name: LimitName, now: number): number {
-  if (name === "tokens_per_day") return startOfDayNumber(dayNumberOf(now) + 1);
-  if (name === "tokens_per_month") return startOfDayNumber(monthOf(now).nextFirstDay);
-  return name === "max_concurrency" ? now : now + 61_000;
-}
-
 /** Formats a duration as Go does: `59s`, `1m1s`, `11h0m5s`. */
 function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
@@ -113,19 +105,8 @@ function durationText(ms: number): string {
   return minutes < 60 ? `${minutes}m${rest}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${rest}`;
 }
 
-const units: Readonly<Record<LimitName, string>> = {
-  max_concurrency: "concurrent requests",
-  requests_per_minute: "requests per minute",
-  tokens_per_minute: "tokens per minute",
-  tokens_per_day: "tokens per day",
-  tokens_per_month: "tokens per month",
-};
-
 /** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
 const maxRetrySeconds = 60;
-
-/** Their windows are so long that only a person can wait for them. */
-const longLimits: ReadonlySet<LimitName> = new Set(["tokens_per_day", "tokens_per_month"]);
 
 /** The error that names the limit that refused a request, and when to try again. */
 function refusalOf(
@@ -134,15 +115,17 @@ function refusalOf(
   { waitMs, used }: Admission,
   { path, now }: AdmittedRequest,
 ): ProxyError {
-  const isLong = longLimits.has(limit);
+  const { window, unit } = limitKinds[limit];
+  // So long that only a person can wait for it.
+  const isLong = isCalendarWindow(window);
   // Not if it waits only for tokens that running requests reserve.
   const isUsedUp = isLong && waitMs > 1000;
   const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
   const when = isUsedUp
-    ? `the limit resets at ${timestampOf(resetAt(limit, now))}`
+    ? `the limit resets at ${timestampOf(windowResetAt(window, now))}`
     : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   return new ProxyError(limit, {
-    message: `This API key is limited to ${limits[limit] ?? 0} ${units[limit]}; ${when}.`,
+    message: `This API key is limited to ${limits[limit] ?? 0} ${unit}; ${when}.`,
     headers: [
       // Some clients obey it however long it is, and hang for hours.
       ...(isLong ? [] : ([["retry-after", String(seconds)]] as const)),
@@ -150,7 +133,7 @@ function refusalOf(
       ...(isUsedUp ? ([["x-should-retry", "false"]] as const) : []),
       ...rateLimitHeaders(limits, used, now),
     ],
-    members: isLong ? membersForCodex(path, isUsedUp ? resetAt(limit, now) : now + waitMs, now) : undefined,
+    members: isLong ? membersForCodex(path, isUsedUp ? windowResetAt(window, now) : now + waitMs, now) : undefined,
   });
 }
 

@@ -1,7 +1,8 @@
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
-import { type HeaderPairs, rateLimitHeaders, reservesTokens } from "./admit.ts";
+import { type HeaderPairs, rateLimitHeaders } from "./admit.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
+import { hasLimit, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission } from "../../domain/admissions.ts";
 
 /** What counts against the limits of a key now. */
@@ -19,7 +20,7 @@ export async function readLimitsLeft(
   limits: KeyLimits,
   { readUsed, wall }: { readUsed: ReadUsed; wall: WallClock },
 ): Promise<HeaderPairs> {
-  if (!reservesTokens(limits) && limits.requests_per_minute === null) return [];
+  if (!hasLimit(limits, tokenLimits) && !hasLimit(limits, requestLimits)) return [];
   try {
     const used = await within(waitLimitMs, readUsed(keyId), () => new Error("no response in time"));
     return rateLimitHeaders(limits, used, wall());

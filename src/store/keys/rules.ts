@@ -1,12 +1,7 @@
-import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
+import type { KeyRules } from "../../domain/keys.ts";
+import { type KeyLimits, perLimit } from "../../domain/limits.ts";
 
-export const noLimits: KeyLimits = {
-  max_concurrency: null,
-  requests_per_minute: null,
-  tokens_per_minute: null,
-  tokens_per_day: null,
-  tokens_per_month: null,
-};
+export const noLimits: KeyLimits = perLimit(() => null);
 
 /** The rules of a key that may do everything. */
 export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null };

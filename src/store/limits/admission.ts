@@ -1,5 +1,6 @@
-import { dayNumberOf, monthOf, startOfDayNumber } from "../../time/seoul.ts";
+import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
+import { windowResetAt } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareLoads } from "./key-loads.ts";
 import { type KeySecondRow, prepareAddSeconds, prepareGiveBack } from "./settling.ts";
@@ -23,6 +24,7 @@ import type {
   UnusedAdmissions,
 } from "./contract.ts";
 import type { KeyId, LimitName } from "../../domain/keys.ts";
+import { hasLimit, limitKinds, requestLimits } from "../../domain/limits.ts";
 import { groupRows } from "../engine/rows.ts";
 
 /** How soon a client may try again whose request waits for others of its key to end. */
@@ -48,15 +50,14 @@ export function prepareAdmit(engine: Engine, clock: WallClock): LimitStore["admi
     const added = isOfTokens(name) ? Math.min(tokens, limit) : 1;
     const excess = usedOf(load, name) + added - limit;
     const freesAt = async (): Promise<number | undefined> => {
-      if (name === "max_concurrency") return undefined;
+      const { counts, window } = limitKinds[name];
+      if (window === "now") return undefined;
       // What the table does not hold yet was admitted in this batch, and so in this second.
-      if (name === "requests_per_minute")
-        return minuteFreesAt(await readSeconds(), "requests", excess) ?? windowEndOf(Math.floor(now / 1000));
-      if (name === "tokens_per_minute") return minuteFreesAt(await readSeconds(), "tokens", excess);
+      if (window === "minute" && counts === "requests")
+        return minuteFreesAt(await readSeconds(), counts, excess) ?? windowEndOf(Math.floor(now / 1000));
+      if (window === "minute") return minuteFreesAt(await readSeconds(), counts, excess);
       // Without the reserved tokens it may fit.
-      if (excess <= load.reserved) return undefined;
-      const isDay = name === "tokens_per_day";
-      return startOfDayNumber(isDay ? dayNumberOf(now) + 1 : monthOf(now).nextFirstDay);
+      return excess <= load.reserved ? undefined : windowResetAt(window, now);
     };
     const at = await freesAt();
     return at === undefined ? placeWaitMs : Math.max(1, at - now);
@@ -173,7 +174,7 @@ function prepareWrites(engine: Engine) {
       ifAny(
         [
           ...admitted
-            .filter(({ request }) => request.limits.requests_per_minute !== null)
+            .filter(({ request }) => hasLimit(request.limits, requestLimits))
             .map(({ request, count }): KeySecondRow => [request.keyId, Math.floor(now / 1000), count, 0]),
           ...unused.map((one): KeySecondRow => [one.keyId, one.second, -one.requests, 0]),
         ],

@@ -1,9 +1,11 @@
 import { and, type AnyColumn, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import { holdsPlace, type KeyLoad, type KeySecond, windowSeconds } from "./windows.ts";
+import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
+import { type Counted, holdsPlace, type KeyLoad, type KeySecond, noLoad } from "./windows.ts";
 import type { AdmissionRequest, LimitStore } from "./contract.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
+import { limitKinds, limitNames } from "../../domain/limits.ts";
 
 export interface Loads {
   /** Reads only what the limits of the requests' keys need; the rest is 0. */
@@ -14,38 +16,30 @@ export interface Loads {
   seconds(keyId: KeyId, now: number): Promise<KeySecond[]>;
 }
 
-const noLoad: KeyLoad = {
-  inFlight: 0,
-  reserved: 0,
-  minuteRequests: 0,
-  minuteTokens: 0,
-  dayTokens: 0,
-  monthTokens: 0,
-};
-
 /** The statement whose result a limit is compared with. */
-type Source = "held" | "minute" | "day" | "month";
+type Source = "held" | Exclude<Window, "now">;
 
-const sources: Readonly<Record<Source, (limits: KeyLimits) => boolean>> = {
-  held: holdsPlace,
-  minute: (limits) => limits.requests_per_minute !== null || limits.tokens_per_minute !== null,
-  day: (limits) => limits.tokens_per_day !== null,
-  month: (limits) => limits.tokens_per_month !== null,
-};
+/** What is held comes first: if it is counted meanwhile, it is seen twice, and not missed. */
+const sources = windows.map((window) => (window === "now" ? "held" : window));
+
+/** Whether limits need what a source has. */
+const needs = (limits: KeyLimits, source: Source): boolean =>
+  source === "held"
+    ? holdsPlace(limits)
+    : limitNames.some((name) => limits[name] !== null && limitKinds[name].window === source);
 
 export function prepareLoads(engine: Engine): Loads {
   const read = prepareReads(engine);
 
-  async function load(idsBySource: Readonly<Record<Source, readonly KeyId[]>>, now: number) {
+  async function load(idsOf: (source: Source) => readonly KeyId[], now: number) {
     const byKey = new Map<KeyId, KeyLoad>();
     const of = (keyId: KeyId): KeyLoad => {
       const found = byKey.get(keyId) ?? { ...noLoad };
       byKey.set(keyId, found);
       return found;
     };
-    // What is held comes first: if it is counted meanwhile, it is seen twice, and not missed.
-    for (const source of ["held", "minute", "day", "month"] as const) {
-      const ids = idsBySource[source];
+    for (const source of sources) {
+      const ids = idsOf(source);
       if (ids.length === 0) continue;
       for (const [keyId, part] of await read[source](ids, now)) Object.assign(of(keyId), part);
     }
@@ -53,22 +47,28 @@ export function prepareLoads(engine: Engine): Loads {
   }
 
   return {
-    ofRequests: (requests, now) => {
+    ofRequests: (requests, now) =>
       // Of all requests: two of a key may have come before and after a change of its limits.
-      const idsOf = (source: Source): KeyId[] => [
-        ...new Set(requests.filter(({ limits }) => sources[source](limits)).map(({ keyId }) => keyId)),
-      ];
-      return load({ held: idsOf("held"), minute: idsOf("minute"), day: idsOf("day"), month: idsOf("month") }, now);
-    },
-    ofKeys: (ids, now) => load({ held: ids, minute: ids, day: ids, month: ids }, now),
+      load(
+        (source) => [...new Set(requests.filter(({ limits }) => needs(limits, source)).map(({ keyId }) => keyId))],
+        now,
+      ),
+    ofKeys: (ids, now) => load(() => ids, now),
     seconds: read.seconds,
     listDays: read.listDays,
   };
 }
 
-type Read = (keyIds: readonly KeyId[], now: number) => Promise<Map<KeyId, Partial<KeyLoad>>>;
+/** What a source has of a load. */
+type PartOf<From extends Source> = Pick<
+  KeyLoad,
+  From extends "held" ? "inFlight" | "reserved" : Extract<Counted, `${From}${string}`>
+>;
+type Reads = {
+  [From in Source]: (keyIds: readonly KeyId[], now: number) => Promise<Map<KeyId, PartOf<From>>>;
+};
 
-function prepareReads(engine: Engine): Record<Source, Read> & Pick<Loads, "seconds" | "listDays"> {
+function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays"> {
   const { db, tables, jsonRows, prepareKeySums } = engine;
   const { admissions, keySeconds, usageDay } = tables;
   const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
@@ -77,7 +77,7 @@ function prepareReads(engine: Engine): Record<Source, Read> & Pick<Loads, "secon
   const inWindow = and(gt(keySeconds.second, after), lt(keySeconds.second, before));
   const windowOf = (now: number) => {
     const second = Math.floor(now / 1000);
-    return { after: second - windowSeconds, before: second + windowSeconds };
+    return { after: second - minuteWindowSeconds, before: second + minuteWindowSeconds };
   };
   const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
 

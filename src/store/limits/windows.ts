@@ -1,17 +1,42 @@
 import type { KeyLimits, LimitName } from "../../domain/keys.ts";
+import {
+  type Counts,
+  hasLimit,
+  limitKinds,
+  type LimitKind,
+  limitNames,
+  perLimit,
+  placeLimits,
+  tokenLimits,
+} from "../../domain/limits.ts";
+import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
+
+/** What counts in a window: `minuteRequests`, `dayTokens`. */
+type CountedIn<Kind extends LimitKind> = Kind["window"] extends "now"
+  ? never
+  : `${Kind["window"]}${Capitalize<Kind["counts"]>}`;
+type CountedOf<Name extends LimitName> = Name extends LimitName ? CountedIn<(typeof limitKinds)[Name]> : never;
+/** The sums that limits are compared with. Tokens are without the reserved ones. */
+export type Counted = CountedOf<LimitName>;
 
 /** What counts against the limits of a key now. */
-export interface KeyLoad {
+export interface KeyLoad extends Record<Counted, number> {
   /** Requests in flight that hold a place. */
   inFlight: number;
   /** Tokens reserved for them. */
   reserved: number;
-  minuteRequests: number;
-  /** Tokens counted, without the reserved ones. */
-  minuteTokens: number;
-  dayTokens: number;
-  monthTokens: number;
 }
+
+const countedOf = ({ counts, window }: { counts: Counts; window: Window }): Counted =>
+  `${window}${counts.charAt(0).toUpperCase()}${counts.slice(1)}` as Counted;
+
+const kindsInWindows = limitNames.map((name) => limitKinds[name]).filter(({ window }) => window !== "now");
+
+export const noLoad: Readonly<KeyLoad> = {
+  inFlight: 0,
+  reserved: 0,
+  ...(Object.fromEntries(kindsInWindows.map((kind) => [countedOf(kind), 0])) as Record<Counted, number>),
+};
 
 /** What is counted of one second of a key. */
 export interface KeySecond {
@@ -20,23 +45,13 @@ export interface KeySecond {
   tokens: number;
 }
 
-/**
- * The window of a minute, in whole seconds: the second in which it begins counts in full, so that no 60 seconds, wherever
- * they begin, have more than the limit.
- */
-export const windowSeconds = 61;
-
 /** When what happened in a second counts no more, epoch milliseconds. */
-export const windowEndOf = (second: number): number => (second + windowSeconds) * 1000;
+export const windowEndOf = (second: number): number => (second + minuteWindowSeconds) * 1000;
+
+const windowLength = (name: LimitName): number => windows.indexOf(limitKinds[name].window);
 
 /** The one that frees last comes first, so that a client is not told to come back before it can be admitted. */
-const order = [
-  "tokens_per_month",
-  "tokens_per_day",
-  "tokens_per_minute",
-  "requests_per_minute",
-  "max_concurrency",
-] as const satisfies readonly LimitName[];
+const order = limitNames.toReversed().toSorted((one, other) => windowLength(other) - windowLength(one));
 
 /**
  * The limit that refuses a request; undefined if none does. A request that reserves more tokens than a limit allows is
@@ -52,25 +67,21 @@ export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number, t
   });
 }
 
-export const isOfTokens = (name: LimitName): boolean => name.startsWith("tokens");
+export const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "tokens";
 
 /** What counts against one limit; of tokens, the reserved ones too. */
 export const usedOf = (load: KeyLoad, name: LimitName): number => used[name](load);
 
-const used: Readonly<Record<LimitName, (load: KeyLoad) => number>> = {
-  max_concurrency: ({ inFlight }) => inFlight,
-  requests_per_minute: ({ minuteRequests }) => minuteRequests,
-  tokens_per_minute: ({ minuteTokens, reserved }) => minuteTokens + reserved,
-  tokens_per_day: ({ dayTokens, reserved }) => dayTokens + reserved,
-  tokens_per_month: ({ monthTokens, reserved }) => monthTokens + reserved,
-};
+const used = perLimit((name): ((load: KeyLoad) => number) => {
+  const kind = limitKinds[name];
+  if (kind.window === "now") return ({ inFlight }) => inFlight;
+  const counted = countedOf(kind);
+  return kind.counts === "tokens" ? (load) => load[counted] + load.reserved : (load) => load[counted];
+});
 
 /** A key that is limited only in requests per minute gives nothing back. */
 export const holdsPlace = (limits: KeyLimits): boolean =>
-  limits.max_concurrency !== null ||
-  limits.tokens_per_minute !== null ||
-  limits.tokens_per_day !== null ||
-  limits.tokens_per_month !== null;
+  hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);
 
 /** Counts admitted requests. @param tokens of each. @returns the same load */
 export function addRequests(load: KeyLoad, tokens: number, count: number): KeyLoad {

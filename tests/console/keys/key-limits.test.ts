@@ -1,12 +1,6 @@
 import { expect, test } from "bun:test";
-import {
-  freesWhen,
-  isNearLimit,
-  limitNames,
-  limitOf,
-  listOf,
-  usedLimits,
-} from "../../../console/src/keys/key-limits.ts";
+import { freesWhen, isNearLimit, limitOf, listOf, usedLimits } from "../../../console/src/keys/key-limits.ts";
+import { limitNames } from "../../../src/domain/limits.ts";
 
 const none = Object.fromEntries(limitNames.map((name) => [name, null])) as Record<(typeof limitNames)[number], null>;
 const key = (limit: number, used: number) => ({

@@ -1,0 +1,92 @@
+// The kinds of limits that a key may have. What knows of kinds derives from this table: rules, body schemas, headers, errors,
+// metrics, sums, and the fields and bars of the console. A kind in a new window also needs the end of that window
+// (`src/time/windows.ts`), its sum (`src/store/limits/key-loads.ts`), and the console's words (`key-limits.ts`).
+
+import type { Window } from "../time/windows.ts";
+
+/** What a limit counts: requests that were admitted, input and output tokens, or requests in flight. */
+export type Counts = "requests" | "tokens" | "places";
+
+export interface LimitKind {
+  counts: Counts;
+  window: Window;
+  /** The largest limit that may be set. */
+  maximum: number;
+  /** What is limited, for clients and the console: "limited to 5 …". */
+  unit: string;
+  /** For the API's documentation. */
+  description: string;
+}
+
+/** Named as in the API, in the order in which they are shown. */
+export const limitKinds = {
+  max_concurrency: {
+    counts: "places",
+    window: "now",
+    maximum: 1_000_000,
+    unit: "concurrent requests",
+    description: "Requests in flight",
+  },
+  requests_per_minute: {
+    counts: "requests",
+    window: "minute",
+    maximum: 1_000_000_000,
+    unit: "requests per minute",
+    description: "In any 60 seconds",
+  },
+  tokens_per_minute: {
+    counts: "tokens",
+    window: "minute",
+    maximum: 1_000_000_000_000,
+    unit: "tokens per minute",
+    description: "Input and output, in any 60 seconds",
+  },
+  tokens_per_day: {
+    counts: "tokens",
+    window: "day",
+    maximum: 1_000_000_000_000,
+    unit: "tokens per day",
+    description: "Input and output, per day in Seoul time",
+  },
+  tokens_per_month: {
+    counts: "tokens",
+    window: "month",
+    maximum: 1_000_000_000_000,
+    unit: "tokens per month",
+    description: "Input and output, per month in Seoul time",
+  },
+} as const satisfies Record<string, LimitKind>;
+
+type LimitKinds = typeof limitKinds;
+export type LimitName = keyof LimitKinds;
+
+export const limitNames = Object.keys(limitKinds) as LimitName[];
+
+/** How much a key may use; null: no limit. */
+export type KeyLimits = Record<LimitName, number | null>;
+
+const namesOf = (counts: Counts): readonly LimitName[] =>
+  limitNames.filter((name) => limitKinds[name].counts === counts);
+
+export const placeLimits = namesOf("places");
+export const requestLimits = namesOf("requests");
+export const tokenLimits = namesOf("tokens");
+
+/** Whether one of these limits is set. */
+export const hasLimit = (limits: Readonly<KeyLimits>, names: readonly LimitName[] = limitNames): boolean =>
+  names.some((name) => limits[name] !== null);
+
+/** A value for each kind. */
+export const perLimit = <Value>(valueOf: (name: LimitName) => Value): Record<LimitName, Value> =>
+  Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as Record<LimitName, Value>;
+
+/** What counts against such a limit frees with time, and not with the end of a request. */
+type WindowLimit = {
+  [Name in LimitName]: LimitKinds[Name]["window"] extends "now" ? never : Name;
+}[LimitName];
+
+const windowLimits = limitNames.filter((name): name is WindowLimit => limitKinds[name].window !== "now");
+
+/** A value for each kind whose window is a stretch of time. */
+export const perWindowLimit = <Value>(valueOf: (name: WindowLimit) => Value): Record<WindowLimit, Value> =>
+  Object.fromEntries(windowLimits.map((name) => [name, valueOf(name)])) as Record<WindowLimit, Value>;
