@@ -62,6 +62,8 @@ export type LimitName = keyof LimitKinds;
 
 export const limitNames = Object.keys(limitKinds) as LimitName[];
 
+export const isLimitName = (name: string): name is LimitName => Object.hasOwn(limitKinds, name);
+
 /** How much a key may use; null: no limit. */
 export type KeyLimits = Record<LimitName, number | null>;
 

@@ -1,16 +1,23 @@
 import type { KeyId } from "./keys.ts";
 import type { Usage } from "./usage.ts";
 
-/** How a request ended; log and metrics use the same words. */
-export type Outcome =
-  | "completed"
-  | "client_left"
-  | "shutdown"
-  | "revoked"
-  | "upstream_failed"
-  | "timed_out"
-  | "refused"
-  | "ended_by_admin";
+/** How a request ended; API, log and metrics use the same words. `limited`: refused by a limit of its key. */
+export const outcomes = [
+  "completed",
+  "client_left",
+  "shutdown",
+  "upstream_failed",
+  "timed_out",
+  "refused",
+  "limited",
+  "revoked",
+  "ended_by_admin",
+] as const;
+
+export type Outcome = (typeof outcomes)[number];
+
+/** It got an error of ours and no attempt of the backend. Refusals are fast: many would hide how long others take. */
+export const isRefusal = (outcome: Outcome): boolean => outcome === "refused" || outcome === "limited";
 
 /** What Tollgate changed in a request's body. */
 export type RequestChange =

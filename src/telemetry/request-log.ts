@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
+import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** Logs one line for each request when it ends. */
@@ -74,7 +74,7 @@ export function createStoredRequestLog({
   return {
     finished(record) {
       if (record.isInLedger === true) return;
-      const isLimited = record.outcome === "refused" || record.keyId === undefined;
+      const isLimited = isRefusal(record.outcome) || record.keyId === undefined;
       if (isLimited && !mayLog(record)) onOmitted();
       else logRequest(record);
     },

@@ -1,7 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { createCounter } from "./series.ts";
-import { limitNames } from "../domain/limits.ts";
-import type { RequestObserver, RequestRecord } from "../domain/requests.ts";
+import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
@@ -123,8 +122,7 @@ function createDurationHistograms(registry: Registry): Observe {
     }));
   const [streams, others] = [seriesOf("true"), seriesOf("false")];
   return (record) => {
-    // Refusals are fast: many of them would hide the duration of real responses.
-    if (record.outcome === "refused") return;
+    if (isRefusal(record.outcome)) return;
     const { duration, firstByte } = (record.streamed ? streams : others)(knownOrOther(endpoints, record.path));
     duration.observe(record.durationMs / 1000);
     if (record.firstByteMs !== undefined) firstByte.observe(record.firstByteMs / 1000);
@@ -190,8 +188,6 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
   };
 }
 
-const limitCodes: ReadonlySet<string> = new Set(limitNames);
-
 function createLimitCounter(registry: Registry): Observe {
   const refusals = createCounter(registry, {
     name: "tollgate_limit_refusals_total",
@@ -200,7 +196,7 @@ function createLimitCounter(registry: Registry): Observe {
   });
   const series = memoize((limit: string) => refusals({ limit }));
   return ({ outcome, code }) => {
-    if (outcome === "refused" && code !== undefined && limitCodes.has(code)) series(code).count += 1;
+    if (outcome === "limited" && code !== undefined) series(code).count += 1;
   };
 }
 

@@ -360,6 +360,7 @@ describe("while the database fails", () => {
   const failing: LimitStore = {
     admit: () => Promise.reject(new Error("the disk is full")),
     listLoads: async () => [],
+    countAtLimit: async () => 0,
     listDays: async () => [],
     beat: () => Promise.reject(new Error("the disk is full")),
     listInstances: async () => [],

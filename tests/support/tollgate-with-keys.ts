@@ -6,6 +6,7 @@ import { startTollgate, type Tollgate } from "./tollgate.ts";
 
 export interface LimitedKey extends ListedKey {
   refused_today: number;
+  limit_states: Readonly<Record<string, object>>;
 }
 
 /** A server before a simulated backend, for keys with limits and rules. */

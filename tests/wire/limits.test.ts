@@ -39,7 +39,7 @@ describe("a limit of requests per minute", () => {
       refused_today: 1,
     });
     const entry = await gate.waitForLog(({ keyId, code }) => keyId === id && code === "requests_per_minute");
-    expect(entry).toMatchObject({ status: 429, outcome: "refused" });
+    expect(entry).toMatchObject({ status: 429, outcome: "limited" });
     const headers = { authorization: "Bearer scraper" };
     const metrics = await (await fetch(`${gate.adminUrl}/metrics`, { headers })).text();
     expect(metrics).toMatch(/^tollgate_limit_refusals_total\{limit="requests_per_minute"\} 1$/m);
@@ -68,7 +68,10 @@ describe("a limit of tokens", () => {
     const { id, key } = await gate.createKey({ tokens_per_day: 50 });
     const first = await gate.post(key, { script: "usage=30,30" });
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("50");
-    expect(await gate.getKey(id)).toMatchObject({ used: { tokens_per_day: 60 } });
+    expect(await gate.getKey(id)).toMatchObject({
+      used: { tokens_per_day: 60 },
+      limit_states: { tokens_per_day: { limit: 50, used: 60, reserved: 0, left: 0 } },
+    });
     const refused = await gate.post(key);
     expect(refused.headers.get("x-should-retry")).toBe("false");
     expect(refused.headers.get("x-ratelimit-reset-tokens")).toMatch(/^(?:\d+h\d+m|\d+m)?\d+s$/);
@@ -107,7 +110,18 @@ describe("a limit of tokens", () => {
     const client = await gate.postRaw(key, "gap=forever@1; usage=5,6", body);
     await client.nextEvent();
     const estimate = Math.floor(JSON.stringify(body).length / 3);
-    expect((await gate.getKey(id)).used["tokens_per_minute"]).toBe(16_384 + estimate);
+    const reserved = 16_384 + estimate;
+    const { used, limit_states: states } = await gate.getKey(id);
+    expect(used["tokens_per_minute"]).toBe(reserved);
+    expect(states).toEqual({
+      tokens_per_minute: {
+        limit: 1_000_000,
+        used: 0,
+        reserved,
+        left: 1_000_000 - reserved,
+        resets_at: expect.stringMatching(/\+09:00$/),
+      },
+    });
     client.reset();
     await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === 0);
   });

@@ -6,22 +6,32 @@ const capitalized = (text: string): string => text.charAt(0).toUpperCase() + tex
 
 export const limitLabels = perLimit((name) => capitalized(limitKinds[name].unit));
 
-/** A key's limits and what counts against them, as the API gives them. */
-export type LimitedKey = Readonly<Record<LimitName, number | null>> & {
-  readonly used: Readonly<Record<LimitName, number | null>>;
-};
+/** What counts against a limit, as the API gives it. */
+interface LimitState {
+  readonly limit: number;
+  readonly used: number;
+  readonly reserved: number;
+}
+
+export interface LimitedKey {
+  readonly limit_states: Readonly<Partial<Record<LimitName, LimitState>>>;
+}
 
 interface UsedLimit {
   name: LimitName;
-  used: number;
   limit: number;
+  /** What is reserved included. */
+  used: number;
+  reserved: number;
 }
 
-export const usedLimits = (key: LimitedKey): UsedLimit[] =>
+export const usedLimits = ({ limit_states: states }: LimitedKey): UsedLimit[] =>
   limitNames.flatMap((name) => {
-    const limit = key[name];
-    return limit === null ? [] : [{ name, limit, used: key.used[name] ?? 0 }];
+    const state = states[name];
+    return state === undefined ? [] : [{ ...state, name, used: state.used + state.reserved }];
   });
+
+export const isAtLimit = (key: LimitedKey): boolean => usedLimits(key).some(({ used, limit }) => used >= limit);
 
 /** The share of a limit from which a key is near it. */
 export const nearShare = 0.8;

@@ -18,7 +18,7 @@ import { sortKeys } from "./key-sort.ts";
 import { useKeySparksQuery } from "./key-sparks.ts";
 import { KeyTable, useSelectedKeys } from "./key-table.tsx";
 import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
-import { type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
+import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
 // Less often opened, so not part of the first view's script.
 const BulkDialog = lazyPart(
@@ -34,6 +34,7 @@ const stateOptions = [
 /** Offered once a key has limits. */
 const limitOptions = [
   { value: "near-limit", label: "Near its limit" },
+  { value: "at-limit", label: "At a limit" },
   { value: "refused", label: "Refused today" },
 ] as const;
 
@@ -164,9 +165,7 @@ function Toolbar(props: {
       <SegmentedControl
         label="State"
         options={
-          props.hasLimits || props.filters.state() === "near-limit" || props.filters.state() === "refused"
-            ? [...stateOptions, ...limitOptions]
-            : stateOptions
+          props.hasLimits || isLimitState(props.filters.state()) ? [...stateOptions, ...limitOptions] : stateOptions
         }
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}

@@ -1,11 +1,11 @@
 import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import type { Key } from "../queries.ts";
-import { isNearLimit } from "./key-limits.ts";
+import { isAtLimit, isNearLimit } from "./key-limits.ts";
 import { matchesSearch } from "./key-search.ts";
 import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
 
-const states = ["all", "active", "inactive", "near-limit", "refused"] as const;
+const states = ["all", "active", "inactive", "near-limit", "at-limit", "refused"] as const;
 type KeyState = (typeof states)[number];
 
 const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
@@ -13,8 +13,13 @@ const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
   active: (key) => key.is_active,
   inactive: (key) => !key.is_active,
   "near-limit": isNearLimit,
+  "at-limit": isAtLimit,
   refused: (key) => key.refused_today > 0,
 };
+
+/** Of keys with limits. */
+export const isLimitState = (state: KeyState): boolean =>
+  state === "near-limit" || state === "at-limit" || state === "refused";
 
 /** The filters and the sort of the keys page. All of them are part of the URL. */
 export interface KeyFilters {

@@ -8,7 +8,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
   return (
     <ul class="used-limits">
       <For each={usedLimits(props.key)}>
-        {({ name, used, limit }) => (
+        {({ name, used, reserved, limit }) => (
           <li>
             <span>{limitLabels[name]}</span>
             <span title={`${count(used)} of ${count(limit)}`}>
@@ -22,7 +22,10 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
               optimum={0}
               value={Math.min(used, limit)}
             />
-            <small>{freesWhen(name, now())}</small>
+            <small>
+              {freesWhen(name, now())}
+              {reserved > 0 && `; ${compact(reserved)} reserved for running requests`}
+            </small>
           </li>
         )}
       </For>

@@ -1,7 +1,8 @@
 import { For, type JSX, Show } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { useKeysQuery } from "../queries.ts";
-import { outcomeLabel, outcomes } from "./request-format.ts";
+import { outcomeLabel } from "./request-format.ts";
+import { outcomes } from "../../../src/domain/requests.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
 import type { RequestFilterName, RequestFilters } from "./use-request-filters.ts";
 

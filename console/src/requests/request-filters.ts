@@ -1,3 +1,4 @@
+import { type Outcome, outcomes } from "../../../src/domain/requests.ts";
 import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
 
 /** As in the URL. */
@@ -28,18 +29,6 @@ export interface RequestFilterQuery {
   request_id?: string;
   min_duration_ms?: number;
 }
-
-const outcomes = [
-  "completed",
-  "client_left",
-  "shutdown",
-  "upstream_failed",
-  "timed_out",
-  "refused",
-  "revoked",
-  "ended_by_admin",
-] as const;
-type Outcome = (typeof outcomes)[number];
 
 /** Parameters that the API would refuse are left out: a link from elsewhere must not break the page. */
 export function requestFilterQuery(parameters: RequestParameters): RequestFilterQuery {

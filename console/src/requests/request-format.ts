@@ -1,19 +1,21 @@
-const outcomeLabels: Readonly<Record<string, string>> = {
+import type { Outcome } from "../../../src/domain/requests.ts";
+
+const outcomeLabels: Readonly<Record<Outcome, string>> = {
   completed: "Completed",
   client_left: "Client left",
   shutdown: "Ended by a shutdown",
   upstream_failed: "Backend failed",
   timed_out: "Timed out",
   refused: "Refused",
+  limited: "Refused by a limit",
   revoked: "Ended with its key",
   ended_by_admin: "Ended in the console",
 };
 
-/** The outcomes that a filter can select, in the order of the list. */
-export const outcomes = Object.keys(outcomeLabels);
+const labels: Readonly<Record<string, string>> = outcomeLabels;
 
 /** The API may name an outcome that this version of the console does not know. */
-export const outcomeLabel = (outcome: string): string => outcomeLabels[outcome] ?? outcome;
+export const outcomeLabel = (outcome: string): string => labels[outcome] ?? outcome;
 
 /** `400 unsupported_model`, `200 Client left`; only the status if nothing went wrong. */
 export function resultLabel({ status, outcome, code, cause }: Result): string {

@@ -61,9 +61,18 @@ export function OverviewPage(): JSX.Element {
             title="Busiest keys"
             hint="Last 24 hours"
             actions={
-              <A class="button" href="/keys">
-                {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
-              </A>
+              <>
+                <Show when={overview.data?.keys_at_limit}>
+                  {(atLimit) => (
+                    <A class="button" href="/keys?state=at-limit">
+                      {count(atLimit())} at a limit
+                    </A>
+                  )}
+                </Show>
+                <A class="button" href="/keys">
+                  {overview.data ? plural(overview.data.active_keys, "active key") : "API keys"}
+                </A>
+              </>
             }
           >
             <Show

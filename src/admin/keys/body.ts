@@ -1,10 +1,11 @@
-import { usedOf } from "../../store/limits/windows.ts";
+import { reservedOf, usedOf } from "../../store/limits/windows.ts";
 import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
+import { windowResetAt } from "../../time/windows.ts";
 import type { KeyBody } from "./contract.ts";
-import { hasLimit, perLimit } from "../../domain/limits.ts";
+import { hasLimit, type KeyLimits, limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;
@@ -25,14 +26,40 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope,
     allowed_models: models === null ? null : [...models],
-    ...perLimit((name) => key.rules[name]),
-    used: perLimit((name) => (key.rules[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
+    ...limitsBody(key.rules, load),
     refused_today: load?.refusedToday ?? 0,
     owner: key.owner,
     note: key.note,
     tags: [...key.tags],
   };
 }
+
+/** The limits of a key and what counts against them. */
+export const limitsBody = (limits: KeyLimits, load: CountedLoad | undefined) => ({
+  ...perLimit((name) => limits[name]),
+  used: perLimit((name) => (limits[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
+  limit_states: load === undefined ? {} : limitStates(limits, load),
+});
+
+function limitStates(limits: KeyLimits, load: CountedLoad): KeyBody["limit_states"] {
+  const states: Partial<Record<LimitName, LimitState>> = {};
+  for (const name of limitNames) {
+    const limit = limits[name];
+    if (limit === null) continue;
+    const { window } = limitKinds[name];
+    const [taken, reserved] = [usedOf(load, name), reservedOf(load, name)];
+    states[name] = {
+      limit,
+      used: taken - reserved,
+      reserved,
+      left: Math.max(0, limit - taken),
+      resets_at: window === "now" ? null : timestampOf(windowResetAt(window, load.readAt)),
+    };
+  }
+  return states;
+}
+
+type LimitState = NonNullable<KeyBody["limit_states"][LimitName]>;
 
 export const maskedKeyBody = (key: Key, load: CountedLoad | undefined): KeyBody => ({
   ...fullKeyBody(key, load),

@@ -143,6 +143,14 @@ export const keyDeletionQuery = t.Object({
 });
 export type KeyDeletionQuery = Static<typeof keyDeletionQuery>;
 export type KeyQuery = Static<typeof keyQuery>;
+const limitState = t.Object({
+  limit: count,
+  used: t.Integer({ minimum: 0, description: "Counted in the window, without what is reserved" }),
+  reserved: t.Integer({ minimum: 0, description: "For requests that run" }),
+  left: count,
+  resets_at: nullable(timestamp),
+});
+
 export const keyBody = t.Object({
   id: t.Integer(),
   key: t.String({ description: "In full in the response that creates it, masked everywhere else" }),
@@ -160,6 +168,10 @@ export const keyBody = t.Object({
   used: t.Object(
     perLimit(() => nullable(count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },
+  ),
+  limit_states: t.Object(
+    perLimit(() => t.Optional(limitState)),
+    { description: "Of each limit that is set; resets_at is null where a limit frees when a response ends" },
   ),
   refused_today: t.Integer({ minimum: 0, description: "Requests that the limits refused today in Seoul time" }),
   owner: nullable(t.String()),

@@ -47,7 +47,7 @@ export const createKey =
     const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() });
     if (key === "collision") throw new ApiError(409, "Key already exists");
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
-    return status(201, fullKeyBody(key, undefined));
+    return status(201, fullKeyBody(key, await readLoad(store, key)));
   };
 
 export const updateKey =

@@ -4,7 +4,7 @@ import { perWindowLimit } from "../../domain/limits.ts";
 import { nullable, timestamp, errors } from "../http/schemas.ts";
 import { usageSum, usageTotal } from "../usage/contract.ts";
 
-const { id, name, expires_at, scope, allowed_models, used, refused_today } = keyBody.properties;
+const { id, name, expires_at, scope, allowed_models, used, limit_states, refused_today } = keyBody.properties;
 
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKeyBody = t.Object({
@@ -16,6 +16,7 @@ export const ownKeyBody = t.Object({
   allowed_models,
   ...limits,
   used,
+  limit_states,
   resets: t.Object(
     perWindowLimit(() => nullable(timestamp)),
     { description: "When what counts now no longer counts" },

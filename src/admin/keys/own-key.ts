@@ -1,13 +1,13 @@
-import { usedOf } from "../../store/limits/windows.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
+import { limitsBody } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
 import { usageTotalBody } from "../usage/usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { limitKinds, perLimit, perWindowLimit } from "../../domain/limits.ts";
+import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 const shownDays = 30;
@@ -60,8 +60,7 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope: rules.scope,
     allowed_models: rules.allowed_models === null ? null : [...rules.allowed_models],
-    ...perLimit((name) => rules[name]),
-    used: perLimit((name) => (rules[name] === null ? null : usedOf(load, name))),
+    ...limitsBody(rules, load),
     resets: perWindowLimit((name) =>
       rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),
     ),

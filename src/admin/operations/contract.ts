@@ -8,6 +8,7 @@ export const overviewBody = t.Object({
   yesterday: t.Object(usageTotal.properties, { description: "Yesterday up to the same minute of the day" }),
   last_minute: t.Object(usageTotal.properties, { description: "The last whole minute" }),
   active_keys: count,
+  keys_at_limit: t.Integer({ minimum: 0, description: "Active keys of which nothing is left of one of their limits" }),
   in_flight: count,
   separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
   gpus: t.Array(

@@ -9,7 +9,7 @@ import { usageTotalBody } from "../usage/usage.ts";
 const staleAfterMs = 120_000;
 
 export interface OverviewDeps {
-  store: Pick<Store, "usage" | "keys" | "gpu">;
+  store: Pick<Store, "usage" | "keys" | "limits" | "gpu">;
   clock: WallClock;
   health: Pick<Health, "checkUpstream">;
   inFlight: () => Promise<number>;
@@ -23,16 +23,18 @@ export const getOverview =
     const now = clock();
     const minute = minuteOf(now);
     const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
-    const [today, yesterday, lastMinute, activeKeys, samples, upstream, runningRequests] = await Promise.all([
-      store.usage.sumOfDay(dayOf(now)),
-      // Includes the whole of its last minute, since today's current minute counts too.
-      store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
-      store.usage.sumOfMinutes(minute - 1, minute),
-      store.keys.countActive(),
-      store.gpu.latest(),
-      health.checkUpstream(),
-      inFlight(),
-    ]);
+    const [today, yesterday, lastMinute, activeKeys, keysAtLimit, samples, upstream, runningRequests] =
+      await Promise.all([
+        store.usage.sumOfDay(dayOf(now)),
+        // Includes the whole of its last minute, since today's current minute counts too.
+        store.usage.sumOfMinutes(yesterdayStart, minute - minutesPerDay + 1),
+        store.usage.sumOfMinutes(minute - 1, minute),
+        store.keys.countActive(),
+        store.limits.countAtLimit(),
+        store.gpu.latest(),
+        health.checkUpstream(),
+        inFlight(),
+      ]);
     const gpus = samples.map((sample) => gpuStateBody(sample, now));
     return {
       now: timestampOf(now),
@@ -40,6 +42,7 @@ export const getOverview =
       yesterday: usageTotalBody(yesterday),
       last_minute: usageTotalBody(lastMinute),
       active_keys: activeKeys,
+      keys_at_limit: keysAtLimit,
       in_flight: runningRequests,
       separate_ports: separatePorts,
       gpus,

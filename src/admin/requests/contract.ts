@@ -11,18 +11,7 @@ import {
   okBody,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
-import type { Outcome, RequestChange } from "../../domain/requests.ts";
-
-const outcomes = [
-  "completed",
-  "client_left",
-  "shutdown",
-  "upstream_failed",
-  "timed_out",
-  "refused",
-  "revoked",
-  "ended_by_admin",
-] as const;
+import { type Outcome, outcomes, type RequestChange } from "../../domain/requests.ts";
 
 const changeKinds = [
   "model",

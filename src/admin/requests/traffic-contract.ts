@@ -1,4 +1,5 @@
-import { type Static, type TInteger, Type as t } from "@sinclair/typebox";
+import { type Outcome, outcomes } from "../../domain/requests.ts";
+import { type Static, type TInteger, type TOptional, Type as t } from "@sinclair/typebox";
 import {
   count,
   integerParameter,
@@ -71,16 +72,9 @@ export const failuresBody = t.Object({
       bucket_start: timestamp,
       request_count: t.Integer({ minimum: 0, description: "All that ended, refused ones too" }),
       failed_count: count,
-      outcomes: t.Object({
-        completed: t.Optional(count),
-        client_left: t.Optional(count),
-        shutdown: t.Optional(count),
-        upstream_failed: t.Optional(count),
-        timed_out: t.Optional(count),
-        refused: t.Optional(count),
-        revoked: t.Optional(count),
-        ended_by_admin: t.Optional(count),
-      }),
+      outcomes: t.Object(
+        Object.fromEntries(outcomes.map((name) => [name, t.Optional(count)])) as Record<Outcome, TOptional<TInteger>>,
+      ),
     }),
   ),
   rows: t.Array(

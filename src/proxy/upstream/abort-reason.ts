@@ -1,5 +1,6 @@
 import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
 import { causeOf } from "./failure-cause.ts";
+import { isLimitName } from "../../domain/limits.ts";
 import type { Outcome } from "../../domain/requests.ts";
 
 /** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
@@ -57,6 +58,9 @@ export function classifyFailure(error: unknown, client: AbortSignal): Failure {
   if (error instanceof AbortReason) return error;
   // A body that stops halfway fails with the runtime's error, not with ours.
   if (client.aborted) return clientLeft();
-  if (error instanceof ProxyError) return { outcome: "refused", code: error.code, details: error.details };
+  if (error instanceof ProxyError) {
+    const outcome = isLimitName(error.code) ? "limited" : "refused";
+    return { outcome, code: error.code, details: error.details };
+  }
   return { outcome: "refused", code: "internal" };
 }

@@ -70,6 +70,8 @@ export interface CountedLoad extends KeyLoad {
   keyId: KeyId;
   /** Requests that the limits refused today in Seoul. */
   refusedToday: number;
+  /** When it was read, epoch milliseconds. */
+  readAt: number;
 }
 
 /** One process that holds admissions, and a number that grows while it lives. */
@@ -84,6 +86,8 @@ export interface LimitStore {
   admit(batch: AdmissionBatch): Promise<AdmissionResult[]>;
   /** What counts against the limits of keys. */
   listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
+  /** How many active keys have used up one of their limits, what is reserved included. */
+  countAtLimit(): Promise<number>;
   /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
   listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
   /**

@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray } from "drizzle-orm";
+import { and, eq, gt, inArray, isNotNull } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -6,11 +6,14 @@ import { prepareInstances } from "./instances.ts";
 import { prepareLoads } from "./key-loads.ts";
 import { prepareAdmit } from "./admission.ts";
 import type { LimitStore } from "./contract.ts";
+import { isAtLimit } from "./windows.ts";
+import { parseRules } from "../keys/rules.ts";
+import { hasLimit } from "../../domain/limits.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { db, tables } = engine;
-  const { keyRefusals } = tables;
+  const { keyRefusals, keys } = tables;
   const loads = prepareLoads(engine);
   return {
     admit: prepareAdmit(engine, clock),
@@ -20,7 +23,19 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const today = and(eq(keyRefusals.day, dayNumberOf(now)), inArray(keyRefusals.keyId, [...keyIds]));
       const refusals = await db.select().from(keyRefusals).where(today);
       const refusedOf = new Map(refusals.map(({ keyId, requests }) => [keyId, requests]));
-      return keyIds.map((keyId) => ({ keyId, ...byKey(keyId), refusedToday: refusedOf.get(keyId) ?? 0 }));
+      return keyIds.map((keyId) => ({ keyId, ...byKey(keyId), refusedToday: refusedOf.get(keyId) ?? 0, readAt: now }));
+    },
+    async countAtLimit() {
+      const ruled = and(eq(keys.isActive, true), isNotNull(keys.rules));
+      const found = await db.select({ id: keys.id, rules: keys.rules }).from(keys).where(ruled);
+      const limited = found
+        .map(({ id, rules }) => ({ id, limits: parseRules(rules ?? "{}") }))
+        .filter(({ limits }) => hasLimit(limits));
+      const loadOf = await loads.ofKeys(
+        limited.map(({ id }) => id),
+        clock(),
+      );
+      return limited.filter(({ id, limits }) => isAtLimit(loadOf(id), limits)).length;
     },
     listDays: loads.listDays,
     ...prepareInstances(engine),

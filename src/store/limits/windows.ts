@@ -79,6 +79,16 @@ const used = perLimit((name): ((load: KeyLoad) => number) => {
   return kind.counts === "tokens" ? (load) => load[counted] + load.reserved : (load) => load[counted];
 });
 
+/** Whether nothing is left of one of the limits. */
+export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
+  limitNames.some((name) => {
+    const limit = limits[name];
+    return limit !== null && usedOf(load, name) >= limit;
+  });
+
+/** What of it is reserved for running requests, and not counted yet. */
+export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
+
 /** A key that is limited only in requests per minute gives nothing back. */
 export const holdsPlace = (limits: KeyLimits): boolean =>
   hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);

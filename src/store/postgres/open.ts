@@ -123,6 +123,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
       listLoads: withTimeouts(limited, store.limits).listLoads,
+      countAtLimit: withTimeouts(limited, store.limits).countAtLimit,
       listDays: withTimeouts(limited, store.limits).listDays,
       listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
     },

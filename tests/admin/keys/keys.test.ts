@@ -43,6 +43,7 @@ onEachEngine(({ engine }) => {
           tokens_per_day: null,
           tokens_per_month: null,
         },
+        limit_states: {},
         refused_today: 0,
         owner: null,
         note: null,

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { UpstreamProbe } from "../../../src/admin/operations/health.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
+import { noRules } from "../../../src/store/keys/rules.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 const minute = 60_000;
@@ -74,6 +75,26 @@ onEachEngine(({ engine }) => {
     await admin.store.keys.update(off.id, { isActive: false });
     expect((await overview()).active_keys).toBe(before - 1);
     expect((await overview()).in_flight).toBe(3);
+  });
+
+  test("counts the active keys of which nothing is left of a limit, what is reserved included", async () => {
+    const { admit } = admin.store.limits;
+    const ids: number[] = [];
+    for (const [name, limits, isActive] of [
+      ["requests", { requests_per_minute: 1 }, true],
+      ["tokens", { tokens_per_day: 10 }, true],
+      ["left", { tokens_per_day: 11, requests_per_minute: 2 }, true],
+      ["off", { max_concurrency: 1 }, false],
+    ] as const) {
+      const { id } = await admin.createKey(name);
+      const rules = { ...noRules, ...limits };
+      await admin.store.keys.update(id, { rules: limits, isActive });
+      const requests = [{ keyId: id, limits: rules, tokens: 10, number: ids.push(id) }];
+      await admit({ instance: "test", requests, ended: [] });
+    }
+    expect((await overview()).keys_at_limit).toBe(2);
+    for (const id of ids) await admin.store.keys.delete(id);
+    expect((await overview()).keys_at_limit).toBe(0);
   });
 
   test("a GPU without a sample for two minutes is stale and not in the sum", async () => {

@@ -94,7 +94,7 @@ onEachEngine(({ engine }) => {
     ["status=6xx", "status must be a status such as 404, or a class such as 5xx"],
     [
       "outcome=lost",
-      "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, revoked, ended_by_admin",
+      "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, limited, revoked, ended_by_admin",
     ],
     ["failed=yes", "failed must be true, or left out"],
     ["model=", "model must have from 1 to 512 characters"],

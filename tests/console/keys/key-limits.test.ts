@@ -1,22 +1,24 @@
 import { expect, test } from "bun:test";
-import { freesWhen, isNearLimit, limitOf, listOf, usedLimits } from "../../../console/src/keys/key-limits.ts";
+import { freesWhen, isAtLimit, isNearLimit, limitOf, listOf, usedLimits } from "../../../console/src/keys/key-limits.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
-const none = Object.fromEntries(limitNames.map((name) => [name, null])) as Record<(typeof limitNames)[number], null>;
-const key = (limit: number, used: number) => ({
-  ...none,
-  tokens_per_day: limit,
-  used: { ...none, tokens_per_day: used },
+const key = (limit: number, used: number, reserved = 0) => ({
+  limit_states: { tokens_per_day: { limit, used, reserved } },
 });
+const unlimited = { limit_states: {} };
 
 test("a key shows only the limits that it has", () => {
-  expect(usedLimits(key(100, 7))).toEqual([{ name: "tokens_per_day", limit: 100, used: 7 }]);
-  expect(usedLimits({ ...none, used: none })).toEqual([]);
+  expect(usedLimits(key(100, 7, 5))).toEqual([{ name: "tokens_per_day", limit: 100, used: 12, reserved: 5 }]);
+  expect(usedLimits(unlimited)).toEqual([]);
 });
 
 test("a key is near its limit from 80 % on", () => {
   expect([79, 80, 100, 120].map((used) => isNearLimit(key(100, used)))).toEqual([false, true, true, true]);
-  expect(isNearLimit({ ...none, used: none })).toBe(false);
+  expect(isNearLimit(unlimited)).toBe(false);
+});
+
+test("a key is at its limit once nothing is left, what running requests reserve included", () => {
+  expect([key(100, 99), key(100, 100), key(100, 60, 40), unlimited].map(isAtLimit)).toEqual([false, true, true, false]);
 });
 
 test("an empty field clears a limit or a list", () => {

@@ -27,6 +27,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
     tokens_per_day: null,
     tokens_per_month: null,
   },
+  limit_states: {},
   refused_today: 0,
   owner: null,
   note: null,
