@@ -8,10 +8,13 @@ export function KeyNames(props: { names: readonly string[] }): JSX.Element {
   const rest = (): number => props.names.length - shownNames;
   return (
     <span class="key-names">
-      {props.names
-        .slice(0, shownNames)
-        .map((name) => `“${name}”`)
-        .join(", ")}
+      <For each={props.names.slice(0, shownNames)}>
+        {(name, index) => (
+          <>
+            {index() > 0 && ", "}“<bdi>{name}</bdi>”
+          </>
+        )}
+      </For>
       {rest() > 0 ? ` and ${count(rest())} more` : ""}
     </span>
   );
@@ -31,7 +34,10 @@ export const KeyFailures = (props: { failures: readonly KeyFailure[] }): JSX.Ele
         <For each={props.failures}>
           {({ name, cause }) => (
             <li>
-              <strong>{name}</strong>: {cause}
+              <strong>
+                <bdi>{name}</bdi>
+              </strong>
+              : {cause}
             </li>
           )}
         </For>

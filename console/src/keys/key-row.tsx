@@ -83,7 +83,7 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
 
 const KeyName = (props: { key: Key }): JSX.Element => (
   <A href={`/keys/${props.key.id}`} title={props.key.name}>
-    {props.key.name}
+    <bdi>{props.key.name}</bdi>
   </A>
 );
 

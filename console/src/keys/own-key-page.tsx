@@ -75,7 +75,9 @@ function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => 
   return (
     <>
       <header class="page-head">
-        <h1>{props.own.name}</h1>
+        <h1>
+          <bdi>{props.own.name}</bdi>
+        </h1>
         <div class="actions">
           <button class="button" type="button" onClick={() => props.onLeave()}>
             Use another key

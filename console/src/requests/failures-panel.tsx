@@ -164,7 +164,7 @@ const LastFailure = (props: {
     <A class="name" href={props.logLink({ open: props.request.request_id })}>
       <ResultBadge request={props.request} />
       <span>
-        {props.request.key_name ?? "No key"}, {props.request.path}
+        <bdi>{props.request.key_name ?? "No key"}</bdi>, {props.request.path}
       </span>
     </A>
     <span class="faint">

@@ -104,7 +104,9 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
       </th>
       <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
         <Show when={props.request.key_id !== null} fallback={<span class="faint">None</span>}>
-          <A href={`/keys/${props.request.key_id}`}>{props.request.key_name}</A>
+          <A href={`/keys/${props.request.key_id}`}>
+            <bdi>{props.request.key_name}</bdi>
+          </A>
         </Show>
       </td>
       <td data-label="State" title={props.request.backend ?? undefined}>

@@ -46,7 +46,7 @@ function KeyItem(props: { ranked: RankedKey; highest: number }): JSX.Element {
     <li>
       <A href={`/usage?key=${props.ranked.key.id}`} class="name" title={props.ranked.key.name}>
         <span class={`swatch series-${props.ranked.colour}`} />
-        <span>{props.ranked.key.name}</span>
+        <bdi>{props.ranked.key.name}</bdi>
       </A>
       <span class="value">{compact(props.ranked.total)}</span>
       <span class={`share series-${props.ranked.colour}`} style={{ "--share": share() }} />

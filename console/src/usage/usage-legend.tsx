@@ -198,7 +198,7 @@ function LegendRow(props: LegendRowProps): JSX.Element {
               activate(event);
             }}
           >
-            {props.name}
+            <bdi>{props.name}</bdi>
           </button>
           {props.children}
         </div>

@@ -66,7 +66,17 @@ interface TextOptions {
   /** Counted in code points. */
   maxLength: number;
   description?: string;
+  /** It may have lines and tabs. */
+  multiline?: boolean;
 }
+
+// Text stands beside other text in tables, logs and CSV files: overrides of direction would change how that reads (Unicode
+// TR36, section 2.6), and control characters break lines. PostgreSQL cannot store null characters, and SQLite's functions
+// stop at them. Joiners stay: emoji and several scripts need them.
+const overrides = "\\u202a-\\u202e\\u2066-\\u2069";
+const forbiddenInLine = `\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029${overrides}`;
+const forbiddenInLines = `\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f${overrides}`;
+const forbiddenIn = ({ multiline = false }: TextOptions): string => (multiline ? forbiddenInLines : forbiddenInLine);
 
 /** Text that counts without the white space around it. Clean it with `cleanText`. */
 export const text = (
@@ -82,7 +92,12 @@ export const text = (
       if (cleaned === "") return `${field} must not be empty`;
       return findTextProblem(field, cleaned, options) ?? findMore?.(cleaned);
     },
-    t.String({ minLength: 1, pattern: "^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$", ...options }),
+    t.String({
+      minLength: 1,
+      // White space around it is trimmed before the text is looked at.
+      pattern: `^\\s*[^${forbiddenIn(options)}]*[^${forbiddenIn(options)}\\s][^${forbiddenIn(options)}]*\\s*$`,
+      ...documented(options),
+    }),
   );
 
 /** Text that may be empty. */
@@ -90,13 +105,16 @@ export const optionalText = (field: string, options: TextOptions): TUnsafe<strin
   checkedBy(
     (value) =>
       typeof value === "string" ? findTextProblem(field, cleanText(value), options) : `${field} must be a string`,
-    t.String({ pattern: "^[^\\u0000]*$", ...options }),
+    t.String({ pattern: `^\\s*[^${forbiddenIn(options)}]*\\s*$`, ...documented(options) }),
   );
 
-function findTextProblem(field: string, cleaned: string, { maxLength }: TextOptions): string | undefined {
-  if (!hasAtMost(maxLength, cleaned)) return `${field} must be at most ${maxLength} characters`;
-  // PostgreSQL cannot store them in text, and SQLite's functions stop at them.
-  return cleaned.includes("\0") ? `${field} must not contain null characters` : undefined;
+const documented = ({ maxLength, description }: TextOptions) => ({ maxLength, ...(description && { description }) });
+
+function findTextProblem(field: string, cleaned: string, options: TextOptions): string | undefined {
+  if (!hasAtMost(options.maxLength, cleaned)) return `${field} must be at most ${options.maxLength} characters`;
+  return new RegExp(`[${forbiddenIn(options)}]`).test(cleaned)
+    ? `${field} must not contain control characters or overrides of text direction`
+    : undefined;
 }
 
 export const cleanText = (value: string): string => value.trim().toWellFormed();

@@ -69,7 +69,7 @@ export const keyFields = {
     ),
   ),
   owner: nullable(optionalText("owner", { maxLength: 120 })),
-  note: nullable(optionalText("note", { maxLength: 1000 })),
+  note: nullable(optionalText("note", { maxLength: 1000, multiline: true })),
   tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
 };
 const optionalFields = t.Partial(t.Object(keyFields));

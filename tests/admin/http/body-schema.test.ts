@@ -16,7 +16,7 @@ const isEven = (value: unknown) => (Number(value) % 2 === 0 ? undefined : "even 
 const schema = t.Object({
   name: text("name", { maxLength: 4 }),
   flag: t.Boolean({ error: () => "flag must be a boolean" }),
-  note: t.Optional(nullable(optionalText("note", { maxLength: 4 }))),
+  note: t.Optional(nullable(optionalText("note", { maxLength: 4, multiline: true }))),
   even: t.Optional(nullable(checkedBy(isEven, t.Integer()))),
   list: t.Optional(t.Array(t.Object({ size: t.Integer({ minimum: 0 }) }))),
   _csrf: csrfField,
@@ -30,7 +30,12 @@ describe("a body's schema", () => {
     [{ name: null, flag: true }, "name must be a string"],
     [{ name: " ", flag: true }, "name must not be empty"],
     [{ name: "👍👍👍👍👍", flag: true }, "name must be at most 4 characters"],
-    [{ name: "a\0", flag: true }, "name must not contain null characters"],
+    ...["a\0", "a\nb", "a\u202eb", "\u2066a", "a\u0085b", "a\u2028b"].map(
+      (name) =>
+        [{ name, flag: true }, "name must not contain control characters or overrides of text direction"] as const,
+    ),
+    [{ ...valid, note: "a\u202e" }, "note must not contain control characters or overrides of text direction"],
+    [{ ...valid, note: "a\0b" }, "note must not contain control characters or overrides of text direction"],
     [{ name: "a" }, "flag must be a boolean"],
     [{ ...valid, note: 7 }, "note must be a string"],
     [{ ...valid, note: "12345" }, "note must be at most 4 characters"],
@@ -49,6 +54,10 @@ describe("a body's schema", () => {
     valid,
     { name: "  👍👍👍👍  ", flag: false },
     { ...valid, note: "", even: null },
+    // A family is four people and three joiners.
+    { ...valid, name: "👩\u200d👧" },
+    { ...valid, name: "ش\u200c", note: "a\n\tb" },
+    { ...valid, name: "\u3000a\n" },
     { ...valid, note: null, even: 2 },
     { ...valid, _csrf: 7, unknown: {} },
   ])("accepts %j as it is", (body) => {
@@ -63,7 +72,7 @@ describe("a body's schema", () => {
   test("is shown in the document without its sentences", () => {
     expect(JSON.stringify(schema)).not.toContain("must");
     expect(JSON.parse(JSON.stringify(schema.properties.note))).toEqual({
-      anyOf: [{ type: "string", maxLength: 4, pattern: "^[^\\u0000]*$" }, { type: "null" }],
+      anyOf: [{ type: "string", maxLength: 4, pattern: expect.stringContaining("\\u202a-\\u202e") }, { type: "null" }],
     });
   });
 });

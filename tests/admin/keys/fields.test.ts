@@ -121,7 +121,7 @@ onEachEngine(({ engine }) => {
       [{ owner: 7 }, "owner must be a string"],
       [{ owner: "x".repeat(121) }, "owner must be at most 120 characters"],
       [{ note: "x".repeat(1001) }, "note must be at most 1000 characters"],
-      [{ note: "a\0b" }, "note must not contain null characters"],
+      [{ note: "a\0b" }, "note must not contain control characters or overrides of text direction"],
       [{ tags: "x" }, "tags must be an array of strings"],
       [{ tags: [null] }, "tag must be a string"],
       [{ tags: ["x".repeat(41)] }, "tag must be at most 40 characters"],
