@@ -211,7 +211,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(await page.evaluate(() => document.activeElement?.getAttribute("data-request"))).toBe(id);
   });
 
-  test("the CSV holds the rows of the table", async () => {
+  test("the CSV holds the rows of the table, for Excel too", async () => {
     await using opened = await visit("/requests?result=5xx");
     const { page } = opened;
     await rows(page).first().waitFor();
@@ -219,7 +219,9 @@ describe.skipIf(!hasBrowser)("requests", () => {
       page.waitForEvent("download"),
       page.getByRole("button", { name: "CSV" }).click(),
     ]);
-    const lines = (await Bun.file(await download.path()).text()).trimEnd().split("\r\n");
+    const bytes = await Bun.file(await download.path()).bytes();
+    expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
+    const lines = new TextDecoder().decode(bytes).trimEnd().split("\r\n");
     expect(lines[0]).toStartWith("ended_at,request_id,key_id,key_name,");
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain(",caller,");
@@ -347,6 +349,27 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await page.unroute(/\/api\/requests/);
     await page.getByRole("button", { name: "Try again" }).click();
     await rows(page).first().waitFor();
+  });
+
+  test("the CSV holds all rows of the filter, also those that the table has yet to load", async () => {
+    const get = (headers: Record<string, string> = {}) =>
+      fetch(`${traffic.console.program.url}/v1/models/exported`, {
+        headers: { "x-api-key": traffic.key.key, ...headers },
+      });
+    // More than two pages of the table, and than one of the API.
+    for (let sent = 0; sent < 210; sent += 30) await Promise.all(Array.from({ length: 30 }, () => get()));
+    await get({ "x-request-id": "last-exported" });
+    await waitForLog(traffic, 1, "&request_id=last-exported");
+    await using opened = await visit("/requests?path=/v1/models/exported");
+    const { page } = opened;
+    await rows(page).nth(99).waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "CSV" }).click(),
+    ]);
+    const lines = (await Bun.file(await download.path()).text()).trimEnd().split("\r\n");
+    expect(lines).toHaveLength(1 + 211);
+    expect(new Set(lines).size).toBe(lines.length);
   });
 
   test("a log that is switched off says how to switch it on", async () => {

@@ -18,13 +18,31 @@ export const pageSize = 100;
 
 type RequestQuery = RequestFilterQuery & { since?: string; until?: string };
 
-const fetchRequests = (query: RequestQuery, cursor?: string) =>
-  responseBody(api.requests.get({ query: { ...query, limit: pageSize, ...(cursor === undefined ? {} : { cursor }) } }));
+const fetchRequests = (query: RequestQuery, cursor?: string, limit = pageSize) =>
+  responseBody(api.requests.get({ query: { ...query, limit, ...(cursor === undefined ? {} : { cursor }) } }));
 
 export type RequestPage = Awaited<ReturnType<typeof fetchRequests>>;
 export type LoggedRequest = RequestPage["requests"][number];
 
-export const getRequests: (query: RequestQuery, cursor?: string) => Promise<RequestPage> = fetchRequests;
+export const getRequests: (query: RequestQuery, cursor?: string, limit?: number) => Promise<RequestPage> =
+  fetchRequests;
+
+/** The API's most for one page. */
+const maxPageSize = 200;
+
+/** All requests of a query, newest first, a page at a time. Each page has what came before, and whether there is more. */
+export async function* readAllRequests(
+  query: RequestQuery,
+): AsyncGenerator<{ requests: LoggedRequest[]; more: boolean }> {
+  const requests: LoggedRequest[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await getRequests(query, cursor, maxPageSize);
+    requests.push(...page.requests);
+    cursor = page.next_cursor ?? undefined;
+    yield { requests, more: cursor !== undefined };
+  } while (cursor !== undefined);
+}
 
 /** The log in pages; the live tail adds what is new. */
 export const useRequestPages = (query: () => RequestQuery): UseInfiniteQueryResult<InfiniteData<RequestPage>> =>

@@ -1,4 +1,4 @@
-import { createEffect, createMemo, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
@@ -7,7 +7,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { isOpened, type LoggedRequest, useRequestQuery } from "./queries.ts";
+import { isOpened, type LoggedRequest, readAllRequests, useRequestQuery } from "./queries.ts";
 import { requestCsv } from "./request-csv.ts";
 import { RequestDrawer } from "./request-drawer.tsx";
 import { RequestFilterBar } from "./request-filter-bar.tsx";
@@ -20,7 +20,6 @@ import "../styles/lazy-pages.css";
 export function RequestsPage(): JSX.Element {
   const filters = useRequestFilters();
   const log = useRequestLog(filters);
-  const exportCsv = (): void => downloadCsv("requests.csv", requestCsv(log.rows() ?? []));
   return (
     <Page
       title="Requests"
@@ -28,10 +27,7 @@ export function RequestsPage(): JSX.Element {
       actions={
         <>
           <TailControl log={log} hasEnd={filters.value("until") !== ""} />
-          <button class="button" type="button" disabled={(log.rows()?.length ?? 0) === 0} onClick={exportCsv}>
-            <Icon name="download" />
-            CSV
-          </button>
+          <ExportButton filters={filters} disabled={(log.rows()?.length ?? 0) === 0} />
         </>
       }
     >
@@ -58,6 +54,49 @@ export function RequestsPage(): JSX.Element {
       </Show>
       <OpenRequest filters={filters} rows={log.rows() ?? []} />
     </Page>
+  );
+}
+
+/** More would take a minute and a hundred MB of a browser's memory. */
+const maxExported = 50_000;
+
+/** Downloads all requests that match the filters, not only those of the table. */
+function ExportButton(props: { filters: RequestFilters; disabled: boolean }): JSX.Element {
+  const [readCount, setReadCount] = createSignal<number>();
+  let hasLeft = false;
+  onCleanup(() => (hasLeft = true));
+
+  async function exportCsv(): Promise<void> {
+    setReadCount(0);
+    try {
+      for await (const { requests, more } of readAllRequests({
+        ...props.filters.query(),
+        ...props.filters.timeQuery(),
+      })) {
+        if (hasLeft) return;
+        setReadCount(requests.length);
+        if (more && requests.length < maxExported) continue;
+        downloadCsv("requests.csv", requestCsv(requests));
+        if (more) showToast(`The CSV has the last ${count(requests.length)} requests; filter by time for older ones`);
+        return;
+      }
+    } catch (error) {
+      showToast(`The CSV was not made: ${error instanceof Error ? error.message : String(error)}`, "error");
+    } finally {
+      setReadCount(undefined);
+    }
+  }
+
+  return (
+    <button
+      class="button"
+      type="button"
+      disabled={props.disabled || readCount() !== undefined}
+      onClick={() => void exportCsv()}
+    >
+      <Icon name="download" />
+      {readCount() === undefined ? "CSV" : `${count(readCount() ?? 0)} requests…`}
+    </button>
   );
 }
 

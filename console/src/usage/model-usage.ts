@@ -62,13 +62,15 @@ export function modelLabel(model: string | null): string {
 
 /** The API's list, with its field names. */
 export function modelUsageCsv(
-  rows: readonly (UsageSumsRow & Partial<Record<"date" | "key_name" | "model", string | null>>)[],
+  rows: readonly (UsageSumsRow &
+    Partial<Record<"date" | "key_name" | "model", string | null>> & { key_id?: number | null })[],
 ): string {
-  const header = ["date", "key_name", "model", "request_count", ...counters, "cost", "cost_is_partial"];
+  const header = ["date", "key_id", "key_name", "model", "request_count", ...counters, "cost", "cost_is_partial"];
   return csv(
     header,
     rows.map((row) => [
       row.date ?? "",
+      row.key_id ?? "",
       row.key_name ?? "",
       row.model ?? "",
       row.request_count,
