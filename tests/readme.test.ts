@@ -103,22 +103,21 @@ describe("the README's command lines", () => {
       await runs(line, places, host.env);
     },
     "tollgate push-gpu --script > push-gpu.sh": () => runs("tollgate push-gpu --script", {}),
-    "sudo DATA_DIR=/var/lib/tollgate tollgate backup /var/backups/tollgate.db": () =>
-      runs("sudo DATA_DIR=/var/lib/tollgate tollgate backup /var/backups/tollgate.db", {
+    "sudo tollgate backup /var/backups/tollgate.db": () =>
+      runs("sudo tollgate backup /var/backups/tollgate.db", {
         "/var/backups": "FOLDER",
       }),
-    "sudo DATA_DIR=/var/lib/tollgate tollgate restore /var/backups/tollgate.db": async () => {
+    "sudo tollgate restore /var/backups/tollgate.db": async () => {
       using folder = createTempFolder();
       await runProgram(["backup", folder.file("tollgate.db")], { DATA_DIR: program.dataDir });
-      const line = "sudo DATA_DIR=/var/lib/tollgate tollgate restore /var/backups/tollgate.db";
+      const line = "sudo tollgate restore /var/backups/tollgate.db";
       await runs(line, { "/var/backups": folder.path }, { DATA_DIR: folder.file("data") });
     },
-    "sudo DATA_DIR=/var/lib/tollgate tollgate check": async () => {
+    "sudo tollgate check": async () => {
       using backend = startSimulator();
-      await runs("sudo DATA_DIR=/var/lib/tollgate tollgate check", {}, { PROXY_UPSTREAM_URL: backend.url });
+      await runs("sudo tollgate check", {}, { PROXY_UPSTREAM_URL: backend.url });
     },
-    "sudo DATA_DIR=/var/lib/tollgate tollgate reset-password": () =>
-      runs("sudo DATA_DIR=/var/lib/tollgate tollgate reset-password", {}),
+    "sudo tollgate reset-password": () => runs("sudo tollgate reset-password", {}),
     [moveTo]: async () => {
       if (whyNoPostgres === undefined) {
         // Not beside the running server.

@@ -3,19 +3,21 @@ import { parseArgs } from "node:util";
 import { addBackup } from "../store/sqlite/backup-folder.ts";
 import { backupDatabase } from "../store/sqlite/backup.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { databaseInUse, settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the database into a file, also while a server uses it";
 
-export const help = `tollgate backup FILE
-tollgate backup --keep N DIR
+export const help = `tollgate backup [--env-file FILE] FILE
+tollgate backup [--env-file FILE] --keep N DIR
 
 Writes a consistent copy of the database, also while a server uses it. FILE must not exist.
 The database is the one in DATA_DIR (default: ./data). If DATABASE_URL is set, use pg_dump instead.
 
-  --keep N   write tollgate-DATETTIMEZ.db into the existing folder DIR, and when it is complete, delete
-             all but the newest N (1 to 10000) of the files with such a name; for a timer
+  --keep N           write tollgate-DATETTIMEZ.db into the existing folder DIR, and when it is complete,
+                     delete all but the newest N (1 to 10000) of the files with such a name; for a timer
+${envFileHelp}
 
 The copy contains all API keys in plain text; its mode is 0600. The file secret_key in the data folder
 is not part of the copy: without it, users have to log in to the console again, but nothing else is
@@ -25,8 +27,8 @@ Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong 
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { target, keep } = parse(args);
-  const { storage } = settingsOf(io);
+  const { target, keep, envFile } = parse(args);
+  const { storage } = settingsOf(withServiceSettings(io, envFile));
   if (storage.databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
   }
@@ -60,13 +62,14 @@ function existingFolder(folder: string): string {
   throw new CommandError(`${JSON.stringify(folder)}: there is no such folder`);
 }
 
-function parse(args: string[]): Pick<Request, "target" | "keep"> {
+function parse(args: string[]): Pick<Request, "target" | "keep"> & { envFile: string | undefined } {
   const { values, positionals } = parseOptions(args);
   const [target, ...more] = positionals;
   if (target === undefined || target === "" || more.length > 0) {
     throw new CommandError("backup takes one file name, or --keep N and one folder; see tollgate backup --help", 2);
   }
-  return { target, keep: values.keep === undefined ? undefined : keepOf(values.keep) };
+  const keep = values.keep === undefined ? undefined : keepOf(values.keep);
+  return { target, keep, envFile: values["env-file"] };
 }
 
 function keepOf(given: string): number {
@@ -77,10 +80,10 @@ function keepOf(given: string): number {
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parseOptions(args: string[]) {
-  const options = { keep: { type: "string" } } as const;
+  const options = { keep: { type: "string" }, ...envFileOption } as const;
   try {
     return parseArgs({ args, options, strict: true, allowPositionals: true });
   } catch {
-    throw new CommandError("backup takes only the option --keep; see tollgate backup --help", 2);
+    throw new CommandError("backup takes only the options --keep and --env-file; see tollgate backup --help", 2);
   }
 }

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { checkBackend, checkClock, checkDatabase, checkDescriptors, checkDisk, type Finding } from "./checks.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import { settingsOf } from "./settings.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
@@ -9,7 +10,7 @@ import { socketPathOf } from "../runtime/unix-socket.ts";
 
 export const summary = "check the settings, the database, the host and the backend";
 
-export const help = `tollgate check [--quick]
+export const help = `tollgate check [--quick] [--env-file FILE]
 
 Checks what a server needs, with the settings of \`tollgate serve\`, and prints one line for each:
 
@@ -22,22 +23,25 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
 
 It changes nothing, and also works while a server runs.
 
-  --quick   only request /healthz of the server that runs with these settings, for a health check
+  --quick            only request /healthz of the server that runs with these settings, for a health check
+${envFileHelp}
 
 Exit status: 0 if no line says failed; 1 if one does; 2 for wrong usage or a wrong setting.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { quick } = readFlags(args);
-  const config = settingsOf(io);
-  return await io.endAtSignals(() => (quick ? checkQuickly(config, io) : checkAll(config, io)));
+  const { quick, "env-file": envFile } = readFlags(args);
+  const service = withServiceSettings(io, envFile);
+  const config = settingsOf(service);
+  return await io.endAtSignals(() => (quick ? checkQuickly(config, service) : checkAll(config, service)));
 }
 
-function readFlags(args: string[]): { quick: boolean } {
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function readFlags(args: string[]) {
   try {
-    return parseArgs({ args, options: { quick: { type: "boolean", default: false } } }).values;
+    return parseArgs({ args, options: { quick: { type: "boolean", default: false }, ...envFileOption } }).values;
   } catch {
-    throw new CommandError("check takes only the option --quick; see tollgate check --help", 2);
+    throw new CommandError("check takes only the options --quick and --env-file; see tollgate check --help", 2);
   }
 }
 

@@ -7,12 +7,13 @@ import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { databaseInUse, settingsOf, storageName } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "set a new password for the console";
 
-export const help = `tollgate reset-password [--password-stdin]
+export const help = `tollgate reset-password [--password-stdin] [--env-file FILE]
 
 Sets a new password for the console and ends all sessions. Takes effect immediately, also in a
 running server. The database is the one at DATABASE_URL, or in DATA_DIR (default: ./data). A start
@@ -20,13 +21,14 @@ with ADMIN_PASSWORD replaces the new password.
 
   --password-stdin   read the password from standard input, without its final line break;
                      by default a password is generated and printed
+${envFileHelp}
 
 Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const fromStdin = readFlags(args);
-  const config = settingsOf(io);
+  const { "password-stdin": fromStdin, "env-file": envFile } = readFlags(args);
+  const config = settingsOf(withServiceSettings(io, envFile));
   if (config.storage.databaseUrl === undefined) databaseInUse(config.storage);
   const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
@@ -39,14 +41,17 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return 0;
 }
 
-function readFlags(args: string[]): boolean {
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function readFlags(args: string[]) {
+  const options = { "password-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
   try {
-    return parseArgs({ args, options: { "password-stdin": { type: "boolean", default: false } } }).values[
-      "password-stdin"
-    ];
+    return parseArgs({ args, options }).values;
   } catch {
     // Not quoted: a stray argument may be a password.
-    throw new CommandError("reset-password takes only --password-stdin; see tollgate reset-password --help", 2);
+    throw new CommandError(
+      "reset-password takes only the options --password-stdin and --env-file; see tollgate reset-password --help",
+      2,
+    );
   }
 }
 

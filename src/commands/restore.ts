@@ -3,12 +3,13 @@ import { timestampOf } from "../store/sqlite/backup-folder.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "replace the database by a backup";
 
-export const help = `tollgate restore FILE
+export const help = `tollgate restore [--env-file FILE] FILE
 
 Replaces the database in DATA_DIR (default: ./data) by a copy of FILE, which \`tollgate backup\` wrote.
 Stop the server first: the command refuses while one runs. FILE is read completely before anything
@@ -17,13 +18,15 @@ changes, and refused if it is damaged, or if a newer version or another program 
 The old database is kept in the same folder as tollgate.db.before-DATETTIMEZ, together with its log.
 Delete it when you no longer need it. The next start migrates a backup of an older version.
 
+${envFileHelp}
+
 Exit status: 0 if the database is replaced; 1 if it failed, and the database is unchanged; 2 for wrong
 usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const source = sourceOf(args);
-  const { databaseUrl, dataDir } = settingsOf(io).storage;
+  const { source, envFile } = parse(args);
+  const { databaseUrl, dataDir } = settingsOf(withServiceSettings(io, envFile)).storage;
   if (databaseUrl !== undefined) {
     throw new CommandError("DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL");
   }
@@ -40,18 +43,20 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
 }
 
-function sourceOf(args: string[]): string {
-  const [source, ...more] = positionalsOf(args);
+function parse(args: string[]): { source: string; envFile: string | undefined } {
+  const { values, positionals } = parseOptions(args);
+  const [source, ...more] = positionals;
   if (source === undefined || source === "" || more.length > 0) {
     throw new CommandError("restore takes one file name; see tollgate restore --help", 2);
   }
-  return source;
+  return { source, envFile: values["env-file"] };
 }
 
-function positionalsOf(args: string[]): string[] {
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function parseOptions(args: string[]) {
   try {
-    return parseArgs({ args, options: {}, strict: true, allowPositionals: true }).positionals;
+    return parseArgs({ args, options: envFileOption, strict: true, allowPositionals: true });
   } catch {
-    throw new CommandError("restore takes no options; see tollgate restore --help", 2);
+    throw new CommandError("restore takes only the option --env-file; see tollgate restore --help", 2);
   }
 }

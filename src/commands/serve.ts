@@ -13,6 +13,7 @@ import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
+import { envFileOption, withEnvFile } from "./env-file.ts";
 import { settingsOf, storageName } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { Log } from "../log/log.ts";
@@ -23,10 +24,10 @@ import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
 
-export const help = `tollgate serve
+export const help = `tollgate serve [--env-file FILE]
 
 Serves the proxy (/v1), the admin API (/api) and the console (/). Settings are environment variables,
-or lines of a .env file in the working folder. The most important:
+or lines of FILE or of a .env file in the working folder. The most important:
 
   PROXY_UPSTREAM_URL   the backend (default: http://127.0.0.1:8000)
   HOST, PORT           address to listen on (default: 127.0.0.1, 8080)
@@ -40,8 +41,9 @@ have ended, but no later than SHUTDOWN_GRACE seconds; a second SIGTERM or SIGINT
 later, stops it immediately.
 `;
 
-export async function run(args: string[], io: CommandIo): Promise<number> {
-  rejectArguments(args);
+export async function run(args: string[], given: CommandIo): Promise<number> {
+  const file = envFileOf(args);
+  const io = file === undefined ? given : withEnvFile(given, file);
   const config = settingsOf(io);
   warnOfSettings(config, io);
   const count = countProcesses(config.processes);
@@ -51,11 +53,11 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return (await server.stop()) ? 0 : 1;
 }
 
-function rejectArguments(args: string[]): void {
+function envFileOf(args: string[]): string | undefined {
   try {
-    parseArgs({ args, options: {}, strict: true });
+    return parseArgs({ args, options: envFileOption, strict: true }).values["env-file"];
   } catch {
-    throw new CommandError("serve takes no arguments; settings are environment variables", 2);
+    throw new CommandError("serve takes only the option --env-file; settings are environment variables", 2);
   }
 }
 

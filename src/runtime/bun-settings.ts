@@ -21,3 +21,16 @@ export function applyBunSettings(): void {
   if (isComplete || process.execve === undefined) return;
   process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), { ...bunSettings, ...process.env });
 }
+
+/** Names of variables that Bun reads only from the environment of a new process. */
+const readAtStart = /^(?:BUN|NODE)_/;
+
+/** Replaces the process by itself if the environment has settings of Bun that the process was started without. */
+export function restartWith(environment: Readonly<Record<string, string | undefined>>): void {
+  const missing = Object.entries(environment).filter(
+    ([name, value]) => readAtStart.test(name) && value !== undefined && process.env[name] === undefined,
+  );
+  if (missing.length === 0 || process.execve === undefined) return;
+  const environmentOfProcess = { ...process.env, ...Object.fromEntries(missing) };
+  process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), environmentOfProcess);
+}

@@ -218,6 +218,6 @@ describe("tollgate check --quick", () => {
   test.each([[["x"]], [["--slow"]]])("rejects the arguments %p", async (args) => {
     const { status, stderr } = await runProgram(["check", ...args]);
     expect(status).toBe(2);
-    expect(stderr).toMatch(/^tollgate: check takes only the option --quick; [^\n]*\n$/);
+    expect(stderr).toMatch(/^tollgate: check takes only the options --quick and --env-file; [^\n]*\n$/);
   });
 });

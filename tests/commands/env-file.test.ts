@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { PassThrough } from "node:stream";
+import type { CommandIo } from "../../src/commands/command.ts";
+import { parseEnvFile, withServiceSettings } from "../../src/commands/env-file.ts";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+
+test.each([
+  ["A=b", "b"],
+  ["A=b\r", "b"],
+  ["  A = b c  ", "b c"],
+  ["A=", ""],
+  ["A=pass#word # all", "pass#word # all"],
+  ["A='b \"c\" \\d'", 'b "c" \\d'],
+  ['A="b \\"c\\" \\\\ \\d"', 'b "c" \\ \\d'],
+  ["A=b\\ c\\\nd", "b cd"],
+  ["A='two\nlines'", "two\nlines"],
+  ["A='open", "'open"],
+  ["A=first\nA=last", "last"],
+  ["# A=b", undefined],
+  [" ; A=b", undefined],
+  ["A", undefined],
+  ["export A=b", undefined],
+])("a settings file with %j sets %j", (text, expected) => {
+  expect(parseEnvFile(`\n${text}\nLAST=1`)).toEqual({ ...(expected === undefined ? {} : { A: expected }), LAST: "1" });
+});
+
+describe("the service's settings", () => {
+  /** @returns the settings that a command sees, and what it wrote */
+  function see(env: Record<string, string>, given?: string, place = { envFile: "/none", dataDir: "/none" }) {
+    const stdout = new PassThrough();
+    const io: CommandIo = {
+      env,
+      stdin: new PassThrough(),
+      stdout,
+      stderr: new PassThrough(),
+      signal: new AbortController().signal,
+      endAtSignals: (work) => work(),
+    };
+    const seen = withServiceSettings(io, given, place).env;
+    return { env: seen, output: String(stdout.read() ?? "") };
+  }
+
+  function createService(text: string) {
+    const folder = createTempFolder();
+    const place = { envFile: folder.file("tollgate.env"), dataDir: folder.file("data") };
+    writeFileSync(place.envFile, text);
+    mkdirSync(place.dataDir);
+    return { ...place, [Symbol.dispose]: () => folder.remove() };
+  }
+
+  test("are the default, and the first line of output names their file", () => {
+    using service = createService("PORT=9\nDATA_DIR=/srv\n");
+    expect(see({ PORT: "" }, undefined, service)).toEqual({
+      env: { PORT: "9", DATA_DIR: "/srv" },
+      output: `Settings from ${service.envFile}\n`,
+    });
+  });
+
+  test("have the data folder of the unit if the file names none", () => {
+    using service = createService("PORT=9\n");
+    expect(see({}, undefined, service).env).toEqual({ PORT: "9", DATA_DIR: service.dataDir });
+    expect(see({}, undefined, { ...service, dataDir: "/none" }).env).toEqual({ PORT: "9" });
+  });
+
+  test.each([[{ DATA_DIR: "/srv" }], [{ DATABASE_URL: "postgres://db/d" }]])("are not used with %j", (env) => {
+    using service = createService("PORT=9\n");
+    expect(see(env, undefined, service)).toEqual({ env, output: "" });
+  });
+
+  test("are not used if there are none", () => {
+    expect(see({ PORT: "1" })).toEqual({ env: { PORT: "1" }, output: "" });
+  });
+
+  test("of a file that is given are overridden by the environment, and need no data folder", () => {
+    using service = createService("PORT=9\nHOST=::1\n");
+    expect(see({ PORT: "1", DATA_DIR: "/srv" }, service.envFile, service)).toEqual({
+      env: { PORT: "1", HOST: "::1", DATA_DIR: "/srv" },
+      output: `Settings from ${service.envFile}\n`,
+    });
+  });
+});
+
+describe("--env-file", () => {
+  test("lets each command see what the server was started with", async () => {
+    using backend = startSimulator();
+    using folder = createTempFolder();
+    const port = String(findFreePort());
+    const file = folder.file("tollgate.env");
+    const dataDir = folder.file("data");
+    const lines = [
+      `PROXY_UPSTREAM_URL=${backend.url}`,
+      `PORT=${port}`,
+      `DATA_DIR=${dataDir}`,
+      "ADMIN_PASSWORD='pass word'",
+    ];
+    await Bun.write(file, lines.join("\n"));
+    // Empty values count as unset; the port says only where to find the server.
+    const unset: ProgramEnvironment = { DATA_DIR: "", PORT: port };
+    const program = await startProgram(unset, ["serve", "--env-file", file]);
+    await logIn(program.adminUrl, "admin", "pass word");
+    const run = async (...args: string[]) => await runProgram([...args, "--env-file", file], { DATA_DIR: "" });
+    const announced = `Settings from ${file}\n`;
+    expect(await run("check", "--quick")).toEqual({ status: 0, stdout: `${announced}ok\n`, stderr: "" });
+    const check = await run("check");
+    expect(check).toMatchObject({ status: 0, stderr: "" });
+    expect(check.stdout).toStartWith(announced);
+    expect(check.stdout).toContain(`${backend.url} responds 200`);
+    const copy = folder.file("copy.db");
+    expect(await run("backup", copy)).toMatchObject({
+      status: 0,
+      stdout: `${announced}Copied ${dataDir}/tollgate.db to ${copy}\n`,
+    });
+    const reset = await run("reset-password");
+    expect(reset.stdout).toStartWith(announced);
+    expect(reset.stderr).toContain("ADMIN_PASSWORD: is set");
+    await program.stop();
+    expect(await run("restore", copy)).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`Restored ${dataDir}/tollgate.db`),
+    });
+  });
+
+  test.skipIf(whyNoOpenssl !== undefined)("brings the authority that Bun reads at its start", async () => {
+    using authority = await createAuthority();
+    using folder = createTempFolder();
+    const { certFile, keyFile } = authority.sign("backend");
+    await using backend = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      tls: { cert: Bun.file(certFile), key: Bun.file(keyFile) },
+      fetch: () => Response.json({}),
+    });
+    const file = folder.file("tollgate.env");
+    await Bun.write(file, `PROXY_UPSTREAM_URL=${backend.url.origin}\nNODE_EXTRA_CA_CERTS=${authority.caFile}\n`);
+    const { stdout } = await runProgram(["check", "--env-file", file]);
+    expect(stdout.split("Settings from")).toHaveLength(2);
+    expect(stdout).toContain(`${backend.url.origin} responds 200`);
+  });
+
+  test.each(["serve", "check", "reset-password"])(
+    "of a file that cannot be read is wrong usage of %s",
+    async (command) => {
+      expect(await runProgram([command, "--env-file", "/none/x.env"])).toEqual({
+        status: 2,
+        stdout: "",
+        stderr: 'tollgate: --env-file: "/none/x.env" cannot be read (ENOENT)\n',
+      });
+    },
+  );
+});
