@@ -5,6 +5,9 @@ applyBunSettings();
 
 const signals = handleSignals();
 
+// A reader that leaves, such as `head -1`, or a full disk below a log, stops neither a command nor a server.
+for (const output of [process.stdout, process.stderr]) output.on("error", () => undefined);
+
 // Imported here, because code before applyBunSettings runs twice.
 const { runCommand } = await import("./commands/commands.ts");
 

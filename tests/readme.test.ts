@@ -160,6 +160,7 @@ describe("the README's deployment", () => {
     expect(/^ExecStart=\/usr\/local\/bin\/tollgate serve$/m.test(unit)).toBeTrue();
     expect(assignments(unit)).toEqual({ DATA_DIR: "/var/lib/tollgate" });
     expect(unit).toContain("StateDirectory=tollgate\n");
+    expect(unit).toContain("RuntimeDirectory=tollgate\n");
     expect(unit).toContain("Restart=always\n");
   });
 

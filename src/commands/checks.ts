@@ -83,18 +83,28 @@ export interface ClockWitnesses {
   backend: UpstreamProbe | undefined;
 }
 
-/** A wrong clock puts usage into wrong days, and ends sessions early. */
+/**
+ * A wrong clock puts usage into wrong days, and ends sessions early. A request that is newer than now tells only that two
+ * clocks differ: one that was ahead once leaves it there for as long as it was ahead.
+ */
 export function checkClock({ now, database, backend }: ClockWitnesses): Finding {
   const text = new Date(now).toISOString();
   if (now < earliestTime) return failed(`${text} is before this version was made`);
-  const newest = database?.lastUsedAt ?? 0;
-  if (newest > now + maxSkewMs) return failed(`${text} is ${secondsOf(newest - now)} behind the newest request`);
+  const lead = (database?.lastUsedAt ?? 0) - now;
   const others = { PostgreSQL: database?.serverTime, "the backend": timeOf(backend?.date) };
-  for (const [name, time] of Object.entries(others)) {
-    if (time === undefined || Math.abs(now - time) <= maxSkewMs) continue;
-    return warning(`${text} is ${secondsOf(now - time)} ${now < time ? "behind" : "ahead of"} the clock of ${name}`);
+  const known = Object.entries(others).flatMap(([name, time]) =>
+    time === undefined ? [] : [{ name, lead: time - now }],
+  );
+  const other = known.find((clock) => Math.abs(clock.lead) > maxSkewMs);
+  if (other !== undefined) {
+    const difference = `${text} is ${secondsOf(other.lead)} ${other.lead > 0 ? "behind" : "ahead of"} the clock of ${other.name}`;
+    if (lead <= maxSkewMs || other.lead < 0) return warning(difference);
+    return failed(`${difference}, and ${secondsOf(lead)} behind the newest request`);
   }
-  return ok(text);
+  if (lead <= maxSkewMs) return ok(text);
+  const [witness] = known;
+  const why = witness === undefined ? "either is wrong" : `that was wrong, as ${witness.name} has the same time`;
+  return warning(`${text} is ${secondsOf(lead)} behind the newest request: ${why}`);
 }
 
 function timeOf(date: string | null | undefined): number | undefined {

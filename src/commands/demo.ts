@@ -147,8 +147,7 @@ interface Welcome {
 function welcome({ server, seeded, dataDir, username, password }: Welcome): string {
   const body = JSON.stringify({ model: demoModel, stream: true, messages: [{ role: "user", content: "Hello!" }] });
   return `
-  This is a demo: the model, the clients, the GPUs and 30 days of history are simulated.
-  All data is in ${dataDir} and is deleted when the demo ends.
+  This is a demo: model, clients, GPUs and 30 days of history are simulated. Ctrl-C ends it and deletes ${dataDir}
 
     Console    ${browserUrl(server.adminUrl)}
     Username   ${username}
@@ -158,8 +157,6 @@ function welcome({ server, seeded, dataDir, username, password }: Welcome): stri
   Paste this into another terminal to stream a completion:
 
 curl -N ${browserUrl(server.url)}/v1/chat/completions -H "Authorization: Bearer ${seeded.key}" -H "Content-Type: application/json" -d '${body}'
-
-  Ctrl-C ends the demo.
 
 `;
 }

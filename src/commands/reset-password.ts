@@ -2,6 +2,7 @@ import { hostname, userInfo } from "node:os";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/bootstrap.ts";
+import { findPasswordProblem } from "../admin/session/contract.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { createLog, type Log, type LogFields } from "../log/log.ts";
 import { openStore } from "../store/open.ts";
@@ -58,6 +59,8 @@ function readFlags(args: string[]) {
 async function readPassword({ stdin }: CommandIo): Promise<string> {
   const password = (await text(stdin)).replace(/\r?\n$/, "");
   if (password === "") throw new CommandError("--password-stdin: standard input is empty; write the password to it", 2);
+  const problem = findPasswordProblem(password, "the password");
+  if (problem !== undefined) throw new CommandError(`--password-stdin: ${problem}`, 2);
   return password;
 }
 

@@ -55,6 +55,7 @@ export const variables = {
     Type.String({ default: "127.0.0.1", pattern: `${hostPattern}|${socketPattern}` }),
     "an address or name to listen on, or unix:/ and the path of a socket",
   ),
+  SOCKET_MODE: text(Type.String({ default: "0666", pattern: "^0?[0-7]{3}$" }), "a mode in octal, such as 0660"),
   PROXY_MAX_CONCURRENCY: {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
@@ -239,6 +240,8 @@ function configFrom(settings: Settings, terminal: boolean) {
     listen: {
       host: settings.HOST,
       port: settings.PORT,
+      /** Of a UNIX socket. */
+      socketMode: Number.parseInt(settings.SOCKET_MODE, 8),
       adminPort: settings.ADMIN_PORT,
       /** The same as `host` if both sides share a port. */
       adminHost: settings.ADMIN_HOST ?? defaultAdminHost(settings),

@@ -23,10 +23,14 @@ const Refused = Type.Object({ error: Type.String() });
 export function resultOfResponse(url: string, status: number, headers: Headers, text: string): PostResult {
   const body = findJson(text);
   if (status === 200 && Value.Check(Accepted, body)) return { kind: "accepted" };
-  if (status === 401 || status === 403) {
-    return { kind: "key rejected", reason: `the API key is unknown or inactive (${status})` };
-  }
+  if (status === 401 || status === 403) return { kind: "key rejected", reason: rejection(status, body) };
   return { kind: "failed", reason: failureReason(url, status, headers, body) };
+}
+
+function rejection(status: number, body: unknown): string {
+  if (status === 401) return "the API key is unknown, inactive or expired (401)";
+  const detail = Value.Check(Refused, body) ? body.error.slice(0, 200) : "a server in between refuses it";
+  return `the API key is refused (${status}): ${detail}`;
 }
 
 function failureReason(url: string, status: number, headers: Headers, body: unknown): string {
@@ -49,17 +53,25 @@ function findJson(text: string): unknown {
   }
 }
 
+const closed = "the server closed the connection; does it speak HTTPS?";
+
 const reasons: Readonly<Record<string, string>> = {
   timeout: "no response in time",
   ECONNREFUSED: "connection refused",
   ConnectionRefused: "connection refused",
   ENOTFOUND: "unknown host name",
   FailedToOpenSocket: "host unreachable",
-  ECONNRESET: "connection reset",
-  ConnectionClosed: "connection reset",
+  ECONNRESET: closed,
+  ConnectionClosed: closed,
   EPROTO: "the server does not speak TLS",
   Malformed_HTTP_Response: "the server does not speak HTTP",
+  EHOSTUNREACH: "host unreachable",
+  ENETUNREACH: "network unreachable",
+  EMFILE: "this process has no free file descriptor",
+  ENFILE: "this host has no free file descriptor",
   ERR_TLS_CERT_ALTNAME_INVALID: "the TLS certificate is for another host name",
+  CERT_HAS_EXPIRED: "the TLS certificate has expired, or this host's clock is ahead",
+  CERT_NOT_YET_VALID: "the TLS certificate is not valid yet, or this host's clock is behind",
 };
 
 /** OpenSSL's names for certificate errors, as the runtime passes them on. */

@@ -125,7 +125,8 @@ function keyOf(
 function keyIn(file: string, readFile: (file: string) => string): string {
   try {
     return readFile(file).trim();
-  } catch {
-    throw new UsageError(`--key-file: cannot read ${JSON.stringify(file)}`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new UsageError(`--key-file: cannot read ${JSON.stringify(file)} (${code ?? "unknown error"})`);
   }
 }

@@ -189,9 +189,13 @@ check_response() {
   case $curl_status in
     0) ;;
     6) log_on_change "$url: unknown host name" && return ;;
-    7) log_on_change "$url: connection refused" && return ;;
+    7) log_on_change "$url: connection refused, or host unreachable" && return ;;
     28) log_on_change "$url: no response in time" && return ;;
-    35 | 51 | 58 | 60 | 77 | 83) log_on_change "$url: the TLS certificate is not trusted" && return ;;
+    35) log_on_change "$url: the server does not speak TLS" && return ;;
+    52 | 56) log_on_change "$url: the server closed the connection; does it speak HTTPS?" && return ;;
+    51) log_on_change "$url: the TLS certificate is for another host name" && return ;;
+    60) log_on_change "$url: the TLS certificate is not trusted, expired, or for another host name" && return ;;
+    77) log_on_change "$url: this host's file of trusted authorities cannot be read" && return ;;
     *) log_on_change "$url: not reachable (curl status $curl_status)" && return ;;
   esac
   case $status in
@@ -203,9 +207,13 @@ check_response() {
         log_on_change "$url: wrong address: the server there is not Tollgate"
       fi
       ;;
-    401 | 403)
+    401)
       delay=$longest_delay
-      log_on_change "$url: the API key is unknown or inactive ($status)"
+      log_on_change "$url: the API key is unknown, inactive or expired (401)"
+      ;;
+    403)
+      delay=$longest_delay
+      log_on_change "$url: the API key may not post GPU samples, or a server in between refuses it (403)"
       ;;
     3?? | 404 | 405) log_on_change "$url: wrong address ($status)" ;;
     *) log_on_change "$url: the server responded with status $status" ;;

@@ -1,6 +1,7 @@
+import { chmodSync } from "node:fs";
 import { type Certificate, CertificateError } from "./certificate.ts";
 import { withHttpUrl } from "./https-url.ts";
-import { createSocketRemover, openToAll, releaseSocket, socketPathOf } from "./unix-socket.ts";
+import { createSocketRemover, releaseSocket, socketPathOf } from "./unix-socket.ts";
 
 type Handler<R = Request> = (request: R) => Response | Promise<Response>;
 
@@ -8,6 +9,8 @@ interface ListenOptions {
   /** An address, a name, or `unix:` and the path of a socket, which `prepareToListen` has to free first. */
   host: string;
   port: number;
+  /** Of a UNIX socket; else all users may connect, as with PostgreSQL: the mode of the folder decides who reaches it. */
+  socketMode?: number;
   /** Lets several processes share the port. */
   shared: boolean;
   /** Serves HTTPS; not on a UNIX socket. */
@@ -164,7 +167,8 @@ function serve(options: ReturnType<typeof spreadHandlers>, certificate: KeyPair 
       routes,
       fetch,
     });
-    if (path !== undefined) openToAll(path);
+    // The mode that the umask gives would often shut out the web server.
+    if (path !== undefined) chmodSync(path, options.socketMode ?? 0o666);
     return server;
   } catch (error) {
     throw listenError(error, host, port);

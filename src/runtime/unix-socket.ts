@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, rmSync } from "node:fs";
+import { lstatSync, rmSync } from "node:fs";
 import { createConnection } from "node:net";
 
 const prefix = "unix:";
@@ -31,12 +31,6 @@ function isServed(path: string): Promise<boolean> {
     socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code !== "ECONNREFUSED"));
   });
 }
-
-/**
- * Lets every user connect, as PostgreSQL does: the mode of the folder decides who reaches the socket, and API keys and
- * sessions decide what they can do. The mode that the umask gives would often shut out the web server.
- */
-export const openToAll = (path: string): void => chmodSync(path, 0o666);
 
 /** Removes the socket, unless another program has replaced it. */
 export function createSocketRemover(path: string): () => void {

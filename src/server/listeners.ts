@@ -19,14 +19,14 @@ interface Sides {
 
 /** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
 export async function listenOn(
-  { host, port, adminHost, adminPort }: Config["listen"],
+  { host, port, socketMode, adminHost, adminPort }: Config["listen"],
   sides: Sides,
   { shareStats, certificate }: Pick<Services, "shareStats" | "certificate">,
 ): Promise<Listeners> {
   const connections = createConnections();
   const proxy = sides.proxy(connections);
   const shared = { shared: shareStats !== undefined, internalError, certificate };
-  const atProxyPort = { ...shared, host, port, connections };
+  const atProxyPort = { ...shared, host, port, socketMode, connections };
   if (adminPort === undefined) {
     const app = createApp({ proxy, admin: await sides.admin(connections) });
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });

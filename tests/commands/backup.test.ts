@@ -1,6 +1,8 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, statSync, utimesSync } from "node:fs";
+import { addBackup } from "../../src/store/sqlite/backup-folder.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type Program, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -118,6 +120,17 @@ describe("tollgate backup", () => {
       expect(readdirSync(folder.path)).toEqual([expect.not.stringContaining("2099")]);
     });
 
+    test("writes one copy for each of several within a second", async () => {
+      using folder = createTempFolder();
+      const clock = (): number => Date.UTC(2026, 10, 21, 9, 45, 59);
+      const series = { file: databaseFile(program.dataDir), folder: folder.path, keep: 3, clock };
+      const written = await Promise.all([addBackup(series), addBackup(series), addBackup(series)]);
+      const names = ["tollgate-20261121T094559Z.db", "tollgate-20261121T094600Z.db", "tollgate-20261121T094601Z.db"];
+      expect(written.toSorted()).toEqual(names.map(folder.file));
+      expect(readdirSync(folder.path).toSorted()).toEqual(names);
+      for (const file of written) expect(Bun.file(file).size).toBe(Bun.file(written[0] ?? "").size);
+    });
+
     test("deletes no other files", async () => {
       using folder = createTempFolder();
       const others = ["tollgate.db", "tollgate-2026.db", "x-tollgate-20260101T000000Z.db", "notes.txt"];
@@ -135,7 +148,6 @@ describe("tollgate backup", () => {
       expect((await keep("2", folder.path)).status).toBe(0);
       expect(readdirSync(folder.path)).toHaveLength(4);
       for (const name of killed) utimesSync(folder.file(name), 0, 0);
-      await Bun.sleep(1000 - (Date.now() % 1000));
       expect((await keep("3", folder.path)).status).toBe(0);
       const left = readdirSync(folder.path).toSorted();
       expect(left).toHaveLength(3);

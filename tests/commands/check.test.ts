@@ -6,7 +6,7 @@ import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { runProgram, startProgram } from "../support/program.ts";
+import { commandLine, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 const names = ["configuration", "database", "disk", "descriptors", "backend", "clock"];
@@ -116,6 +116,15 @@ describe("tollgate check", () => {
     });
   });
 
+  test("is silent if its reader leaves after the first line", async () => {
+    using folder = createTempFolder();
+    const line = `${commandLine(["check"]).join(" ")} | head -1; echo "\${PIPESTATUS[*]}"`;
+    const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, DATA_DIR: folder.path };
+    const { stdout, stderr } = Bun.spawnSync(["bash", "-c", line], { env, cwd: folder.path });
+    expect(stderr.toString()).toBe("");
+    expect(stdout.toString()).toMatch(/^ok +configuration *\n1 0\n$/);
+  });
+
   test("exits with status 2 for a wrong setting", async () => {
     const { status, stdout, stderr } = await runProgram(["check"], { PORT: "x" });
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
@@ -158,12 +167,14 @@ describe("tollgate check", () => {
 
 describe("the clock", () => {
   const now = Date.UTC(2027, 0, 1);
+  const day = 86_400_000;
   const state = (lastUsedAt: number | undefined, serverTime = now) => ({
     bytes: 0,
     pendingMigrations: 0,
     lastUsedAt,
     serverTime,
   });
+  const sqlite = (lastUsedAt: number) => ({ bytes: 0, pendingMigrations: 0, lastUsedAt });
   const backendAt = (ms: number) => ({ status: 200, date: new Date(ms).toUTCString() });
 
   test.each([
@@ -171,17 +182,24 @@ describe("the clock", () => {
     ["ok", { now, database: undefined, backend: undefined }],
     ["ok", { now, database: state(undefined), backend: { status: 200, date: "yesterday" } }],
     ["failed", { now: 0, database: undefined, backend: undefined }],
-    ["failed", { now, database: state(now + 90_000), backend: undefined }],
+    ["failed", { now, database: state(now + 90_000), backend: backendAt(now + 90_000) }],
+    ["failed", { now, database: state(now + 90_000, now + 90_000), backend: undefined }],
+    ["warning", { now, database: sqlite(now + 40 * day), backend: backendAt(now) }],
+    ["warning", { now, database: sqlite(now + 40 * day), backend: undefined }],
+    ["warning", { now, database: state(now + 90_000), backend: backendAt(now - 90_000) }],
     ["warning", { now, database: undefined, backend: backendAt(now - 90_000) }],
     ["warning", { now, database: state(now, now + 90_000), backend: backendAt(now) }],
   ] as const)("is %p for %p", (expected, witnesses) => {
     expect(checkClock(witnesses).state).toBe(expected);
   });
 
-  test("is described with the difference", () => {
-    expect(checkClock({ now, database: state(now + 90_000), backend: undefined }).text).toBe(
-      "2027-01-01T00:00:00.000Z is 90 s behind the newest request",
-    );
+  test.each([
+    [backendAt(now + 90_000), "90 s behind the clock of the backend, and 90 s behind the newest request"],
+    [backendAt(now), "90 s behind the newest request: that was wrong, as the backend has the same time"],
+    [undefined, "90 s behind the newest request: either is wrong"],
+  ])("is described with the difference: %p", (backend, words) => {
+    const database = sqlite(now + 90_000);
+    expect(checkClock({ now, database, backend }).text).toBe(`2027-01-01T00:00:00.000Z is ${words}`);
   });
 });
 

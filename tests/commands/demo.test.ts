@@ -43,8 +43,12 @@ describe("tollgate demo", () => {
   test("prints the data folder, and an address at which browsers keep the session", () => {
     expect(introduction).toContain("This is a demo");
     const [folder] = readdirSync(temporary.path);
-    expect(introduction).toContain(`All data is in ${temporary.path}/${folder} and is deleted when the demo ends.`);
+    expect(introduction).toContain(`Ctrl-C ends it and deletes ${temporary.path}/${folder}\n`);
     expect(valueOf(introduction, "Console")).toBe(program.adminUrl.replace("127.0.0.1", "localhost"));
+  });
+
+  test("prints seven lines", () => {
+    expect(introduction.split("\n").filter((line) => /\S/.test(line) && !line.startsWith("{"))).toHaveLength(7);
   });
 
   test("shows thirty days of usage and power", async () => {

@@ -99,7 +99,7 @@ test("--once exits with status 1 if the key is rejected", async () => {
   await using receiver = startSampleReceiver(() => new Response("", { status: 401 }));
   const { status, stderr } = await runToEnd(host, pushTo(receiver, "--once", "--key", key));
   expect(status).toBe(1);
-  expect(stderr).toContain("the API key is unknown or inactive (401)");
+  expect(stderr).toContain("the API key is unknown, inactive or expired (401)");
   expect(stderr).not.toContain(key);
 });
 

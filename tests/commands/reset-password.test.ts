@@ -39,12 +39,27 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
+  test.each(["1234567", "x".repeat(513)])("refuses a password that the console would refuse: %s", async (password) => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password" })).stop();
+    expect(
+      await runProgram(["reset-password", "--password-stdin"], { DATA_DIR: folder.path }, { stdin: `${password}\n` }),
+    ).toEqual({
+      status: 2,
+      stdout: "",
+      stderr: "tollgate: --password-stdin: the password must have from 8 to 512 characters\n",
+    });
+    const program = await startProgram({ DATA_DIR: folder.path });
+    await logIn(program.adminUrl, "admin", "password");
+    await program.stop();
+  });
+
   test("sets the password of a stopped server", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();
-    await runProgram(["reset-password", "--password-stdin"], { DATA_DIR: folder.path }, { stdin: "stopped" });
+    await runProgram(["reset-password", "--password-stdin"], { DATA_DIR: folder.path }, { stdin: "stopped!" });
     const program = await startProgram({ DATA_DIR: folder.path });
-    await logIn(program.adminUrl, "admin", "stopped");
+    await logIn(program.adminUrl, "admin", "stopped!");
     expect(program.stdout()).not.toContain("password");
     await program.stop();
   });

@@ -2,7 +2,9 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { logIn } from "../support/admin-client.ts";
-import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { commandLine, type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 /** An error that the operator can fix: one line, no stack trace. */
@@ -54,6 +56,23 @@ describe("the first start", () => {
     for (const name of ["secret_key", "tollgate.db"]) {
       expect(statSync(folder.file(`a/b/${name}`)).mode & 0o777).toBe(0o600);
     }
+  });
+});
+
+test("a server goes on when the reader of its log has left", async () => {
+  using folder = createTempFolder();
+  const port = String(findFreePort());
+  const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, DATA_DIR: folder.path, PORT: port };
+  const child = Bun.spawn(commandLine(["serve"]), { env, cwd: folder.path, stdout: "pipe", stderr: "pipe" });
+  const reader = child.stdout.getReader();
+  await reader.read();
+  await reader.cancel();
+  // What ends it has lines in the log too.
+  await pollUntil(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok);
+  child.kill("SIGTERM");
+  expect({ status: await child.exited, stderr: await new Response(child.stderr).text() }).toEqual({
+    status: 0,
+    stderr: "",
   });
 });
 

@@ -29,8 +29,15 @@ test.each([
 test("a rejected key is a kind of its own", () => {
   expect(resultOf(401, '{"error":"Invalid API key"}')).toEqual({
     kind: "key rejected",
-    reason: "the API key is unknown or inactive (401)",
+    reason: "the API key is unknown, inactive or expired (401)",
   });
+});
+
+test.each([
+  ['{"error":"This API key may not post GPU samples"}', "refused (403): This API key may not post GPU samples"],
+  ["<html>", "refused (403): a server in between refuses it"],
+])("a key that is refused with %s is told why", (text, reason) => {
+  expect(resultOf(403, text)).toEqual({ kind: "key rejected", reason: `the API key is ${reason}` });
 });
 
 test("does not repeat the query of a redirect", () => {
@@ -41,7 +48,10 @@ test.each([
   ["ConnectionRefused", "connection refused"],
   ["ENOTFOUND", "unknown host name"],
   ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"],
-  ["CERT_HAS_EXPIRED", "certificate is not trusted"],
+  ["CERT_HAS_EXPIRED", "the TLS certificate has expired"],
+  ["CERT_NOT_YET_VALID", "the TLS certificate is not valid yet"],
+  ["ECONNRESET", "closed the connection; does it speak HTTPS?"],
+  ["EHOSTUNREACH", "host unreachable"],
   ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate is not trusted"],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate is for another host name"],
   ["EPROTO", "does not speak TLS"],

@@ -185,7 +185,7 @@ test("retries a rejected key, which somebody may activate", async () => {
   const entry = posting.nextEntry();
   posting.put(1);
   await entry;
-  expect(posting.logged[0]).toContain("the API key is unknown or inactive (401)");
+  expect(posting.logged[0]).toContain("the API key is unknown, inactive or expired (401)");
   receiver.respond = accept;
   posting.put(2);
   await receiver.received(2);

@@ -5,6 +5,7 @@ import { pushGpuScript } from "../../src/gpu-agent/push-gpu-script.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, isRunning, samplesOfTwo } from "./gpu-host.ts";
 import { accept, type SampleReceiver, startSampleReceiver } from "./sample-receiver.ts";
+import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { whyNoCurl } from "../support/curl.ts";
 
 const key = `3f2a"90\\d1`;
@@ -146,7 +147,8 @@ describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (sh
   });
 
   test.each([
-    ["a rejected key", () => new Response("", { status: 401 }), "the API key is unknown or inactive (401)"],
+    ["a rejected key", () => new Response("", { status: 401 }), "the API key is unknown, inactive or expired (401)"],
+    ["a key of another scope", () => new Response("", { status: 403 }), "the API key may not post GPU samples"],
     ["a wrong path", () => new Response("", { status: 404 }), "wrong address (404)"],
     ["a redirect", () => Response.redirect("http://127.0.0.1:9/"), "wrong address (302)"],
     ["a web page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), "is not Tollgate"],
@@ -157,6 +159,25 @@ describe.skipIf(whyNoCurl !== undefined).each(shells)("the script under %s", (sh
     const errors = await readErrors(child, explanation);
     expect(errors).not.toContain("3f2a");
     await stop(child);
+  });
+
+  test.skipIf(whyNoOpenssl !== undefined)("tells an untrusted certificate from a missing one", async () => {
+    await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
+    using authority = await createAuthority();
+    const { certFile, keyFile } = authority.sign("gate");
+    const tls = { cert: Bun.file(certFile), key: Bun.file(keyFile) };
+    await using encrypted = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => new Response() });
+    await using plain = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+    const ports = { encrypted: String(encrypted.port), plain: String(plain.port) };
+    for (const [url, explanation] of [
+      [`https://127.0.0.1:${ports.encrypted}`, "the TLS certificate is not trusted"],
+      [`https://127.0.0.1:${ports.plain}`, "does not speak TLS"],
+      [`http://127.0.0.1:${ports.encrypted}`, "does it speak HTTPS?"],
+    ]) {
+      const child = await start(shell, host, { TOLLGATE_URL: url ?? "", TOLLGATE_KEY: key });
+      await readErrors(child, explanation ?? "");
+      await stop(child);
+    }
   });
 
   test("explains a refused connection and a stopped driver", async () => {

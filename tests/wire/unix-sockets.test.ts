@@ -68,6 +68,16 @@ describe("HOST=unix:", () => {
     expect(existsSync(path)).toBeFalse();
   });
 
+  test.each([
+    ["0600", 0o600],
+    ["660", 0o660],
+  ])("gives the socket the mode that SOCKET_MODE=%s says", async (mode, expected) => {
+    const path = folder.file("mode.sock");
+    const program = await start(path, { SOCKET_MODE: mode });
+    expect(statSync(path).mode & 0o777).toBe(expected);
+    await program.stop();
+  });
+
   test("lets a running stream end at a stop, and ends the backend's request if a client leaves", async () => {
     const path = folder.file("b.sock");
     const program = await start(path);
@@ -139,6 +149,8 @@ describe("HOST=unix:", () => {
     [{ HOST: `unix:/${"x".repeat(107)}` }, "HOST: "],
     [{ HOST: "unix:/x", PROCESSES: "2" }, "PROCESSES: several processes cannot share a UNIX socket"],
     [{ HOST: "unix:/x", TLS_CERT: "c", TLS_KEY: "k" }, "TLS_CERT: has no effect on a UNIX socket"],
+    [{ SOCKET_MODE: "rw" }, 'SOCKET_MODE: "rw" is not allowed; use a mode in octal'],
+    [{ SOCKET_MODE: "7777" }, 'SOCKET_MODE: "7777" is not allowed'],
     [{ ADMIN_HOST: "unix:/x", ADMIN_PORT: "1" }, 'ADMIN_HOST: "unix:/x" is not allowed'],
     [{ TLS_CERT: "c" }, "TLS_KEY: must be set together with TLS_CERT"],
     [{ PROXY_UPSTREAM_URL: "unix:x" }, 'PROXY_UPSTREAM_URL: "unix:x" is not allowed'],

@@ -13,16 +13,17 @@ export type AnonymousBody = Static<typeof anonymousBody>;
 
 /** Counted in code points. */
 const passwordLength = { minLength: 8, maxLength: 512 };
-function findPasswordProblem(value: unknown): string | undefined {
-  if (typeof value !== "string") return "new_password must be a string";
+/** @param name what the sentence calls it */
+export function findPasswordProblem(value: unknown, name = "new_password"): string | undefined {
+  if (typeof value !== "string") return `${name} must be a string`;
   const { minLength, maxLength } = passwordLength;
   const length = Array.from(value).length;
   if (length >= minLength && length <= maxLength) return undefined;
-  return `new_password must have from ${minLength} to ${maxLength} characters`;
+  return `${name} must have from ${minLength} to ${maxLength} characters`;
 }
 export const passwordRequest = t.Object({
   current_password: string("current_password"),
-  new_password: checkedBy(findPasswordProblem, t.String(passwordLength)),
+  new_password: checkedBy((value) => findPasswordProblem(value), t.String(passwordLength)),
   _csrf: csrfField,
 });
 

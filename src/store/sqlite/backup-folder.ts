@@ -24,13 +24,27 @@ export interface BackupSeries extends Omit<Backup, "target"> {
  * @throws StorageError if the backup failed; none is deleted then
  */
 export async function addBackup({ folder, keep, ...backup }: BackupSeries): Promise<string> {
-  const name = `tollgate-${timestampOf(backup.clock())}.db`;
-  await backupDatabase({ ...backup, target: join(folder, name) });
+  const name = await backUpAt(backup.clock(), folder, backup);
   deleteUnfinished(folder, backup.clock);
   const older = listFinished(folder).filter((other) => other !== name);
   for (const one of older.toSorted().slice(0, Math.max(0, older.length - (keep - 1)))) rmSync(join(folder, one));
   return join(folder, name);
 }
+
+/** Names it after the next second if another backup has the name. @returns the name */
+async function backUpAt(now: number, folder: string, backup: Omit<Backup, "target">): Promise<string> {
+  const name = `tollgate-${timestampOf(now)}.db`;
+  try {
+    await backupDatabase({ ...backup, target: join(folder, name) });
+    return name;
+  } catch (error) {
+    if (!(error instanceof Error) || !isTaken(error)) throw error;
+    return await backUpAt(now + 1000, folder, backup);
+  }
+}
+
+const isTaken = ({ cause }: { cause?: unknown }): boolean =>
+  (cause as NodeJS.ErrnoException | undefined)?.code === "EEXIST";
 
 const listFinished = (folder: string): string[] =>
   readdirSync(folder).filter((name) => namePattern.test(name) && bytesOf(join(folder, name)) > 0);
