@@ -69,8 +69,8 @@ export interface RequestRecord {
   firstByteMs: number | undefined;
   durationMs: number;
   usage: Usage | undefined;
-  /** The ledger has it, together with its counts. */
-  isInLedger?: boolean;
+  /** The duration in the row that the ledger wrote together with its counts; unset if there is none. */
+  writtenMs?: number | undefined;
 }
 
 /** A request that has not ended, as it is now. */

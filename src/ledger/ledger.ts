@@ -34,6 +34,8 @@ export interface Ledger {
   record(event: UsageEvent): Promise<Usage>;
   /** Writes a request that does not count to the request log. */
   logRequest(request: RequestRecord): void;
+  /** Corrects the row of a counted request that ended long after it was recorded. */
+  amendRequest(request: RequestRecord): void;
   /** The rows of the request log that were dropped because too many waited. */
   droppedRequests(): number;
   /** What is not committed yet, and for how long the oldest event has waited. */
@@ -137,19 +139,22 @@ export function createLedger(options: LedgerOptions): Ledger {
       if (responseId === undefined || own === noUsage) return own;
       return batch.added.get(responseRef(keyId, responseId)) ?? own;
     },
-    logRequest(request) {
-      if (!state.logsRequests) return;
-      const { usage } = state.gathering;
-      if (usage.isEmpty()) state.gathering.since = clock();
-      usage.addRequest(request, clock());
-      state.loop ??= writeAll(state);
-    },
+    logRequest: (request) => addToLog(state, (usage) => usage.addRequest(request, clock())),
+    amendRequest: (request) => addToLog(state, (usage) => usage.amendRequest(request)),
     droppedRequests: () => state.dropped + state.gathering.usage.droppedRequests(),
     waiting: () => waitingIn(state),
     refusedRequests: refused.requests,
     state: () => (state.degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
     close: (closeTimeoutMs = 5000) => close(state, closeTimeoutMs),
   };
+}
+
+function addToLog(state: State, add: (usage: UsageBatch) => void): void {
+  if (!state.logsRequests) return;
+  const { usage } = state.gathering;
+  if (usage.isEmpty()) state.gathering.since = state.clock();
+  add(usage);
+  state.loop ??= writeAll(state);
 }
 
 async function writeAll(state: State): Promise<void> {

@@ -25,8 +25,8 @@ export interface RequestTracker {
   streamed: boolean;
   /** The client's response has it; set before `finish`. */
   status: number;
-  /** The ledger has it, together with its counts; set before `finish`. */
-  isInLedger: boolean;
+  /** As the ledger has it, together with its counts; set before `finish`. */
+  written: RequestRecord | undefined;
   /** Reads the usage seen so far. */
   readUsage: (() => Usage) | undefined;
   /** @param backend its host and port */
@@ -104,7 +104,7 @@ export function trackRequest(
     isReceived: false,
     streamed: false,
     status: 0,
-    isInLedger: false,
+    written: undefined,
     readUsage: undefined,
     upstreamRequestSent(backend) {
       progress.backend = backend;
@@ -142,7 +142,7 @@ export function trackRequest(
       finished = true;
       finishedCallback();
       endInFlight();
-      observer.finished(tracker.describe(outcome, details));
+      observer.finished(finalRecord(tracker.describe(outcome, details), tracker.written));
     },
   };
   const endInFlight = addInFlight({
@@ -153,6 +153,19 @@ export function trackRequest(
     },
   });
   return tracker;
+}
+
+/** A row is written with the counts, and again only if the request lasted longer than before that by both of these. */
+const amendedMs = 5;
+const amendedShare = 0.01;
+
+/** What everything that reports the request says of it, its row too. */
+function finalRecord(record: RequestRecord, written: RequestRecord | undefined): RequestRecord {
+  if (written === undefined) return record;
+  const { durationMs, receivedBytes } = written;
+  const longerMs = record.durationMs - durationMs;
+  const isOutdated = longerMs >= amendedMs && longerMs >= durationMs * amendedShare;
+  return Object.assign(record, { writtenMs: durationMs }, isOutdated ? undefined : { durationMs, receivedBytes });
 }
 
 interface End {
@@ -189,7 +202,6 @@ function recordOf(
     firstByteMs,
     durationMs,
     usage: details?.usage,
-    isInLedger: tracker.isInLedger,
   };
 }
 

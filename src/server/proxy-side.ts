@@ -82,7 +82,6 @@ function observersOf(services: Services): RequestObserver[] {
   const { metrics, recorder, upstreamFailures, ledger, log, clock } = services;
   const observers = [metrics, recorder, upstreamFailures, createRequestLog(log)];
   if (!services.logsRequests) return observers;
-  const { logRequest } = ledger;
   const onOmitted = metrics.requestOmitted;
-  return [...observers, createStoredRequestLog({ logRequest, networkOf: addressScope, onOmitted, clock })];
+  return [...observers, createStoredRequestLog({ ...ledger, networkOf: addressScope, onOmitted, clock })];
 }

@@ -41,6 +41,8 @@ const windowMs = 60_000;
 interface StoredRequestLogDeps {
   /** Writes a request to the log in the database. */
   logRequest: (request: RequestRecord) => void;
+  /** Corrects the row of a request that counts. */
+  amendRequest: (request: RequestRecord) => void;
   /** The network of an address, which has one owner. */
   networkOf: (address: string) => string;
   /** Called for each request that is not logged because too many like it were. */
@@ -51,6 +53,7 @@ interface StoredRequestLogDeps {
 /** Logs the requests that do not count in the database. Those that count are written by the ledger, with their counts. */
 export function createStoredRequestLog({
   logRequest,
+  amendRequest,
   networkOf,
   onOmitted,
   clock,
@@ -73,7 +76,10 @@ export function createStoredRequestLog({
 
   return {
     finished(record) {
-      if (record.isInLedger === true) return;
+      if (record.writtenMs !== undefined) {
+        if (record.writtenMs !== record.durationMs) amendRequest(record);
+        return;
+      }
       const isLimited = isRefusal(record.outcome) || record.keyId === undefined;
       if (isLimited && !mayLog(record)) onOmitted();
       else logRequest(record);

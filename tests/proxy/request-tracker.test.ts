@@ -48,6 +48,22 @@ test("times count from the request's start, and the upstream's from when the req
   expect(records[0]).toMatchObject({ upstreamMs: 10, firstByteMs: 30, durationMs: 50 });
 });
 
+test.each([
+  [2, 6.9, 2],
+  [2, 7, 7],
+  [1000, 1009.9, 1000],
+  [1000, 1010, 1010],
+])("a request that was written after %d ms and ended after %d took %d", (writtenMs, endedMs, durationMs) => {
+  const records: RequestRecord[] = [];
+  let now = 0;
+  const tracker = trackRequest({ ...depsOf(records), monotonic: () => now }, request);
+  now = writtenMs;
+  tracker.written = tracker.describe("completed");
+  now = endedMs;
+  tracker.finish("completed");
+  expect(records[0]).toMatchObject({ writtenMs, durationMs });
+});
+
 test("it is received, then waits for the backend, and then runs", () => {
   let handle: RunningHandle | undefined;
   const addInFlight = (given: RunningHandle) => {

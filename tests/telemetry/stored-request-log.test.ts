@@ -5,24 +5,29 @@ import type { RequestRecord } from "../../src/domain/requests.ts";
 
 function start() {
   const logged: RequestRecord[] = [];
+  const amended: RequestRecord[] = [];
   const time = { now: 1_000_000, omitted: 0 };
   const { finished } = createStoredRequestLog({
     logRequest: (request) => void logged.push(request),
+    amendRequest: (request) => void amended.push(request),
     networkOf: (address) => address.slice(0, 4),
     onOmitted: () => void time.omitted++,
     clock: () => time.now,
   });
-  return { logged, time, finished };
+  return { logged, amended, time, finished };
 }
 
 const refused = (fields: Partial<RequestRecord> = {}): RequestRecord =>
   loggedRecord({ outcome: "refused", status: 401, code: "invalid_api_key", keyId: undefined, ...fields });
 
-test("a request that the ledger has is not logged again, any other one is", () => {
-  const { logged, finished } = start();
-  finished(loggedRecord({ isInLedger: true }));
+test("a request that the ledger has is not logged again but corrected if it ended later, any other one is", () => {
+  const { logged, amended, finished } = start();
+  finished(loggedRecord({ writtenMs: 120 }));
+  const late = loggedRecord({ writtenMs: 20 });
+  finished(late);
   finished(loggedRecord({ outcome: "upstream_failed", status: 502 }));
   expect(logged.map(({ outcome }) => outcome)).toEqual(["upstream_failed"]);
+  expect(amended).toEqual([late]);
 });
 
 test("sixty refused requests a minute are logged for each code and network, and the rest are counted", () => {

@@ -13,11 +13,16 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-const post = (gate: Tollgate): Promise<Response> =>
+const post = (gate: Tollgate, fields: object = {}, id: string = crypto.randomUUID()): Promise<Response> =>
   fetch(`${gate.url}/v1/chat/completions`, {
     method: "POST",
-    headers: { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": "usage=3,4" },
-    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
+    headers: {
+      "x-api-key": gate.key,
+      "content-type": "application/json",
+      "x-simulate": "usage=3,4",
+      "x-request-id": id,
+    },
+    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], ...fields }),
   });
 
 describe("while another program holds the database", () => {
@@ -58,6 +63,43 @@ describe("while another program holds the database", () => {
     await gate.waitForLog(({ message }) => String(message).includes("available again"));
     expect(await metric("tollgate_storage_commit_failures_total")).toBeGreaterThan(0);
     expect(await metric("tollgate_storage_commit_duration_seconds_count")).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ["whole", {}],
+    ["streamed", { stream: true }],
+  ])("client, log line, row and statistics name the same duration of a %s response", async (id, body) => {
+    using folder = createTempFolder();
+    await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
+    const other = new Database(folder.file("tollgate.db"));
+    other.run("BEGIN IMMEDIATE");
+    const sent = performance.now();
+    const response = post(gate, body, id);
+    // Storage that is slow, but not so slow that responses stop waiting.
+    await Bun.sleep(600);
+    other.run("ROLLBACK");
+    other.close();
+    await (await response).text();
+    const seenMs = performance.now() - sent;
+
+    const line = await gate.waitForLog(({ requestId }) => requestId === id);
+    const durationMs = Number(line["durationMs"]);
+    expect(durationMs).toBeGreaterThan(550);
+    expect(durationMs).toBeLessThanOrEqual(seenMs);
+    const readRow = async (): Promise<{ duration_ms: number; ended_at: string }> => {
+      const path = `/api/requests?request_id=${id}`;
+      const { requests } = await gate.admin.expectOk<{ requests: { duration_ms: number; ended_at: string }[] }>(
+        "GET",
+        path,
+      );
+      expect(requests).toHaveLength(1);
+      return requests[0] ?? { duration_ms: 0, ended_at: "" };
+    };
+    await pollUntil(async () => Math.abs((await readRow()).duration_ms - durationMs) <= 0.05);
+    expect(Math.abs(Date.parse((await readRow()).ended_at) - Date.parse(String(line["time"])))).toBeLessThan(100);
+    const metrics = await (await gate.admin.request("GET", "/metrics")).text();
+    const [, sum] = /^tollgate_request_duration_seconds_sum{.*} (\S+)$/m.exec(metrics) ?? [];
+    expect(Math.abs(Number(sum) * 1000 - durationMs)).toBeLessThanOrEqual(0.05);
   });
 });
 

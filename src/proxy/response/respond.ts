@@ -211,8 +211,10 @@ function countOf({ upstream, keyId, method, path, stored, admission, tracker }: 
   const described: DescribedRequest = {
     requestId: tracker.requestId,
     model: tracker.model?.sent,
-    describe: (usage, reason) =>
-      tracker.describe(reason?.outcome ?? "completed", { code: reason?.code, cause: reason?.cause, usage }),
+    describe(usage, reason) {
+      const details = { code: reason?.code, cause: reason?.cause, usage };
+      return (tracker.written = tracker.describe(reason?.outcome ?? "completed", details));
+    },
   };
   return createCount({ upstream, keyId, method, path, stored, admission, described }, deps);
 }
@@ -235,7 +237,6 @@ async function finish({ upstream, tracker }: Responding, count: Count, { usage, 
   // The client gets this status instead of the upstream's.
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);
-  tracker.isInLedger = count.isCommitted;
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", {

@@ -5,12 +5,14 @@ import type { Usage, UsageField } from "../../domain/usage.ts";
 
 // The request log's part of the store's contract.
 
-/** Usage that belongs to a request whose row is written already. */
+/** What came, of a request, after its row was written: usage, or its end. */
 export interface RequestAmendment extends Usage {
   requestId: string;
   keyId: KeyId;
   /** Set if only the transaction shows its tokens: those that this response adds to the counts. */
   responseId: string | null;
+  /** With the duration that is in the row, by which it is known: clients may give several requests one id. */
+  end?: { writtenUs: number; durationUs: number; responseBytes: number | undefined };
 }
 
 /** What one flush writes to the request log. */

@@ -1,8 +1,8 @@
-import { and, eq, inArray, lt, lte, type SQLWrapper, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, lte, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { keyIdOf, requestColumns, withTokens } from "./row.ts";
-import type { FlushedRequests, RequestLogLimits } from "./contract.ts";
+import type { FlushedRequests, RequestAmendment, RequestLogLimits } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { mapCounters, type Usage, type ResponseUsage, responseRef, usageFields } from "../../domain/usage.ts";
 
@@ -37,25 +37,41 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
 }
 
 function prepareAmend({ db, tables: { requestLog } }: Engine) {
+  const { endedAt, durationUs, responseBytes } = requestLog;
+  const placed = (name: string): SQL => sql`cast(${sql.placeholder(name)} as bigint)`;
   const update = db
     .update(requestLog)
     .set(
-      mapCounters(
-        usageFields,
-        (field) => sql`coalesce(${requestLog[field]}, 0) + cast(${sql.placeholder(field)} as bigint)`,
+      Object.assign(
+        mapCounters(usageFields, (field) => {
+          const added = placed(field);
+          return sql`coalesce(coalesce(${requestLog[field]}, 0) + ${added}, ${requestLog[field]})`;
+        }),
+        {
+          endedAt: sql`${endedAt} + coalesce(${placed("durationUs")} - ${durationUs}, 0) / 1000`,
+          durationUs: sql`coalesce(${placed("durationUs")}, ${durationUs})`,
+          responseBytes: sql`coalesce(${placed("responseBytes")}, ${responseBytes})`,
+        },
       ),
     )
     .where(
       eq(
         requestLog.id,
         sql`(select max(id) from ${requestLog} where request_id = ${sql.placeholder("requestId")}
-          and key_id = ${sql.placeholder("keyId")})`,
+          and key_id = ${sql.placeholder("keyId")} and duration_us = coalesce(${placed("writtenUs")}, duration_us))`,
       ),
     )
     .prepare();
-  return ({ requestId, keyId, ...usage }: Usage & { requestId: string; keyId: number }): Statement =>
+  return ({ requestId, keyId, end, ...usage }: RequestAmendment): Statement =>
     () =>
-      update.execute({ requestId, keyId, ...mapCounters(usageFields, (field) => usage[field] ?? 0) });
+      update.execute({
+        requestId,
+        keyId,
+        ...mapCounters(usageFields, (field) => usage[field] ?? null),
+        writtenUs: end?.writtenUs ?? null,
+        durationUs: end?.durationUs ?? null,
+        responseBytes: end?.responseBytes ?? null,
+      });
 }
 
 /**

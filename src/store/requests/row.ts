@@ -55,7 +55,8 @@ export function cleanText(text: string, maxLength: number): string {
 const textOrNull = (text: string | undefined, maxLength: number): string | null =>
   text === undefined ? null : cleanText(text, maxLength);
 
-const microseconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms * 1000));
+export const microseconds = (ms: number): number => Math.round(ms * 1000);
+const microsecondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : microseconds(ms));
 
 const streamedBit = 1;
 const changeBits: Readonly<Record<RequestChange, number>> = {
@@ -102,10 +103,10 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
   ];
   for (const field of usageFields) values.push(usage?.[field] ?? null);
   values.push(
-    microseconds(request.queueMs),
-    microseconds(request.upstreamMs),
-    microseconds(request.firstByteMs),
-    Math.round(request.durationMs * 1000),
+    microsecondsOrNull(request.queueMs),
+    microsecondsOrNull(request.upstreamMs),
+    microsecondsOrNull(request.firstByteMs),
+    microseconds(request.durationMs),
     request.receivedBytes ?? null,
     request.changes?.maxTokens?.from ?? null,
     request.changes?.maxTokens?.to ?? null,

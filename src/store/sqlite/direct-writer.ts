@@ -105,7 +105,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
   ): Promise<boolean> {
     // What a response adds depends on the tables.
     if (id === undefined || responses.length > 0 || state.hasFoldFailed) return false;
-    const rows = increments.length + requests.rows.length;
+    const rows = increments.length + requests.rows.length + requests.amendments.length;
     const committed = await tryToCommit(rows + settled.length, () => stage(id, { increments, requests, settled }));
     if (committed === undefined) return false;
     state.unfoldedRows += rows;

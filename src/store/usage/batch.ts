@@ -1,5 +1,5 @@
 import { minuteOf } from "../../time/seoul.ts";
-import { cleanText, keyIdOf, maxModelLength, type RequestRow, requestRowOf } from "../requests/row.ts";
+import { cleanText, keyIdOf, maxModelLength, microseconds, type RequestRow, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
@@ -33,6 +33,8 @@ export interface UsageBatch {
   addIncrement(increment: UsageIncrement): void;
   /** Adds a request that does not count to the log. */
   addRequest(request: RequestRecord, endedAt: number): void;
+  /** Corrects the row of a request that counted before. */
+  amendRequest(request: RequestRecord): void;
   /** How many rows of the log were dropped because the batch is full. */
   droppedRequests(): number;
   isEmpty(): boolean;
@@ -114,6 +116,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     },
     addIncrement,
     addRequest: (request, endedAt) => log.add(request, endedAt, undefined, null),
+    amendRequest: log.addEnd,
     droppedRequests: log.dropped,
     isEmpty: () => increments.size + creates.size + reads.size === 0 && log.isEmpty(),
     usage: () => ({
@@ -153,18 +156,25 @@ function createLogRows(isOn: boolean) {
     else dropped++;
   }
 
+  function amend(amendment: RequestAmendment): void {
+    if (isOn && amendments.length < maxRequests) amendments.push(amendment);
+  }
+
   return {
     add,
     /** @param responseId set if the tokens are known only once they are counted */
     addEvent(event: UsageEvent, responseId: string | null): void {
       const { request, closedAt, amends: requestId, keyId } = event;
       if (request !== undefined) add(request, closedAt, event, responseId);
-      else if (requestId !== undefined && isOn) {
-        amendments.push({ requestId, keyId, responseId, ...pickUsage(event) });
-      }
+      else if (requestId !== undefined) amend({ requestId, keyId, responseId, ...pickUsage(event) });
+    },
+    addEnd({ requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
+      const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
+      const end = { writtenUs, durationUs, responseBytes: receivedBytes };
+      if (keyId !== undefined) amend({ requestId, keyId, responseId: null, ...noUsage, end });
     },
     dropped: () => dropped,
-    isEmpty: () => rows.length === 0,
+    isEmpty: () => rows.length + amendments.length === 0,
     requests: (): FlushedRequests => ({ rows, amendments }),
   };
 }
@@ -181,6 +191,9 @@ export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: U
   createIncrement(tokens, { keyId, model, minute: minuteOf(closedAt), requestCount: 0, lastClosedAt: closedAt });
 
 const rowCount = ({ increments, responses }: FlushedUsage): number => increments.length + responses.length;
+
+const loggedCount = ({ requests }: FlushedUsage): number =>
+  requests === undefined ? 0 : requests.rows.length + requests.amendments.length;
 
 /** @returns two parts of about the same size; undefined if there is only one count. The log's rows go with their keys. */
 export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
@@ -232,5 +245,5 @@ export function partsByKeys(usage: FlushedUsage, keys: ReadonlySet<KeyId>): Flus
     ...requestsOf(usage, keys, isOne),
     settled: usage.settled.filter(({ keyId }) => keys.has(keyId) === isOne),
   });
-  return [select(false), select(true)].filter((part) => rowCount(part) > 0 || (part.requests?.rows.length ?? 0) > 0);
+  return [select(false), select(true)].filter((part) => rowCount(part) + loggedCount(part) > 0);
 }

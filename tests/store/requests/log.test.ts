@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { RequestFilter, RequestLogStore, RequestPosition } from "../../../src/store/requests/contract.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
+import { noUsage } from "../../../src/domain/usage.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
 import { maintain, createKeys, usageIncrement } from "../test-store.ts";
@@ -136,6 +137,21 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [], requestsOf(requestRow(start, {}, { inputTokens: 10, outputTokens: 2 })));
     await usage.add([], undefined, [], { rows: [], amendments: [amendment, { ...amendment, requestId: "unknown" }] });
     expect((await requests.list({}, 10)).requests).toMatchObject([{ inputTokens: 11, outputTokens: 8 }]);
+  });
+
+  test("a request that ended long after it was counted gets its duration, and no other request under its id", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const counted = { inputTokens: 10, outputTokens: 2, cachedInputTokens: 4 };
+    const rows = [2, 3].map((durationMs) => requestRow(start, { durationMs }, counted));
+    await usage.add([], undefined, [], requestsOf(...rows));
+    const end = { writtenUs: 2000, durationUs: 804_000, responseBytes: 7 };
+    const amendment = { requestId: "req-1", keyId: 1, responseId: null, ...noUsage, end };
+    await usage.add([], undefined, [], { rows: [], amendments: [amendment] });
+    expect((await requests.list({}, 10)).requests).toMatchObject([
+      { ...counted, durationMs: 3, endedAt: start, responseBytes: 321 },
+      { ...counted, durationMs: 804, endedAt: start + 802, responseBytes: 7 },
+    ]);
   });
 
   const rows = [

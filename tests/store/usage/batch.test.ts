@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys } from "../../../src/store/usage/batch.ts";
+import { loggedRecord } from "../logged-requests.ts";
 import { usageIncrement } from "../test-store.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
 
@@ -137,4 +138,14 @@ test("the usage of some keys is split off, after that of the others", () => {
       [3, 4],
     ],
   ]);
+});
+
+test("an end that came after its request was written is a flush of its own, and goes with its key", () => {
+  const batch = createUsageBatch(true);
+  batch.amendRequest(loggedRecord({ keyId: 3, writtenMs: 2, durationMs: 804 }));
+  expect(batch.isEmpty()).toBe(false);
+  const amendments = [{ keyId: 3, end: { writtenUs: 2000, durationUs: 804_000, responseBytes: 321 } }];
+  const [part, ...others] = partsByKeys(batch.usage(), new Set([3]));
+  expect(part).toMatchObject({ requests: { amendments } });
+  expect(others).toEqual([]);
 });
