@@ -109,9 +109,12 @@ export interface UsageSum extends Record<UsageTotal, number> {
   requestCount: number;
 }
 
-/** The sum of the usage events of one key and model in one minute. */
-export interface UsageIncrement extends UsageSum, CountedUsage {
+export interface KeyUsage extends UsageSum {
   keyId: KeyId;
+}
+
+/** The sum of the usage events of one key and model in one minute. */
+export interface UsageIncrement extends KeyUsage, CountedUsage {
   /** Minutes since the epoch. */
   minute: number;
   /** `closedAt` of the latest event, epoch milliseconds. */

@@ -6,7 +6,7 @@ import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageB
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
-import { noUsage, type Usage, responseRef } from "../domain/usage.ts";
+import { type KeyUsage, noUsage, type Usage, responseRef } from "../domain/usage.ts";
 import type { UsageEvent } from "../domain/usage-event.ts";
 import { StorageError } from "../store/storage-error.ts";
 
@@ -56,7 +56,7 @@ export interface LedgerOptions {
   clock: WallClock;
   log: Log;
   /** Called after each attempt to write a flush. */
-  observer?: { committed(durationMs: number): void; commitFailed(): void };
+  observer?: { committed(durationMs: number, counts: readonly KeyUsage[]): void; commitFailed(): void };
   /** How long a response waits for its commit, and how long one flush may take before responses stop waiting. */
   waitLimitMs?: number;
   /** Pause after a failed flush; it doubles up to `maxRetryMs`. */
@@ -203,7 +203,7 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
       if (created === undefined) added.set(responseRef(keyId, responseId), counted?.[index] ?? noUsage);
     }
     const durationMs = performance.now() - startedAt;
-    observer?.committed(durationMs);
+    observer?.committed(durationMs, countsOf(part, counted));
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");
@@ -218,6 +218,13 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
     isLate = false;
     clearTimeout(state.flushTimer);
   }
+}
+
+/** @param added the tokens of each response; undefined if they are not known */
+function countsOf({ increments, responses }: FlushedUsage, added: readonly Usage[] | undefined): readonly KeyUsage[] {
+  if (responses.length === 0) return increments;
+  const ofReads = responses.map(({ keyId }, index) => ({ keyId, requestCount: 0, ...(added?.[index] ?? noUsage) }));
+  return [...increments, ...ofReads];
 }
 
 /** Finds what the database refuses, and sets it aside. */

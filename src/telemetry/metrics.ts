@@ -8,10 +8,11 @@ import {
   Registry,
 } from "prom-client";
 import { addProcessMetrics } from "./process-metrics.ts";
-import { createRequestMetrics } from "./request-metrics.ts";
+import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
 import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
 import type { RequestObserver } from "../domain/requests.ts";
+import type { KeyUsage } from "../domain/usage.ts";
 
 /** Usage that is not committed yet. */
 export interface UncommittedUsage {
@@ -52,8 +53,8 @@ export interface MetricsOptions {
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
 export interface Metrics extends RequestObserver {
-  /** The ledger committed a transaction. */
-  committed(durationMs: number): void;
+  /** The ledger committed a transaction, and added this to the counts. */
+  committed(durationMs: number, counts: readonly KeyUsage[]): void;
   /** A transaction of the ledger failed, and will be retried. */
   commitFailed(): void;
   /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
@@ -123,7 +124,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const closeProcess = addProcessMetrics(registry);
   const observers = {
     ...createRequestMetrics(registry, options.perKey),
-    ...createCommitObserver(registry),
+    ...createCommitObserver(registry, options.perKey),
     gpuSamplesReceived: createGpuObserver(registry),
   };
   isolateCollectors(registry);
@@ -166,7 +167,8 @@ function createGpuObserver(registry: Registry): Metrics["gpuSamplesReceived"] {
   };
 }
 
-function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "commitFailed"> {
+function createCommitObserver(registry: Registry, perKey: boolean): Pick<Metrics, "committed" | "commitFailed"> {
+  const addCounts = createCountedCounter(registry, perKey);
   const durations = new Histogram({
     name: "tollgate_storage_commit_duration_seconds",
     help: "Duration of a database transaction of the ledger, in seconds",
@@ -179,7 +181,10 @@ function createCommitObserver(registry: Registry): Pick<Metrics, "committed" | "
     registers: [registry],
   });
   return {
-    committed: (durationMs) => durations.observe(durationMs / 1000),
+    committed(durationMs, counts) {
+      durations.observe(durationMs / 1000);
+      for (const one of counts) addCounts(one);
+    },
     commitFailed: () => failures.inc(),
   };
 }

@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { createCounter } from "./series.ts";
 import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import type { KeyUsage } from "../domain/usage.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
@@ -132,7 +133,7 @@ function createDurationHistograms(registry: Registry): Observe {
 function createTokenCounter(registry: Registry): Observe {
   const tokens = createCounter(registry, {
     name: "tollgate_tokens_total",
-    help: "Tokens reported by the backend",
+    help: "Tokens reported by the backend, also in responses that do not count",
     labelNames: ["direction"],
   });
   const [input, output] = [tokens({ direction: "input" }), tokens({ direction: "output" })];
@@ -197,6 +198,34 @@ function createLimitCounter(registry: Registry): Observe {
   const series = memoize((limit: string) => refusals({ limit }));
   return ({ outcome, code }) => {
     if (outcome === "limited" && code !== undefined) series(code).count += 1;
+  };
+}
+
+/** What is in the database: unlike the counters of requests that ended, it leaves out what does not count. */
+export function createCountedCounter(registry: Registry, perKey: boolean): (counted: KeyUsage) => void {
+  const keyLabel = perKey ? (["key_id"] as const) : [];
+  const requests = createCounter<string>(registry, {
+    name: "tollgate_counted_requests_total",
+    help: "Requests added to the counts in the database",
+    labelNames: keyLabel,
+  });
+  const tokens = createCounter<string>(registry, {
+    name: "tollgate_counted_tokens_total",
+    help: "Tokens added to the counts in the database",
+    labelNames: [...keyLabel, "direction"],
+  });
+  const seriesOf = (labels: Record<string, string>) => ({
+    requests: requests(labels),
+    input: tokens({ ...labels, direction: "input" }),
+    output: tokens({ ...labels, direction: "output" }),
+  });
+  const all = perKey ? undefined : seriesOf({});
+  const ofKey = memoize((keyId: number) => seriesOf({ key_id: String(keyId) }));
+  return ({ keyId, requestCount, inputTokens, outputTokens }) => {
+    const series = all ?? ofKey(keyId);
+    series.requests.count += requestCount;
+    series.input.count += inputTokens;
+    series.output.count += outputTokens;
   };
 }
 

@@ -36,9 +36,14 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         ],
       },
       {
-        title: "Tokens",
+        title: "Counted requests",
+        unit: "reqps",
+        queries: [[`sum(rate(tollgate_counted_requests_total${match}${range}))`, "counted"]],
+      },
+      {
+        title: "Counted tokens",
         unit: "ops",
-        queries: [[`sum by (direction) (rate(tollgate_tokens_total${match}${range}))`, "{{direction}}"]],
+        queries: [[`sum by (direction) (rate(tollgate_counted_tokens_total${match}${range}))`, "{{direction}}"]],
       },
       {
         title: "Requests by model",

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { isSettled, startLedger, usageEvent } from "./start-ledger.ts";
+import type { KeyUsage } from "../../src/domain/usage.ts";
+import { isSettled, runTicks, startLedger, usageEvent } from "./start-ledger.ts";
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
@@ -73,6 +74,26 @@ test("the tokens that a read adds are those of its own key, whoever else reads o
   ]);
   flush.commit([0, 3, 4].map((outputTokens) => ({ inputTokens: 0, outputTokens })));
   expect((await Promise.all(recorded)).map(({ outputTokens }) => outputTokens)).toEqual([2, 3, 4]);
+});
+
+test("the observer is told what a flush added to the counts, and nothing of what is not committed", async () => {
+  const committed: number[][] = [];
+  const observer = {
+    committed: (_: number, counts: readonly KeyUsage[]) =>
+      void committed.push(...counts.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens])),
+    commitFailed: () => {},
+  };
+  const { ledger, flushAt } = startLedger({ observer });
+  void ledger.record(usageEvent(1));
+  void ledger.record({ ...usageEvent(2), responseId: "a" });
+  (await flushAt(0)).fail("full");
+  (await flushAt(1)).commit([{ inputTokens: 4, outputTokens: 0 }]);
+  await runTicks();
+  expect(committed).toEqual([
+    [1, 1, 10, 2],
+    [2, 1, 0, 0],
+    [2, 0, 4, 0],
+  ]);
 });
 
 test("the tokens of a response go apart from its request, and what they added is returned", async () => {

@@ -18,8 +18,8 @@ test("reads the uncommitted usage at each scrape", async () => {
 
 test("counts commits, failed commits and GPU samples", async () => {
   using metrics = openMetrics();
-  metrics.committed(0.7);
-  metrics.committed(30);
+  metrics.committed(0.7, []);
+  metrics.committed(30, []);
   metrics.commitFailed();
   metrics.gpuSamplesReceived(8, 1);
   metrics.gpuSamplesReceived(8, 0);

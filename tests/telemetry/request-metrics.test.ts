@@ -125,6 +125,20 @@ test("adds series by key id if enabled", async () => {
   expect(seriesOf(text, "tollgate_key_requests_total")).toHaveLength(2);
 });
 
+test.each([
+  [false, "", "direction="],
+  [true, '{key_id="7"}', 'key_id="7",direction='],
+])("counts what was committed, by key only if enabled (%p)", async (perKey, requestLabels, tokenLabels) => {
+  using metrics = openMetrics({ perKey });
+  const counted = { keyId: 7, requestCount: 2, inputTokens: 24, outputTokens: 10 };
+  metrics.committed(1, [counted, { ...counted, requestCount: 0 }]);
+  finish(metrics, requestRecord({ outcome: "upstream_failed" }));
+  const text = await metrics.text();
+  expect(valueOf(text, `tollgate_counted_requests_total${requestLabels}`)).toBe(2);
+  expect(valueOf(text, `tollgate_counted_tokens_total{${tokenLabels}"input"}`)).toBe(48);
+  expect(valueOf(text, `tollgate_counted_tokens_total{${tokenLabels}"output"}`)).toBe(20);
+});
+
 describe("models", () => {
   const of = (modelSent: string | undefined, fields: Partial<RequestRecord> = {}) =>
     requestRecord({ modelSent, ...fields });

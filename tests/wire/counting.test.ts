@@ -7,6 +7,7 @@ import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { onEachEngine } from "../store/each-engine.ts";
+import { valueOf } from "../telemetry/open-metrics.ts";
 
 let backend: Simulator;
 beforeAll(() => {
@@ -255,8 +256,9 @@ onEachEngine(({ engine }) => {
       );
 
   describe("after mixed traffic of several keys, with clients leaving and backends breaking,", () => {
-    test("clients, simulator and counters agree key by key, by day and by minute", async () => {
-      await using busy = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { engine });
+    test("clients, simulator, counters and metrics agree key by key, by day and by minute", async () => {
+      const environment = { PROXY_UPSTREAM_URL: backend.url, METRICS_PER_KEY: "on" };
+      await using busy = await startTollgate(environment, { engine });
       const keys = await Promise.all(["a", "b", "c"].map((name) => busy.admin.createKey(name)));
       const seen = new Map(keys.map(({ id }) => [id, [0, 0, 0] as Counts]));
       const sendNth = async (index: number): Promise<void> => {
@@ -295,8 +297,15 @@ onEachEngine(({ engine }) => {
         "GET",
         "/api/usage/history?days=1&bucket_minutes=1",
       );
+      const metrics = await (await busy.admin.request("GET", "/metrics")).text();
       for (const { id } of keys) {
         const expected = seen.get(id);
+        const label = `key_id="${id}"`;
+        expect([
+          valueOf(metrics, `tollgate_counted_requests_total{${label}}`),
+          valueOf(metrics, `tollgate_counted_tokens_total{${label},direction="input"}`),
+          valueOf(metrics, `tollgate_counted_tokens_total{${label},direction="output"}`),
+        ]).toEqual([...(expected ?? [])]);
         expect(expected?.[0]).toBeGreaterThan(0);
         const key = listed.find((row) => row.id === id);
         expect(key && countsOf(key)).toEqual(expected);
