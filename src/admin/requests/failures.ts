@@ -18,10 +18,11 @@ const maxTokenless = 100;
 export const listFailures =
   ({ store, clock }: FailuresDeps) =>
   async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
-    const { hours, bucket_minutes, key_id } = query;
+    const { hours, key_id } = query;
+    const window = trafficRange(clock(), hours, query.bucket_minutes);
     const points: OutcomePoint[] = [];
     const sums = new Map<string, StoredOutcome>();
-    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+    for (const range of readsOf(window)) {
       const found = await store.traffic.outcomes(range, maxFailuresPerRead, key_id);
       points.push(...found.points);
       for (const failure of found.failures) addFailure(sums, failure);
@@ -30,7 +31,7 @@ export const listFailures =
     const names = new Map(await store.requests.keyNames([...new Set(failures.map(({ keyId }) => keyId))]));
     return {
       hours,
-      bucket_minutes,
+      bucket_minutes: window.bucketMinutes,
       points: pointsOf(points),
       rows: failures.map(({ outcome, code, keyId, count, lastAt }) => ({
         outcome,

@@ -11,7 +11,6 @@ import type { Store } from "../../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import { ApiError } from "../http/errors.ts";
 import type { LatencyBody, LatencyQuery, LatencyTotal, Quantiles } from "./traffic-contract.ts";
 
 export interface LatencyDeps {
@@ -22,12 +21,11 @@ export interface LatencyDeps {
 /** Longer windows are read from the sums of whole hours. */
 const maxMinuteHours = 48;
 
-/** @throws ApiError if the buckets are too fine for the window */
-export function trafficRange(nowMs: number, hours: number, bucketMinutes: number): TrafficRange {
+/** Buckets that are too fine for the window are widened to whole hours. */
+export function trafficRange(nowMs: number, hours: number, requestedMinutes: number): TrafficRange {
+  const bucketMinutes =
+    hours > maxMinuteHours ? Math.ceil(requestedMinutes / minutesPerHour) * minutesPerHour : requestedMinutes;
   const byHour = bucketMinutes % minutesPerHour === 0;
-  if (!byHour && hours > maxMinuteHours) {
-    throw new ApiError(400, `bucket_minutes must be a multiple of 60 if hours is above ${maxMinuteHours}`);
-  }
   const to = minuteOf(nowMs) + 1;
   return { from: bucketFloor(to - hours * minutesPerHour, bucketMinutes), to, byHour, bucketMinutes };
 }
@@ -50,11 +48,12 @@ export function readsOf(range: TrafficRange): TrafficRange[] {
 export const getLatency =
   ({ store, clock }: LatencyDeps) =>
   async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
-    const { hours, bucket_minutes, by, model } = query;
+    const { hours, by, model } = query;
+    const window = trafficRange(clock(), hours, query.bucket_minutes);
     const points: LatencyBody["points"] = [];
     const totals = new Map<string | null, LatencySum>();
     const point = createLatencySum();
-    for (const range of readsOf(trafficRange(clock(), hours, bucket_minutes))) {
+    for (const range of readsOf(window)) {
       for (const row of await store.traffic.latencies(range, { allModels: by === "all", model })) {
         const name = by === "model" ? row.model : null;
         read(point, row);
@@ -66,7 +65,7 @@ export const getLatency =
     }
     return {
       hours,
-      bucket_minutes,
+      bucket_minutes: window.bucketMinutes,
       by,
       points,
       totals: Array.from(totals, ([name, sum]) => bodyOf(name, sum)).toSorted(

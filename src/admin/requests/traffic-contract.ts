@@ -15,6 +15,10 @@ import {
 const hours = integerParameter("hours", { minimum: 1, maximum: 720, default: 24 });
 const bucketMinutes = (): TInteger => integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 });
 
+const widenedMinutes = t.Integer({
+  description: "The width of the buckets: as asked for, and rounded up to whole hours in windows above 48 hours",
+});
+
 export const tokenlessQuery = t.Object({ hours });
 export const tokenlessBody = t.Object({
   hours: t.Integer(),
@@ -55,7 +59,7 @@ const latencyTotal = t.Object(latencies);
 export type LatencyTotal = Static<typeof latencyTotal>;
 export const latencyBody = t.Object({
   hours: t.Integer(),
-  bucket_minutes: t.Integer(),
+  bucket_minutes: widenedMinutes,
   by: t.String(),
   points: t.Array(t.Object({ bucket_start: timestamp, ...latencies })),
   totals: t.Array(latencyTotal, { description: "Of the whole time" }),
@@ -66,7 +70,7 @@ export const failuresQuery = t.Object({ hours, bucket_minutes: bucketMinutes(), 
 export type FailuresQuery = Static<typeof failuresQuery>;
 export const failuresBody = t.Object({
   hours: t.Integer(),
-  bucket_minutes: t.Integer(),
+  bucket_minutes: widenedMinutes,
   points: t.Array(
     t.Object({
       bucket_start: timestamp,
