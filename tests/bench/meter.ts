@@ -1,5 +1,7 @@
-import { createMeter } from "../../src/proxy/response/meter.ts";
+import { createEventHold } from "../../src/proxy/response/event-hold.ts";
+import { createMeter, type MeterOptions } from "../../src/proxy/response/meter.ts";
 import { createUsageReader } from "../../src/proxy/usage/response-usage.ts";
+import { createStreamUsageFilter } from "../../src/proxy/usage/stream-filter.ts";
 
 const frames = 200_000;
 const rounds = 7;
@@ -18,14 +20,18 @@ function passthrough(): Passage {
   });
 }
 
-function meter(keepaliveMs: number): Passage {
+function meter(options: Partial<MeterOptions> = {}): Passage {
   return createMeter({
     reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
-    keepaliveMs,
+    keepaliveMs: 0,
     commit: async () => {},
     finish: async () => {},
+    ...options,
   });
 }
+
+const hold = () => createEventHold("/v1/chat/completions");
+const filter = () => createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
 
 /** @returns microseconds of CPU per frame */
 async function cost(passage: Passage): Promise<number> {
@@ -45,8 +51,10 @@ async function cost(passage: Passage): Promise<number> {
 
 const kinds: Record<string, () => Passage> = {
   "plain passthrough": passthrough,
-  meter: () => meter(0),
-  "meter with keepalive": () => meter(15_000),
+  meter: () => meter(),
+  "meter with keepalive": () => meter({ keepaliveMs: 15_000 }),
+  "meter with hold": () => meter({ hold: hold() }),
+  "meter with filter": () => meter({ filter: filter(), hold: hold() }),
 };
 const best = new Map<string, number>();
 for (let round = 0; round < rounds; round++) {
