@@ -30,7 +30,7 @@ function meter(options: Partial<MeterOptions> = {}): Passage {
   });
 }
 
-const hold = () => createEventHold("/v1/chat/completions");
+const hold = () => createEventHold();
 const filter = () => createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
 
 /** @returns microseconds of CPU per frame */

@@ -10,6 +10,7 @@ import { passTicks } from "../support/event-loop.ts";
 import { rewriteRules } from "../support/rewrite-rules.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
+import { noUsage, type Usage } from "../../src/domain/usage.ts";
 
 const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
 const models = '{"object":"list","data":[]}';
@@ -120,6 +121,39 @@ describe("the read timeout", () => {
     await send(method, "/v1/x", body);
     expect(calls[0]?.readTimeoutMs).toBe(readTimeoutMs);
   });
+});
+
+test.each([
+  ["text/event-stream; charset=utf-8", {}, true],
+  ["Text/Event-Stream", { "content-encoding": "gzip" }, true],
+  ["text/event-stream", { "content-length": "9" }, true],
+  ["application/json", {}, false],
+  ["application/json", { "content-encoding": "gzip" }, false],
+  ["application/x-ndjson", {}, false],
+  ["text/plain", {}, false],
+])("a response under %s with %j is reported as streamed: %p", async (type, headers, streamed) => {
+  const { send, finished } = proxyWith(
+    () => new Response("data: x\n\n", { headers: { ...headers, "content-type": type } }),
+  );
+  await (await send("POST", "/v1/chat/completions", "{}")).arrayBuffer();
+  expect(finished).toMatchObject([{ streamed, outcome: "completed" }]);
+});
+
+test("an event stream without its type ends for its client when it is counted", async () => {
+  const counted = Promise.withResolvers<Usage>();
+  const { send } = proxyWith(
+    () => new Response("data: a\n\ndata: [DONE]\n\n", { headers: { "content-type": "text/plain" } }),
+    {
+      record: () => counted.promise,
+    },
+  );
+  const reader = (await send("POST", "/v1/x", '{"stream":true}')).body?.getReader();
+  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe("data: a\n\n");
+  const next = Promise.resolve(reader?.read());
+  await passTicks(10);
+  expect(Bun.peek.status(next)).toBe("pending");
+  counted.resolve(noUsage);
+  expect(Buffer.from((await next)?.value ?? []).toString()).toBe("data: [DONE]\n\n");
 });
 
 describe("a request", () => {

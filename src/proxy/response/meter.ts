@@ -72,6 +72,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish 
   started.promise.catch(() => {});
   const output = createMeterOutput(started.resolve);
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
+  /** The client got bytes of the upstream's. */
   let upstreamBegan = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
   let terminalSent: Promise<void> | undefined;
@@ -82,12 +83,17 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish 
     const bytes = hold === undefined ? visible : hold.push(visible);
     if (bytes.length === 0) return;
     keepalive?.restart();
-    output.send(bytes);
+    sendFromUpstream(bytes);
+  }
+
+  function sendFromUpstream(bytes: Uint8Array): void {
+    output.send(upstreamBegan || !output.hasSent() ? bytes : withoutByteOrderMark(bytes));
+    upstreamBegan = true;
   }
 
   async function sendOnceCommitted(terminal: Uint8Array): Promise<void> {
     await commit(reader.seen());
-    output.send(terminal);
+    sendFromUpstream(terminal);
   }
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
@@ -104,9 +110,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish 
     start: output.attach,
     transform(chunk) {
       if (failed) return undefined;
-      const bytes = output.hasSent() && !upstreamBegan ? withoutByteOrderMark(chunk) : chunk;
-      upstreamBegan = true;
-      send(filter === undefined ? bytes : filter.push(bytes));
+      send(filter === undefined ? chunk : filter.push(chunk));
       const backlog = reader.push(chunk);
       const terminal = hold?.takeTerminal();
       return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
@@ -115,7 +119,7 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish 
       if (!failed && filter !== undefined) send(filter.end());
       const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
       await finishOnce(undefined);
-      for (const bytes of rest) output.send(bytes ?? nothing);
+      for (const bytes of rest) if (bytes !== undefined) sendFromUpstream(bytes);
     },
     cancel: (reason) => finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
@@ -138,11 +142,9 @@ export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish 
   return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
 }
 
-const nothing = new Uint8Array();
-
-/** The mark counts only at the very start; after a comment of ours it would spoil the first line. */
-function withoutByteOrderMark(chunk: Uint8Array): Uint8Array {
-  return chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk;
+/** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
+export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 /** The sending side of a meter. It knows what may follow the bytes sent so far. */

@@ -9,11 +9,13 @@ import {
   type BodyHeaders,
   decompressEventStream,
   findShownResponse,
+  isEventStream,
   isPlainEventStream,
+  mayBeEventStream,
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
-import { createEventHold } from "./event-hold.ts";
+import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
@@ -74,6 +76,7 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
+  tracker.streamed = isEventStream(head.kind);
   const plain = decompressForFilter(responding, head);
   if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
   if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
@@ -170,27 +173,31 @@ async function respondStreaming(
 ): Promise<Response> {
   const { upstream, tracker, path, usageAdded } = responding;
   // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
-  const isEventStream = isPlainEventStream(kind);
+  const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
-  tracker.streamed = true;
   const count = countOf(responding, deps);
   const reader = count.createReader(kind);
   tracker.readUsage = reader.seen;
   const meter = createMeter({
     reader,
-    filter: isEventStream && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded) : undefined,
-    hold: isEventStream ? createEventHold(path) : undefined,
-    keepaliveMs: isEventStream ? deps.sseKeepaliveMs : 0,
+    filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded) : undefined,
+    hold: holdOf(kind),
+    keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     commit: count.commit,
     finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
-    errorFrame: isEventStream ? (code) => errorFrame(path, code) : undefined,
+    errorFrame: isPlain ? (code) => errorFrame(path, code) : undefined,
     onFirstByte: tracker.firstByte,
   });
   await meter.started;
   return new Response(meter.readable, init);
+}
+
+function holdOf(kind: BodyHeaders): EventHold | undefined {
+  if (isPlainEventStream(kind)) return createEventHold();
+  return mayBeEventStream(kind) ? createSniffingHold() : undefined;
 }
 
 /** Bun adds `content-length: 0` to a HEAD's response unless its body is an open stream (1.4.5). Remove when it does not. */

@@ -1,5 +1,6 @@
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
+const colon = 0x3a;
 
 export function isLineEnd(byte: number | undefined): boolean {
   return byte === lineFeed || byte === carriageReturn;
@@ -29,6 +30,33 @@ export function firstEventEnd(bytes: Uint8Array, before: Uint8Array): number {
     if (isLineEnd(bytes[at]) && endsEmptyLine(bytes, before, at)) return at + 1;
   }
   return 0;
+}
+
+/**
+ * How many of `bytes`, which begin a line, are whole comment lines. A CR at the end is not whole: its LF may come.
+ */
+export function commentsEnd(bytes: Uint8Array): number {
+  let end = 0;
+  while (bytes[end] === colon) {
+    let at = end;
+    while (at < bytes.length && !isLineEnd(bytes[at])) at++;
+    if (bytes[at] === carriageReturn) at++;
+    if (at === bytes.length) return end;
+    end = bytes[at] === lineFeed ? at + 1 : at;
+  }
+  return end;
+}
+
+const fieldNames = ["data:", "event:", "id:", "retry:", ":"];
+
+/** Whether bytes are the beginning of an event stream; undefined if they are too few to tell. */
+export function beginsEvents(bytes: Uint8Array): boolean | undefined {
+  const text = Buffer.from(bytes.subarray(0, 16))
+    .toString("latin1")
+    .replace(/^(?:\xef\xbb\xbf)?[\r\n]*/, "");
+  if (fieldNames.some((name) => text.startsWith(name))) return true;
+  const mayBegin = fieldNames.some((name) => name.startsWith(text)) || "\xef\xbb\xbf".startsWith(text);
+  return mayBegin && bytes.length < 16 ? undefined : false;
 }
 
 /** @param at of a line end */
@@ -74,6 +102,8 @@ export const maxHeldEventBytes = 64 * 1024;
 
 /** The bytes of an event whose end has not come. */
 interface UnfinishedEvent {
+  /** The first of the bytes that are held; undefined if there are none. */
+  first(): number | undefined;
   /** @returns undefined if they are held; if they are too many, all bytes of the event so far, and nothing is held */
   add(bytes: Uint8Array): Uint8Array | undefined;
   /** @returns the event so far with `last` at its end, and begins the next one */
@@ -99,6 +129,7 @@ export function createUnfinishedEvent(): UnfinishedEvent {
   }
 
   return {
+    first: () => (length === 0 ? undefined : held[0]),
     add(bytes) {
       const needed = length + bytes.length;
       if (needed > maxHeldEventBytes) return take(bytes);
@@ -116,7 +147,7 @@ export function createUnfinishedEvent(): UnfinishedEvent {
 }
 
 interface EventSplitterHandler {
-  /** A whole event, with the empty line that ends it. */
+  /** A whole event, with the empty line that ends it; or a comment line between events, or an empty line. */
   event(bytes: Uint8Array): void;
   /** The next bytes of an event that is too long to be held; the last of them end in its empty line. */
   longEvent(bytes: Uint8Array): void;
@@ -138,6 +169,8 @@ export function createEventSplitter(handler: EventSplitterHandler): EventSplitte
   let isLong = false;
   /** The unfinished line has nothing, or nothing but a CR, so far. */
   let lineMayBeEmpty = true;
+  /** The first byte of the unfinished event. A colon: its first line is a comment, which is passed at its end. */
+  let firstByte: number | undefined;
 
   function isEmptyLine(bytes: Uint8Array, from: number, to: number): boolean {
     return lineMayBeEmpty && (from === to || (to - from === 1 && bytes[from] === carriageReturn));
@@ -147,6 +180,7 @@ export function createEventSplitter(handler: EventSplitterHandler): EventSplitte
     if (isLong) handler.longEvent(last);
     else handler.event(unfinished.take(last));
     isLong = false;
+    firstByte = undefined;
   }
 
   function hold(bytes: Uint8Array): void {
@@ -161,7 +195,8 @@ export function createEventSplitter(handler: EventSplitterHandler): EventSplitte
       let eventStart = 0;
       let lineStart = 0;
       for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, lineStart)) {
-        if (isEmptyLine(bytes, lineStart, end)) {
+        const isComment = (firstByte ?? bytes[eventStart]) === colon;
+        if (isComment || isEmptyLine(bytes, lineStart, end)) {
           endEvent(bytes.subarray(eventStart, end + 1));
           eventStart = end + 1;
         }
@@ -169,7 +204,9 @@ export function createEventSplitter(handler: EventSplitterHandler): EventSplitte
         lineMayBeEmpty = true;
       }
       if (lineStart < bytes.length) lineMayBeEmpty = isEmptyLine(bytes, lineStart, bytes.length);
-      if (eventStart < bytes.length) hold(bytes.subarray(eventStart));
+      if (eventStart === bytes.length) return;
+      firstByte ??= bytes[eventStart];
+      hold(bytes.subarray(eventStart));
     },
     end: () => unfinished.take(new Uint8Array()),
   };

@@ -39,7 +39,7 @@ export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_i
 
 /** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
 export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
-  const lines = [...latin1(event).matchAll(/(?:^|\n)data:([^\r\n]*)/g)];
+  const lines = [...latin1(event).matchAll(/(?:^(?:\xef\xbb\xbf)?|\n)data:([^\r\n]*)/g)];
   const [line] = lines;
   if (line === undefined || lines.length > 1) return undefined;
   const end = line.index + line[0].length;

@@ -1,6 +1,6 @@
 import { partNames, tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
 
-/** The members of an object that are followed; a count is a number at the end of the path, an id a string. */
+/** The members of an object that are followed; a count is a number at the end of the path, an id a short string. */
 type Followed = Shape | ArrayShape | "count" | "id";
 type Shape = ReadonlyMap<string, Followed>;
 interface ArrayShape {
@@ -27,6 +27,7 @@ const identifiedShape: Shape = new Map<string, Followed>([
 ]);
 const documentShape: Shape = new Map<string, Followed>([
   ...identifiedShape,
+  ["type", "id"],
   ...usageHolders.map((holder) => [holder, identifiedShape] as const),
   ["x_groq", holderShape],
   ["choices", { element: holderShape }],

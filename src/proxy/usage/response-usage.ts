@@ -26,17 +26,25 @@ export interface BodyHeaders {
 }
 
 /** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
-export function isPlainEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "text/event-stream" && encodingsOf(contentEncoding).length === 0;
+export function isPlainEventStream(headers: BodyHeaders): boolean {
+  return isEventStream(headers) && encodingsOf(headers.contentEncoding).length === 0;
 }
+
+/** Whether the bytes may be an event stream as they pass, although the type does not say so. */
+export function mayBeEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
+  return sniffedTypes.has(mediaType(contentType)) && encodingsOf(contentEncoding).length === 0;
+}
+
+/** Whether clients get an event stream, compressed or not. */
+export const isEventStream = ({ contentType }: BodyHeaders): boolean => mediaType(contentType) === "text/event-stream";
 
 /** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
 export function decompressEventStream(
   body: ReadableStream<Uint8Array>,
-  { contentType, contentEncoding }: BodyHeaders,
+  headers: BodyHeaders,
 ): ReadableStream<Uint8Array> | undefined {
-  const encodings = encodingsOf(contentEncoding);
-  if (mediaType(contentType) !== "text/event-stream" || encodings.length === 0) return undefined;
+  const encodings = encodingsOf(headers.contentEncoding);
+  if (!isEventStream(headers) || encodings.length === 0) return undefined;
   return createDecodedStream(body, encodings);
 }
 
@@ -102,13 +110,15 @@ function createPlainReader(type: string, onStored: OnStored | undefined): UsageR
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
 function createSniffingReader(onStored: OnStored | undefined): UsageReader {
   let reader: UsageReader | undefined;
+  // It gets what precedes the first byte too: a line that begins with a blank is no field.
+  const events = createEventStreamUsageParser(onStored);
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
       const start = skipLeading(chunk, 0);
-      if (start === chunk.length) return undefined;
-      reader = chunk[start] === openBrace ? createJsonReader(onStored) : createEventStreamUsageParser(onStored);
-      return reader.push(chunk.subarray(start));
+      if (start === chunk.length) return events.push(chunk);
+      reader = chunk[start] === openBrace ? createJsonReader(onStored) : events;
+      return reader.push(reader === events ? chunk : chunk.subarray(start));
     },
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,

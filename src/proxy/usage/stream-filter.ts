@@ -1,6 +1,6 @@
 import { hasMember } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { createEventSplitter, maxHeldEventBytes } from "../sse/events.ts";
+import { createEventSplitter, isLineEnd, maxHeldEventBytes } from "../sse/events.ts";
 import { type CompletionChunk, lastChunkMembers, readCompletionChunk } from "./completion-chunk.ts";
 import { createInjectedUsageDetector, cutUsage, type FrameEdit, type Outgoing } from "./injected-usage.ts";
 import { createStreamProgress, holdsMore, isTornChunk, isUsageAlone } from "./usage-frame.ts";
@@ -69,7 +69,7 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
   }
 
   function passOther(event: Uint8Array): Uint8Array[] {
-    expectsUsage &&= event[0] === colon;
+    expectsUsage &&= isVoid(event);
     return [...release(undefined), event];
   }
 
@@ -121,6 +121,9 @@ export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | 
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }
+
+/** A comment or an empty line. */
+const isVoid = (event: Uint8Array): boolean => event[0] === colon || event.every(isLineEnd);
 
 function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit {
   const moved = lastChunkMembers.map((name) => {

@@ -1,4 +1,5 @@
 import { latin1 } from "../json/bytes.ts";
+import { isLineEnd } from "../sse/events.ts";
 import { type CompletionChunk, lastChunkMembers, parseObject } from "./completion-chunk.ts";
 import { isObject } from "./token-counts.ts";
 
@@ -94,8 +95,9 @@ export function holdsMore(chunk: CompletionChunk, before: CompletionChunk | unde
 
 const chunkStart = "data: {";
 
-/** Whether a stream's last bytes, which no empty line ends, are the beginning of a chunk that is not an error. */
+/** Whether a stream's last bytes, which no empty line ends, are the beginning of a chunk's line that is not an error. */
 export function isTornChunk(rest: Uint8Array): boolean {
+  if (rest.some(isLineEnd)) return false;
   const text = latin1(rest);
   const isStart = chunkStart.startsWith(text) || text.startsWith(chunkStart) || text.startsWith("data:{");
   return isStart && !text.includes('"error"') && parseObject(rest.subarray("data:".length)) === undefined;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { createEventHold, createSniffingHold } from "../../../src/proxy/response/event-hold.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 
 const utf8 = new TextEncoder();
-const text = new TextDecoder();
+const text = new TextDecoder("utf-8", { ignoreBOM: true });
 
 interface Passed {
   sent: string;
@@ -13,8 +13,7 @@ interface Passed {
 }
 
 /** What comes out: before the terminal event, with it, after it, and at the end. */
-function pass(pieces: Iterable<Uint8Array>, path = "/v1/chat/completions"): Passed {
-  const hold = createEventHold(path);
+function pass(pieces: Iterable<Uint8Array>, hold = createEventHold()): Passed {
   const passed: Passed = { sent: "", terminal: undefined, after: "", rest: "" };
   for (const piece of pieces) {
     const bytes = text.decode(hold.push(piece));
@@ -41,7 +40,7 @@ describe("whole events", () => {
   });
 
   test("pass while an unfinished one waits for its end, wherever the stream is cut", () => {
-    const hold = createEventHold("/v1/chat/completions");
+    const hold = createEventHold();
     const sent = ["data: a\n", "\ndata: {", "}\n", "\n", "data: c\n\nda"].map((piece) =>
       text.decode(hold.push(utf8.encode(piece))),
     );
@@ -50,7 +49,7 @@ describe("whole events", () => {
   });
 
   test("wait no longer than 64 KiB", () => {
-    const hold = createEventHold("/v1/chat/completions");
+    const hold = createEventHold();
     expect(hold.push(utf8.encode(`data: ${"x".repeat(60_000)}`))).toHaveLength(0);
     expect(hold.push(utf8.encode("y".repeat(10_000)))).toHaveLength(70_006);
     expect(text.decode(hold.push(utf8.encode("z\n\ndata: b")))).toBe("z\n\n");
@@ -58,52 +57,84 @@ describe("whole events", () => {
   });
 });
 
+describe("a comment line", () => {
+  test("between events passes at its end, wherever it is cut", () => {
+    const hold = createEventHold();
+    const sent = [":\n", ": a", "b\n", ":\r\n", "\n", ": c\n: d", "\ndata: e\n", ":\n", "\n", ":\r", "data: f"].map(
+      (piece) => text.decode(hold.push(utf8.encode(piece))),
+    );
+    expect(sent).toEqual([":\n", "", ": ab\n", ":\r\n", "\n", ": c\n", ": d\n", "", "data: e\n:\n\n", "", ""]);
+    expect(text.decode(hold.end())).toBe(":\rdata: f");
+  });
+});
+
 describe("the terminal event", () => {
   const before = 'data: {"text":"say [DONE], message_stop or response.completed"}\n\n';
+  const chat = 'data: {"choices":[{"delta":{"content":"[DONE]"}}]}\n\n';
+  const created = 'event: response.created\ndata: {"type":"response.created"}\n\n';
+  const started = 'event: message_start\ndata: {"type":"message_start"}\n\n';
   test.each([
-    ["/v1/chat/completions", "data: [DONE]\n\n"],
-    ["/v1/chat/completions", "data:[DONE]\r\n\r\n"],
-    ["/v1/completions", "data: [DONE] \n\n"],
-    ["/v1/messages", 'event: message_stop\ndata: {"type":"message_stop"}\n\n'],
-    ["/v1/messages", 'data: {"type": "message_stop"}\n\n'],
-    ["/v1/responses", 'event: response.completed\ndata: {"type":"response.completed"}\n\n'],
-    ["/v1/responses", 'event: response.incomplete\ndata: {"response":{}}\n\n'],
-    ["/v1/responses", "event: response.failed\ndata: {}\n\n"],
-    ["/v1/responses", 'data: {"response":{"id":"r"},"type":"response.completed"}\n\n'],
-  ])("on %s is %j, with all that follows in its chunk, and nothing is held after it", (path, terminal) => {
-    const stream = `${before}${terminal}: bye\n\nhalf`;
-    expect(pass(one(stream), path)).toEqual({
-      sent: before,
-      terminal: `${terminal}: bye\n\nhalf`,
-      after: "",
-      rest: "",
-    });
+    [chat, "data: [DONE]\n\n"],
+    [chat, "data:[DONE]\r\n\r\n"],
+    [chat, "data: [DONE] \n\n"],
+    ["", "\uFEFFdata: [DONE]\n\n"],
+    ["data: a\r\rdata: b\r\r", "data: [DONE]\r\r"],
+    [before, "id: 7\ndata: \t[DONE]\n\n"],
+    [started, 'event: message_stop\ndata: {"type":"message_stop"}\n\n'],
+    [started, 'data: {"type": "message_stop"}\n\n'],
+    [before, 'event: message_stop\rdata: {"type":"message_stop"}\r\r'],
+    [created, 'event: response.completed\ndata: {"type":"response.completed"}\n\n'],
+    [before, 'event: response.incomplete\ndata: {"response":{}}\n\n'],
+    [created, "event: response.failed\ndata: {}\n\n"],
+    [created, 'data: {"response":{"id":"r"},"type":"response.completed"}\n\n'],
+    [created, 'data: {"response":{"type":"r"},\ndata: "type":\ndata: "response.completed"}\n\n'],
+    [created, 'event: x\ndata: {"response":{},"type":"response.completed"}\n\n'],
+  ])("after %j is %j, with all that follows in its chunk, and nothing is held after it", (sent, terminal) => {
+    const stream = `${sent}${terminal}: bye\n\nhalf`;
+    expect(pass(one(stream))).toEqual({ sent, terminal: `${terminal}: bye\n\nhalf`, after: "", rest: "" });
     const bytes = utf8.encode(stream);
     const atRandom = Array.from({ length: 50 }, (_, seed) => cutAtRandom(bytes, createRandom(seed)));
     for (const pieces of [...cutAtEveryByte(bytes), ...atRandom]) {
-      const passed = pass(pieces, path);
-      expect(passed.sent).toBe(before);
+      const passed = pass(pieces);
+      expect(passed.sent).toBe(sent);
       expect(passed.terminal).toStartWith(terminal.trimEnd());
       expect(whole(passed)).toBe(stream);
     }
   });
 
   test.each([
-    ["/v1/chat/completions", before],
-    ["/v1/messages", 'event: content_block_delta\ndata: {"delta":{"text":"message_stop"}}\n\n'],
-    ["/v1/responses", 'event: response.output_text.delta\ndata: {"delta":"response.completed"}\n\n'],
-    ["/v1/responses", 'data: {"type":"response.output_text.delta","delta":"response.completed"}\n\n'],
-  ])("on %s is not %j", (path, stream) => {
-    expect(pass(one(stream), path)).toEqual({ sent: stream, terminal: undefined, after: "", rest: "" });
+    before,
+    chat,
+    'event: content_block_delta\ndata: {"delta":{"text":"message_stop"}}\n\n',
+    'event: response.output_text.delta\ndata: {"delta":"response.completed"}\n\n',
+    'data: {"type":"response.output_text.delta","delta":"response.completed"}\n\n',
+    'data: {"delta":"response.completed","response":{"type":"response.completed"}}\n\n',
+  ])("is not %j", (stream) => {
+    expect(pass(one(stream))).toEqual({ sent: stream, terminal: undefined, after: "", rest: "" });
+  });
+
+  test.each([
+    ["its type comes last", (x: string) => `data: {"response":{"output":"${x}"},"type":"response.completed"}`],
+    ["its data has several lines", (x: string) => `data: {"x":"${x}",\r\ndata: "type":\r\ndata: "response.failed"}`],
+  ])("that is too long to hold keeps back the lines that end it, also if %s", (_, eventOf) => {
+    const event = eventOf("x".repeat(70_000));
+    for (let seed = 0; seed < 5; seed++) {
+      const passed = pass(cutAtRandom(utf8.encode(`${created}${event}\n\nlate`), createRandom(seed)));
+      expect(passed.sent.trimEnd()).toBe(created + event);
+      expect(passed.terminal).toStartWith("\n");
+      expect(whole(passed)).toBe(`${created}${event}\n\nlate`);
+    }
+    const other = event.replace(/response\.(?:completed|failed)/, "response.output_item.done");
+    expect(pass(cutAtRandom(utf8.encode(`${created}${other}\n\n`), createRandom(1))).terminal).toBeUndefined();
   });
 
   test("that is too long to hold keeps back the lines that end it", () => {
     const event = `event: response.completed\ndata: {"type":"response.completed","x":"${"x".repeat(200_000)}"}`;
     const pieces = [...one(before + event.slice(0, 100_000)), ...one(`${event.slice(100_000)}\n\n`), ...one("late")];
-    const passed = pass(pieces, "/v1/responses");
+    const passed = pass(pieces);
     expect(passed.sent).toBe(before + event);
     expect([passed.terminal, passed.after]).toEqual(["\n\n", "late"]);
-    const atOnce = pass(one(`${before}${event}\n\n: bye\n\n`), "/v1/responses");
+    const atOnce = pass(one(`${before}${event}\n\n: bye\n\n`));
     expect([atOnce.sent, atOnce.terminal]).toEqual([before + event, "\n\n: bye\n\n"]);
   });
 
@@ -114,9 +145,33 @@ describe("the terminal event", () => {
   });
 });
 
+describe("a body whose type does not say what it is", () => {
+  test.each(["\uFEFFdata: a\n\n", "\n\n: a\n\n", "event: a\ndata: b\r\n\r\n", "id:1\n\n", "retry: 5\r\r"])(
+    "is held as an event stream if it begins with %j",
+    (begin) => {
+      const bytes = utf8.encode(`${begin}data: [DONE]\n\nx`);
+      for (const pieces of cutAtEveryByte(bytes)) {
+        const passed = pass(pieces, createSniffingHold());
+        expect([passed.sent.trimEnd(), whole(passed)]).toEqual([begin.trimEnd(), text.decode(bytes)]);
+        expect(passed.terminal?.trimStart()).toStartWith("data: [DONE]\n\n");
+      }
+    },
+  );
+
+  test.each(['{"a":1}', "[1]", "plain text", "database: x", "\uFEFFx", " data: x", "dat"])(
+    "passes at once if it begins with %j",
+    (body) => {
+      for (const pieces of cutAtEveryByte(utf8.encode(`${body}\n\n${"x".repeat(20)}`))) {
+        const all = pass(pieces, createSniffingHold());
+        expect([all.sent, all.terminal, all.rest]).toEqual([`${body}\n\n${"x".repeat(20)}`, undefined, ""]);
+      }
+    },
+  );
+});
+
 test("no byte is lost, added or moved, wherever a stream is cut", () => {
   const stream = `\uFEFF: a\r\ndata: b\r\n\r\ndata: ${"c".repeat(300)}\n\n\rdata: d\r\r\n\ndata: [DONE]\n\n\nrest`;
   for (let seed = 0; seed < 300; seed++) {
-    expect(whole(pass(cutAtRandom(utf8.encode(stream), createRandom(seed))))).toBe(stream.slice(1));
+    expect(whole(pass(cutAtRandom(utf8.encode(stream), createRandom(seed))))).toBe(stream);
   }
 });

@@ -12,16 +12,13 @@ const kilobyte = 1024;
 const maxHeldEventBytes = 64 * kilobyte;
 const eventStream = { contentType: "text/event-stream", contentEncoding: null };
 const filterOf = (continuousUsage: boolean) => createStreamUsageFilter({ includeUsage: true, continuousUsage });
-const holdOf = (path: string) => createEventHold(path);
 const nothing = new Uint8Array();
 
-/** What holds the bytes of an unfinished event, by setting and path. */
+/** What holds the bytes of an unfinished event, by setting. */
 const meters: [name: string, parts: () => Pick<MeterOptions, "filter" | "hold">][] = [
-  ["no usage is hidden", () => ({ hold: holdOf("/v1/chat/completions") })],
-  ["the usage at the end is hidden", () => ({ filter: filterOf(false), hold: holdOf("/v1/chat/completions") })],
-  ["usage in every chunk is hidden", () => ({ filter: filterOf(true), hold: holdOf("/v1/completions") })],
-  ["the path is that of messages", () => ({ hold: holdOf("/v1/messages") })],
-  ["the path is that of responses", () => ({ hold: holdOf("/v1/responses") })],
+  ["no usage is hidden", () => ({ hold: createEventHold() })],
+  ["the usage at the end is hidden", () => ({ filter: filterOf(false), hold: createEventHold() })],
+  ["usage in every chunk is hidden", () => ({ filter: filterOf(true), hold: createEventHold() })],
 ];
 
 describe("an event of 40 MiB without its empty line", () => {
@@ -69,7 +66,7 @@ type Create<Output> = () => (chunk: Uint8Array) => Output;
 const senders: [name: string, create: Create<Uint8Array>][] = [
   ["the filter of the usage at the end", () => filterOf(false)?.push ?? nothingHeld],
   ["the filter of usage in every chunk", () => filterOf(true)?.push ?? nothingHeld],
-  ["the hold on unfinished and terminal events", () => holdOf("/v1/chat/completions").push],
+  ["the hold on unfinished and terminal events", () => createEventHold().push],
   ["a filter and a hold", filterAndHold],
 ];
 const holders: [name: string, create: Create<unknown>][] = [
@@ -84,7 +81,7 @@ const holders: [name: string, create: Create<unknown>][] = [
 const nothingHeld = (): Uint8Array => nothing;
 
 function filterAndHold(): (chunk: Uint8Array) => Uint8Array {
-  const [filter, hold] = [filterOf(false), holdOf("/v1/chat/completions")];
+  const [filter, hold] = [filterOf(false), createEventHold()];
   return (chunk) => hold.push(filter?.push(chunk) ?? nothing);
 }
 

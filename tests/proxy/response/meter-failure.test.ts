@@ -66,7 +66,7 @@ describe("a meter that fails", () => {
   });
 
   test("drops an unfinished event that was held", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold("/v1/chat/completions") });
+    const { meter, writer } = startMeter({ hold: createEventHold() });
     const reader = meter.readable.getReader();
     write(writer, 'data: a\n\ndata: {"cho');
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -77,7 +77,7 @@ describe("a meter that fails", () => {
   });
 
   test("sends no frame after the terminal event", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold("/v1/chat/completions") });
+    const { meter, writer } = startMeter({ hold: createEventHold() });
     const reader = meter.readable.getReader();
     write(writer, "data: a\n\ndata: [DONE]\n\n");
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -90,7 +90,7 @@ describe("a meter that fails", () => {
   test("sends a terminal event whose usage is being committed, and no frame", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold("/v1/chat/completions"),
+      hold: createEventHold(),
       commit: () => committed.promise,
     });
     const reader = meter.readable.getReader();
@@ -108,7 +108,7 @@ describe("a meter that fails", () => {
   test("does not fail itself if the client leaves while the usage is being committed", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold("/v1/chat/completions"),
+      hold: createEventHold(),
       commit: () => committed.promise,
     });
     write(writer, "data: a\n\ndata: [DONE]\n\n");

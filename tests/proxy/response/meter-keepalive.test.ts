@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { readAll, readText, type StartedMeter, startMeter, write } from "./start-meter.ts";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { passTicks } from "../../support/event-loop.ts";
+import { readAll, readText, type StartedMeter, startMeter, text, write } from "./start-meter.ts";
 
 const comment = ": keepalive\n\n";
 
@@ -74,6 +76,32 @@ describe("a meter that keeps a client alive", () => {
     write(writer, "\uFEFFdata: b\n\n");
     expect(await readText(reader)).toBe("data: a\n\n");
     expect(await readText(reader)).toBe("\uFEFFdata: b\n\n");
+    await reader.cancel();
+  });
+
+  test.each([
+    ["in two chunks", [[0xef], [0xbb, 0xbf]]],
+    [
+      "with a comment between its bytes and the end of its event",
+      [
+        [0xef, 0xbb],
+        [0xbf, 0x64],
+      ],
+    ],
+  ])("drops a byte order mark that follows a comment and comes %s", async (_, pieces) => {
+    const { meter, writer } = startMeter({ keepaliveMs: 10, hold: createEventHold() });
+    const reader = meter.readable.getReader();
+    const received: string[] = [];
+    for (const piece of pieces) {
+      write(writer, Uint8Array.from(piece));
+      await passTicks();
+      jest.advanceTimersByTime(10);
+      received.push(await readText(reader));
+    }
+    write(writer, "data: a\n\n\uFEFFdata: b\n\n");
+    received.push(await readText(reader));
+    const rest = text.decode(Uint8Array.from(pieces.flat().slice(3)));
+    expect(received).toEqual([comment, comment, `${rest}data: a\n\n\uFEFFdata: b\n\n`]);
     await reader.cancel();
   });
 

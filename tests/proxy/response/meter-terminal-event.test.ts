@@ -6,7 +6,7 @@ import type { Usage } from "../../../src/domain/usage.ts";
 
 describe("a meter that holds the terminal event", () => {
   const done = "data: [DONE]\n\n";
-  const hold = () => createEventHold("/v1/chat/completions");
+  const hold = () => createEventHold();
 
   test("sends it once the usage before it is committed, and the rest after it", async () => {
     const committed = Promise.withResolvers<void>();

@@ -25,7 +25,8 @@ function eventsOf(pieces: Iterable<Uint8Array>): string[] {
 const streams: [name: string, events: string[]][] = [
   ["events that end in LF", ["data: a\n\n", "data: b\n\n", ""]],
   ["events that end in CRLF", ["data: a\r\n\r\n", "data: b\r\n\r\n", ""]],
-  ["comments and empty lines", [": hello\n\n", "\n", "\r\n", "event: e\ndata: a\n\n", ""]],
+  ["comments and empty lines", [": hello\n", "\n", "\n", "\r\n", "event: e\ndata: a\n\n", ""]],
+  ["comment lines before an event and inside one", [":\n", ": a\r\n", "data: a\n:\n: b\n\n", ": c"]],
   ["an event without an empty line", ["data: a\n\n", "data: b\n"]],
   ["a CR inside a line", ["data: a\rb\n\n", "\rdata: c\n\n", ""]],
   ["nothing", [""]],
@@ -79,7 +80,7 @@ describe("event splitter", () => {
 
   test("neither loses nor adds a byte of long events, wherever they are cut", () => {
     const long = "x\n\ry".repeat(25_000);
-    const events = ["data: a\n\n", `${long}\n\n`, ": b\r\n\r\n", `${long}\r\n\r\n`, "\n", `${long}c\n\n`, ""];
+    const events = ["data: a\n\n", `${long}\n\n`, ": b\r\n", "\r\n", `${long}\r\n\r\n`, "\n", `${long}c\n\n`, ""];
     const stream = Buffer.from(events.join(""));
     for (let seed = 0; seed < 30; seed++) expect(eventsOf(cutAtRandom(stream, createRandom(seed)))).toEqual(events);
   });

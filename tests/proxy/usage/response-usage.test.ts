@@ -44,6 +44,17 @@ describe("usage reader", () => {
   );
 
   test.each([
+    [" data:", noUsage],
+    ["\n data:", noUsage],
+    ["\uFEFF data:", noUsage],
+    ["\n\r\ndata:", five],
+    ["\uFEFFdata:", five],
+  ])("reads an event whose line begins with %j as clients do, wherever it is cut", async (begin, usage) => {
+    const stream = utf8.encode(`${begin}{"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n`);
+    for (const pieces of cutAtEveryByte(stream)) expect(await usageOf(eventStream, pieces)).toEqual(usage);
+  });
+
+  test.each([
     ["application/json; charset=utf-8", five],
     ["Application/Vnd.API+JSON", five],
     ["text/plain", five],

@@ -27,6 +27,9 @@ function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAd
 }
 
 describe("stream usage filter", () => {
+  const ended = 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
+  const counts = '"usage":{"prompt_tokens":1,"completion_tokens":2}';
+
   test("is undefined if nothing was added", () => {
     expect(createStreamUsageFilter({ includeUsage: false, continuousUsage: false })).toBeUndefined();
   });
@@ -55,6 +58,35 @@ describe("stream usage filter", () => {
       Buffer.concat([chunk('"stop"'), Buffer.from("data: [DONE]\n\n")]),
     );
     expect(filter?.end()).toBeEmpty();
+  });
+
+  test("passes comment lines at once, also in front of what it drops", () => {
+    const filter = createStreamUsageFilter(final);
+    const sent = [":", "\n", ": a\r\n", ended, ": b\n", `data: {"choices":[],${counts}}\n\n`, ":\n"].map((piece) =>
+      Buffer.from(filter?.push(Buffer.from(piece)) ?? []).toString(),
+    );
+    expect(sent).toEqual(["", ":\n", ": a\r\n", "", `${ended}: b\n`, "", ":\n"]);
+  });
+
+  test.each([
+    ["a field after its data", `${ended}data: {"a\nid: 7`],
+    ["an error's data in two lines", `${ended}data: {"error":\ndata: {"message":"x"}}`],
+    ["void data", `${ended}data:\n`],
+    ["no blank line", `${ended}data: {"a":1}\n`],
+    ["a byte order mark", `\uFEFF${ended}data: [DONE]\n`],
+  ])("passes a last event with %s", (_, stream) => {
+    for (const pieces of cutAtEveryByte(Buffer.from(stream))) expect(filtered(both, pieces)).toBe(stream);
+  });
+
+  test.each(["\n", "\r\n\n", ":\n", "\n: a\n\n"])("drops a torn chunk of usage after %j", (between) => {
+    const stream = `${ended}${between}`;
+    expect(filtered(final, [Buffer.from(`${stream}data: {"id":"c","choices":[],"usa`)])).toBe(stream);
+  });
+
+  test("hides usage in a first event that a byte order mark precedes", () => {
+    const first = (usage: string): string => `\uFEFFdata: {"choices":[{"text":"a"}]${usage}}\n\n`;
+    for (const pieces of cutAtEveryByte(Buffer.from(first(`,${counts}`))))
+      expect(filtered(both, pieces)).toBe(first(""));
   });
 
   test("changes no byte beside the usage: odd numbers, escapes, white space, invalid UTF-8", () => {
@@ -93,9 +125,6 @@ describe("stream usage filter", () => {
   test("drops an event with only usage that no empty line ends", () => {
     expect(filtered(final, [Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n')])).toBe("");
   });
-
-  const ended = 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
-  const counts = '"usage":{"prompt_tokens":1,"completion_tokens":2}';
 
   test.each([
     ["an error", '"error":{"message":"Out of memory"}'],
