@@ -1,0 +1,46 @@
+import { createAdmissions } from "../../../src/admission/admission.ts";
+import { createLedger } from "../../../src/ledger/ledger.ts";
+import { createLog } from "../../../src/log/log.ts";
+import { openStore } from "../../../src/store/open.ts";
+import type { Admission } from "../../../src/domain/admissions.ts";
+import type { FromInstance, InstanceOptions, ToInstance } from "./messages.ts";
+
+/*
+ * One instance of the model: what the program does between a request and its limits, without HTTP. The process that started
+ * it is its clients and its backend.
+ */
+const options: InstanceOptions = JSON.parse(process.argv[2] ?? "");
+const clock = (): number => Date.now() + options.skewMs;
+const tell = (message: FromInstance): void => void process.send?.(message);
+const log = createLog({ level: "warn", format: "json", clock, write: (text) => tell({ kind: "warned", text }) });
+const store = await openStore({ dataDir: options.dataDir, databaseUrl: options.databaseUrl, clock, log });
+const ledger = createLedger({ store: store.usage, clock, log });
+const { beatMs, deadAfterMs } = options;
+const monotonic = (): number => performance.now();
+const admissions = createAdmissions({ store: store.limits, monotonic, clock, log, beatMs, deadAfterMs });
+const running = new Map<number, { keyId: number; admission: Admission }>();
+
+async function ask({ number, keyId, limits, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
+  const askedAt = Date.now();
+  const admission = await admissions.admit(keyId, limits, tokens);
+  const { refusedBy } = admission;
+  if (refusedBy === undefined) running.set(number, { keyId, admission });
+  tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy });
+}
+
+async function end({ number, tokens }: ToInstance & { kind: "respond" }): Promise<void> {
+  const request = running.get(number);
+  if (request === undefined) return;
+  running.delete(number);
+  const { keyId, admission } = request;
+  if (tokens !== null) {
+    const counted = { keyId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
+    await ledger.record({ ...counted, admission: admission.handOver() });
+  }
+  admission.end();
+  tell({ kind: "ended", number, at: Date.now() });
+}
+
+process.on("message", (message: ToInstance) => void (message.kind === "ask" ? ask(message) : end(message)));
+process.on("disconnect", () => process.exit());
+tell({ kind: "ready" });

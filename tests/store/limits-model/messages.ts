@@ -1,0 +1,25 @@
+import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+
+/** What an instance of the model is started with, as JSON in its first argument. */
+export interface InstanceOptions {
+  dataDir: string;
+  databaseUrl: string | undefined;
+  /** By how much its clock is ahead of the machine's. */
+  skewMs: number;
+  beatMs: number;
+  deadAfterMs: number;
+}
+
+/** What the driver, which is the clients and the backend, tells an instance. */
+export type ToInstance =
+  | { kind: "ask"; number: number; keyId: KeyId; limits: KeyLimits; tokens: number }
+  /** The request is over. @param tokens counted for it; null if its response does not count */
+  | { kind: "respond"; number: number; tokens: number | null };
+
+/** What an instance tells the driver. Times are the machine's, whatever the instance's clock. */
+export type FromInstance =
+  | { kind: "ready" }
+  | { kind: "decided"; number: number; askedAt: number; decidedAt: number; refusedBy: LimitName | undefined }
+  /** Its tokens are committed, if they count, and what it held is given back. */
+  | { kind: "ended"; number: number; at: number }
+  | { kind: "warned"; text: string };

@@ -1,0 +1,162 @@
+import type { KeyLimits } from "../../../src/domain/keys.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { noLimits } from "../../../src/store/keys/rules.ts";
+import { pollUntil } from "../../support/poll-until.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { type Fleet, type Request, startFleet } from "./fleet.ts";
+import type { InstanceOptions } from "./messages.ts";
+import { findViolations, type Observed } from "./oracle.ts";
+
+/** A killed instance is known to be dead after this; on a busy machine a live one must not seem so. */
+export const deadAfterMs = 3000;
+export const beatMs = 300;
+/** As README says; these instances take seconds. */
+export const giveBackMs = 60_000;
+
+const clients = 16;
+
+/** Which limits each key has, in this order of ids from 1. Their numbers are random, and change. */
+const kinds: readonly ((random: Random) => Partial<KeyLimits>)[] = [
+  (random) => ({ max_concurrency: 1 + random.below(3) }),
+  (random) => ({ requests_per_minute: 5 + random.below(60) }),
+  (random) => ({ tokens_per_minute: 300 + random.below(2000) }),
+  (random) => ({ tokens_per_day: 300 + random.below(3000), tokens_per_month: 300 + random.below(4000) }),
+  (random) => ({
+    max_concurrency: 2 + random.below(4),
+    requests_per_minute: 20 + random.below(100),
+    tokens_per_minute: 1000 + random.below(3000),
+    tokens_per_day: 1000 + random.below(5000),
+  }),
+  // Of these, most is taken ahead.
+  (random) => ({ requests_per_minute: 100 + random.below(500), tokens_per_minute: 2000 + random.below(20_000) }),
+];
+export const keyCount = kinds.length;
+
+const draw = (random: Random): KeyLimits[] => kinds.map((kind) => ({ ...noLimits, ...kind(random) }));
+
+/** Whole, left early, an error of the client's or the backend's, broken, timed out: only the first two count. */
+const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed out"] as const;
+
+function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
+  const keyId = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6]);
+  const tokens = random.pick([0, 5, 20, 20, 90, 400]);
+  const end = random.pick(ends);
+  const most = random.pick([tokens, tokens, tokens / 2, tokens * 2]);
+  const counts = { whole: Math.floor(most), left: Math.floor(most / 3) };
+  return {
+    keyId,
+    limits: limits[keyId - 1] ?? noLimits,
+    tokens,
+    runMs: end === "timed out" ? 150 : random.below(30),
+    generates: end === "whole" || end === "left" ? counts[end] : null,
+  };
+}
+
+export interface ModelRun {
+  seed: number;
+  instances: number;
+  /** How often something happens to an instance, or to the limits. */
+  rounds: number;
+  roundMs: number;
+  database: Pick<InstanceOptions, "dataDir" | "databaseUrl">;
+  /** The driver's own view of that database. */
+  store: Store;
+}
+
+/** @returns what must not have happened */
+export async function runModel(run: ModelRun): Promise<string[]> {
+  const { seed, instances, rounds, roundMs, database, store } = run;
+  const random = createRandom(seed);
+  await using fleet = await startFleet(
+    { ...database, beatMs, deadAfterMs },
+    Array.from({ length: instances }, () => 0),
+  );
+  let limits = draw(random);
+  const over = new AbortController();
+  const stopped = new Set<number>();
+
+  async function client(own: Random): Promise<void> {
+    while (!over.signal.aborted) {
+      const able = Array.from({ length: instances }, (_, index) => index).filter((index) => !stopped.has(index));
+      await fleet.send(own.pick(able), nextRequest(own, limits));
+      await Bun.sleep(own.below(20));
+    }
+  }
+
+  const faults = {
+    async kill(index: number) {
+      await fleet.kill(index);
+      await fleet.replace(index);
+    },
+    async stop(index: number) {
+      stopped.add(index);
+      fleet.stop(index);
+      await Bun.sleep(random.below(deadAfterMs / 3));
+      fleet.wake(index);
+      stopped.delete(index);
+    },
+    async change() {
+      limits = draw(random);
+    },
+  };
+
+  const load = Array.from({ length: clients }, (_, n) => client(createRandom(seed * 1000 + n)));
+  for (let round = 0; round < rounds; round++) {
+    await Bun.sleep(roundMs);
+    // One that is alone is not stopped, since its clients would only wait for it.
+    const fault = random.pick(
+      instances > 1 ? (["stop", "change", "stop", "change", "kill"] as const) : (["change", "kill"] as const),
+    );
+    await faults[round === 0 ? "kill" : fault](random.below(instances));
+  }
+  await Bun.sleep(roundMs);
+  over.abort();
+  await Promise.all(load);
+
+  const violations = findViolations(fleet.observed, { giveBackMs, instances: fleet.started() });
+  violations.push(...fleet.warnings.filter((text) => text.includes("not enforcing")));
+  violations.push(...(await findLeaks(fleet, run, store)));
+  return violations;
+}
+
+/** What still counts when nothing runs any more, and should not; or does not count, and should. */
+async function findLeaks({ observed, started }: Fleet, { instances }: ModelRun, store: Store): Promise<string[]> {
+  const ids = kinds.map((_, index) => index + 1);
+  const load = () => store.limits.listLoads(ids);
+  const isFree = async (): Promise<boolean> =>
+    (await load()).every(({ inFlight, reserved }) => inFlight === 0 && reserved === 0);
+  const own = (keyId: number): Observed[] => observed.filter((one) => one.keyId === keyId);
+  const found: string[] = [];
+  await pollUntil(isFree, giveBackMs).catch(() => found.push("places or tokens are not given back"));
+  // What instances took ahead and did not use, they give back within a second, unless they were killed.
+  const countsNoMore = async (): Promise<boolean> =>
+    (await load()).every(
+      ({ keyId, minuteRequests }) => minuteRequests <= mostRequests(own(keyId), started() - instances),
+    );
+  await pollUntil(countsNoMore, 5000).catch(() => found.push("requests count that nobody sent"));
+  for (const { keyId, inFlight, reserved, minuteRequests, dayTokens } of await load()) {
+    if (found.length > 0)
+      found.push(`key ${keyId}: ${inFlight} in flight, ${reserved} reserved, ${minuteRequests} requests`);
+    const isOver = Map.groupBy(own(keyId), ({ endedAt }) => endedAt < Infinity);
+    const counted = generatedBy(isOver.get(true));
+    // A count may be committed whose end the driver did not hear of, because the instance was killed in between.
+    const cut = generatedBy(isOver.get(false));
+    if (dayTokens < counted || dayTokens > counted + cut) {
+      found.push(`key ${keyId}: ${dayTokens} tokens of the day, the backend generated ${counted} to ${counted + cut}`);
+    }
+  }
+  return found;
+}
+
+const generatedBy = (requests: readonly Observed[] = []): number =>
+  requests.reduce((sum, { generated }) => sum + (generated ?? 0), 0);
+
+/** All that may count as requests of the last minute. */
+function mostRequests(own: readonly Observed[], killed: number): number {
+  const recent = own.filter(({ refusedBy, sentAt, decidedAt, killedAt }) => {
+    const latest = decidedAt < Infinity ? decidedAt : killedAt;
+    return refusedBy === undefined && Math.max(sentAt, latest) > Date.now() - 63_000;
+  });
+  const limit = Math.max(0, ...own.map(({ limits }) => limits.requests_per_minute ?? 0));
+  return limit === 0 ? Infinity : recent.length + killed * Math.ceil(limit / 64);
+}
