@@ -58,8 +58,8 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await panel.getByRole("radio", { name: "Day", exact: true }).check();
     await panel.getByRole("rowheader", { name: /^\d{4}-\d\d-\d\d$/ }).waitFor();
     const [header, line] = await csvOf(page, "Models and cost");
-    expect(header?.slice(0, 4)).toEqual(["date", "key_name", "model", "request_count"]);
-    expect(line?.[3]).toBe("2");
+    expect(header?.slice(0, 5)).toEqual(["date", "key_id", "key_name", "model", "request_count"]);
+    expect(line?.[4]).toBe("2");
   });
 
   test("prices can be entered, turn tokens into costs, and refuse what is no currency", async () => {
@@ -95,6 +95,31 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.goto(`${traffic.console.program.adminUrl}/settings/prices`);
     await page.getByRole("button", { name: "Remove price 1" }).click();
     await page.getByText("Without prices, the console shows tokens only.").waitFor();
+  });
+
+  test("a form with changed prices is not left without a question", async () => {
+    await using visit = await traffic.console.visit("/settings/prices");
+    const { page } = visit;
+    const account = page.getByRole("link", { name: "Account" });
+    await page.getByRole("button", { name: "Add an energy price" }).click();
+    await account.click();
+    const question = page.getByRole("dialog", { name: "Leave without saving the prices?" });
+    expect(await violations(page)).toEqual([]);
+    await question.getByRole("button", { name: "Stay" }).click();
+    await question.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Remove energy price 1" }).click();
+    // Nothing is left to lose.
+    await account.click();
+    await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
+    await page.goBack();
+    await page.getByRole("button", { name: "Add an energy price" }).click();
+    const asked = page.waitForEvent("dialog");
+    const reloaded = page.reload().catch(() => {});
+    await (await asked).dismiss();
+    await reloaded;
+    await account.click();
+    await question.getByRole("button", { name: "Leave" }).click();
+    await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
   });
 
   test("the backend's own counters appear beside the counts, if it has them, and a drift is named", async () => {

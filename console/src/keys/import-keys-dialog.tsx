@@ -70,6 +70,12 @@ function ImportForm(props: { onCreate: (names: readonly string[]) => void }): JS
             {plural(parsed().names.length, "key")} will be created: <KeyNames names={parsed().names} />.
           </p>
         </Show>
+        <Show when={parsed().repeated.length > 0}>
+          <p>
+            {parsed().repeated.length === 1 ? "This name is" : "These names are"} there more than once, and one key will
+            be created for it: <KeyNames names={parsed().repeated} />.
+          </p>
+        </Show>
         <Show when={existing().length > 0}>
           <p>
             {existing().length === 1 ? "A key of this name exists" : "Keys of these names exist"} already, and another

@@ -8,6 +8,8 @@ export const maxImportedKeys = 1000;
 interface ImportedNames {
   /** In the order of the file, each once. */
   names: string[];
+  /** Those of them that the file has more than once. */
+  repeated: string[];
   /** Why these cannot be created. */
   problem: string | undefined;
 }
@@ -16,8 +18,10 @@ interface ImportedNames {
 export function parseNames(text: string): ImportedNames {
   const cells = firstCells(text.replace(/^\uFEFF/, "")).map((cell) => cell.trim());
   const filled = cells.filter((cell) => cell !== "");
-  const names = [...new Set(filled[0]?.toLowerCase() === "name" ? filled.slice(1) : filled)];
-  return { names, problem: problemOf(names) };
+  const listed = filled[0]?.toLowerCase() === "name" ? filled.slice(1) : filled;
+  const names = [...new Set(listed)];
+  const repeated = new Set(listed.filter((name, index) => listed.indexOf(name) !== index));
+  return { names, repeated: [...repeated], problem: problemOf(names) };
 }
 
 function problemOf(names: readonly string[]): string | undefined {

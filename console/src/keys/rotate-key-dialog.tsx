@@ -7,11 +7,14 @@ import { useRotateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
+/** Time to bring the new secret to the clients: with 0, all of them fail until they have it. */
+const defaultGraceMinutes = 60;
+
 /** Asks for how long the old secret is accepted, then shows the new one. */
 export function RotateKeyDialog(props: { key: Key }): JSX.Element {
   const rotateKey = useRotateKey();
   const [rotated, setRotated] = createSignal<Key>();
-  const [graceMinutes, setGraceMinutes] = createSignal(0);
+  const [graceMinutes, setGraceMinutes] = createSignal(defaultGraceMinutes);
   let grace: HTMLInputElement | undefined;
   onMount(() => grace?.focus());
 
@@ -49,7 +52,7 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
                   min="0"
                   max="10080"
                   step="1"
-                  value="0"
+                  value={defaultGraceMinutes}
                   onInput={(event) => setGraceMinutes(Number(event.currentTarget.value))}
                 />
               )}

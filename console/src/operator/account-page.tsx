@@ -9,6 +9,7 @@ import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import { clientName } from "./client-name.ts";
 import { type ConsoleSession, useChangePassword, useEndSession, useSessionsQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
@@ -156,7 +157,9 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
   return (
     <tr>
       <th scope="row" class="cut" title={props.session.client ?? undefined}>
-        {props.session.client ?? <span class="faint">Unknown client</span>}
+        <Show when={props.session.client} fallback={<span class="faint">Unknown client</span>}>
+          {(client) => clientName(client())}
+        </Show>
       </th>
       <td data-label="Address">{props.session.address ?? "–"}</td>
       <td data-label="Created">
@@ -172,7 +175,7 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
           <button
             class="button"
             type="button"
-            aria-label={`End the session of ${props.session.client ?? "an unknown client"}`}
+            aria-label={`End the session of ${clientName(props.session.client ?? "an unknown client")}`}
             onClick={() => props.onEnd()}
           >
             End

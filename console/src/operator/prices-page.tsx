@@ -1,9 +1,11 @@
-import { createMemo, For, Index, type JSX, Show } from "solid-js";
+import { type BeforeLeaveEventArgs, useBeforeLeave } from "@solidjs/router";
+import { createMemo, createSignal, For, Index, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { createStore, type SetStoreFunction } from "solid-js/store";
 import { causeOf } from "../client.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type Prices, usePricesToEditQuery } from "../queries.ts";
+import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
@@ -53,12 +55,20 @@ function PriceForm(props: { prices: Prices }): JSX.Element {
   // The form keeps what is typed, although the query may refetch.
   // oxlint-disable-next-line solid/reactivity
   const [draft, setDraft] = createStore<PriceDraft>(draftOf(props.prices));
+  // oxlint-disable-next-line solid/reactivity
+  const [saved, setSaved] = createSignal(draftOf(props.prices));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    save.mutate(pricesOf(draft), { onSuccess: (saved) => setDraft(draftOf(saved)) });
+    save.mutate(pricesOf(draft), {
+      onSuccess(prices) {
+        setDraft(draftOf(prices));
+        setSaved(draftOf(prices));
+      },
+    });
   };
   return (
     <form class="price-form" onSubmit={submit}>
+      <UnsavedQuestion isUnsaved={() => JSON.stringify(draft) !== JSON.stringify(saved())} />
       <ModelPrices draft={draft} setDraft={setDraft} />
       <EnergyPrices draft={draft} setDraft={setDraft} />
       <div role="alert">
@@ -71,6 +81,38 @@ function PriceForm(props: { prices: Prices }): JSX.Element {
         <p class="hint">An exact name comes before a pattern, and a later day before an earlier one.</p>
       </div>
     </form>
+  );
+}
+
+/** Asks before the page is left with changes: the console's own pages with a dialog, others with the browser's question. */
+function UnsavedQuestion(props: { isUnsaved: () => boolean }): JSX.Element {
+  const [leaving, setLeaving] = createSignal<BeforeLeaveEventArgs>();
+  useBeforeLeave((event) => {
+    if (event.defaultPrevented || !props.isUnsaved()) return;
+    event.preventDefault();
+    setLeaving(event);
+  });
+  const ask = (event: BeforeUnloadEvent): void => {
+    if (props.isUnsaved()) event.preventDefault();
+  };
+  onMount(() => addEventListener("beforeunload", ask));
+  onCleanup(() => removeEventListener("beforeunload", ask));
+  return (
+    <Show when={leaving()}>
+      {(event) => (
+        <Dialog title="Leave without saving the prices?" onClose={() => setLeaving(undefined)}>
+          <p>What was changed in this form is lost.</p>
+          <div class="dialog-actions">
+            <button class="button" type="button" autofocus onClick={() => setLeaving(undefined)}>
+              Stay
+            </button>
+            <button class="button danger" type="button" onClick={() => event().retry(true)}>
+              Leave
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </Show>
   );
 }
 

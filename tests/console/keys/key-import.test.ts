@@ -13,10 +13,12 @@ describe("the names of an import", () => {
     ["empty lines, blanks and names that come twice", "\n alpha \n\n,x\nalpha\n", ["alpha"]],
     ["nothing", "", []],
   ])("are read from %s", (_, text, names) => {
-    expect(parseNames(text)).toEqual({ names, problem: undefined });
+    expect(parseNames(text)).toMatchObject({ names, problem: undefined });
   });
 
   test("are refused if they are too long or too many", () => {
+    expect(parseNames("name\na\nb\na\nc\nb\na").repeated).toEqual(["a", "b"]);
+    expect(parseNames("a\nA").repeated).toEqual([]);
     expect(parseNames("x".repeat(121)).problem).toStartWith("A name has more than 120 characters: xxx");
     expect(parseNames("🙂".repeat(120)).problem).toBeUndefined();
     const many = Array.from({ length: maxImportedKeys + 1 }, (__, index) => `key ${index}`).join("\n");

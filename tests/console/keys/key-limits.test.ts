@@ -1,5 +1,12 @@
 import { expect, test } from "bun:test";
-import { freesWhen, isAtLimit, isNearLimit, limitOf, listOf, usedLimits } from "../../../console/src/keys/key-limits.ts";
+import {
+  freesWhen,
+  isAtLimit,
+  isNearLimit,
+  limitOf,
+  listOf,
+  usedLimits,
+} from "../../../console/src/keys/key-limits.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
 const key = (limit: number, used: number, reserved = 0) => ({
