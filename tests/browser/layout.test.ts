@@ -35,6 +35,24 @@ describe.skipIf(!hasBrowser)("layout", () => {
     if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
   });
 
+  // Each opens the pages once, so that the four widths cost one load.
+  test.each(pagePaths)(
+    "%s fits tablets and small windows, with targets and labels that can be told apart",
+    async (path) => {
+      await using visit = await console.visit(path, { anonymous: path === "/login" || path === "/me" });
+      const { page } = visit;
+      for (const width of [768, 820, 1024, 1180]) {
+        await page.setViewportSize({ width, height: 900 });
+        await waitUntilLoaded(page);
+        await waitUntilDrawn(page);
+        expect([width, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([width, width]);
+        if (path === "/keys") expect(await cutOff(page, ".table-scroll")).toEqual([]);
+        expect(await page.evaluate(listCrowdedTargets)).toEqual([]);
+        expect(await page.evaluate(listCrowdedLabels)).toEqual([]);
+      }
+    },
+  );
+
   test("a phone shows the notes of figures in full, and long names with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
     const { page } = visit;
@@ -184,3 +202,48 @@ describe.skipIf(!hasBrowser)("layout", () => {
     },
   );
 });
+
+/**
+ * Targets under 24 px with others within 24 px around their centre (WCAG 2.5.8, which leaves out those within a line of
+ * text). Runs in the page.
+ */
+function listCrowdedTargets(): string[] {
+  const isSmall = ({ width, height }: DOMRect): boolean => width < 24 || height < 24;
+  const targets = [...document.querySelectorAll<HTMLElement>("button:enabled, select, input:enabled, a, summary")]
+    .filter(
+      (element) =>
+        element.checkVisibility({ visibilityProperty: true }) &&
+        element.closest(".visually-hidden, .side nav") === null &&
+        getComputedStyle(element).display !== "inline",
+    )
+    .map((element) => element.closest("label") ?? element);
+  return [...new Set(targets)].flatMap((target) => {
+    const box = target.getBoundingClientRect();
+    if (box.width === 0 || !isSmall(box)) return [];
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    const near = targets.find((other) => {
+      if (other === target) return false;
+      const its = other.getBoundingClientRect();
+      const { left, right, top, bottom } = its;
+      const gap = Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+      const between = Math.hypot((left + right) / 2 - x, (top + bottom) / 2 - y);
+      return gap < 12 || (isSmall(its) && between < 24);
+    });
+    const nameOf = (one: Element): string => one.getAttribute("aria-label") ?? one.textContent ?? "";
+    return near === undefined ? [] : [`${innerWidth}: ${nameOf(target)} beside ${nameOf(near)}`];
+  });
+}
+
+/** Labels of a chart's axis with less than 8 px between them. Runs in the page. */
+function listCrowdedLabels(): string[] {
+  return [...document.querySelectorAll("svg")].flatMap((chart) => {
+    const labels = [...chart.querySelectorAll(".x-tick")].map((label) => ({
+      text: label.textContent,
+      box: label.getBoundingClientRect(),
+    }));
+    return labels.flatMap(({ text, box }, index) => {
+      const next = labels[index + 1];
+      return next !== undefined && next.box.left - box.right < 8 ? [`${innerWidth}: ${text} ${next.text}`] : [];
+    });
+  });
+}

@@ -85,7 +85,9 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
         <th scope="col">Active</th>
         <SortableHead column="created" label="Created" />
         <SortableHead column="used" label="Last used" />
-        <th scope="col">24 h</th>
+        <th scope="col" class="key-spark">
+          24 h
+        </th>
         <SortableHead column="requests" label="Requests" number />
         <SortableHead column="input" label="Input" unit="tokens" number />
         <SortableHead column="output" label="Output" unit="tokens" number />
