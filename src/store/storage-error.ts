@@ -5,6 +5,7 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
   ["SQLITE_LOCKED", "another program has locked the database"],
   ["SQLITE_READONLY", "the database is read-only; check the permissions of its file and folder"],
   ["SQLITE_CANTOPEN", "the database cannot be opened; check the data folder and its permissions"],
+  ["SQLITE_IOERR_SHMSIZE", "the disk has no room for the file that readers of the database share"],
   ["SQLITE_IOERR", "the disk failed to read or write"],
   ["SQLITE_CORRUPT", "the database is damaged; restore a backup"],
   ["SQLITE_NOTADB", "the file is not a database of this program"],
@@ -35,6 +36,7 @@ export function toStorageError(error: unknown): StorageError {
   return new StorageError(code === "" ? explanation : `${explanation} (${code})`, {
     cause: error,
     isRefusal: refusedStates.test(code) || refusals.some((prefix) => code.startsWith(prefix)),
+    isFull: code.startsWith("SQLITE_FULL") || code === "ENOSPC",
   });
 }
 
@@ -47,15 +49,19 @@ function codeOf(cause: unknown): string {
 export interface StorageErrorOptions extends ErrorOptions {
   /** The database works but refuses these values, so the same write fails again. */
   isRefusal?: boolean;
+  /** The disk has no room: what is there can be read. */
+  isFull?: boolean;
 }
 
 /** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
   readonly isRefusal: boolean;
+  readonly isFull: boolean;
 
-  constructor(message: string, { isRefusal = false, ...options }: StorageErrorOptions = {}) {
+  constructor(message: string, { isRefusal = false, isFull = false, ...options }: StorageErrorOptions = {}) {
     super(message, options);
     this.isRefusal = isRefusal;
+    this.isFull = isFull;
   }
 }

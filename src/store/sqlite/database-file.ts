@@ -1,5 +1,7 @@
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fchmodSync,
   fsyncSync,
@@ -15,7 +17,7 @@ import {
 import { stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { timestampOf } from "../../time/seoul.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError, toStorageError } from "../storage-error.ts";
 
 /** Exists beside a database that was created, so that one that has disappeared is not taken for a first start. */
 const markerOf = (file: string): string => `${file}-created`;
@@ -103,6 +105,21 @@ export function createFolder(folder: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     throw new StorageError("the data folder is not a folder", { cause: error });
+  }
+}
+
+/** @throws StorageError that names what this user cannot write: the folder, the database, or one of its log files */
+export function requireAccess(file: string): void {
+  const { R_OK, W_OK } = constants;
+  for (const path of [dirname(file), file, `${file}-wal`, `${file}-shm`]) {
+    try {
+      accessSync(path, R_OK | W_OK);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") continue;
+      if (code !== "EACCES" || path === dirname(file)) throw toStorageError(error);
+      throw new StorageError(`this user cannot read and write ${basename(path)}; check its owner and mode (${code})`);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
@@ -64,6 +64,7 @@ export function asWriter(
     requireNotMoved(file);
     markCreated(file);
     enableWriteAheadLog(client);
+    keepLog(client);
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
     client.run("PRAGMA foreign_keys = ON");
@@ -103,6 +104,7 @@ export function openReader(file: string): Engine {
   const client = new Database(file, { readwrite: true, strict: true });
   client.run(`PRAGMA busy_timeout = ${readerBusyMs}`);
   client.run("PRAGMA query_only = ON");
+  keepLog(client);
   return createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: false });
 }
 
@@ -115,8 +117,14 @@ export function openDirectWriter(file: string): Engine {
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "foreign_keys = ON", "wal_autocheckpoint = 0"]) {
     client.run(`PRAGMA ${pragma}`);
   }
+  keepLog(client);
   const begin = client.query("BEGIN IMMEDIATE");
   return createSqliteEngine(client, { begin: () => begin.run(), isWriter: false });
+}
+
+/** Closing leaves the emptied log and its index: on a full disk, the next start could not make room for them. */
+function keepLog(client: Database): void {
+  client.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
 }
 
 /** @throws StorageError if a table was dropped */

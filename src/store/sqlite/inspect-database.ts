@@ -1,10 +1,10 @@
 import { Database } from "bun:sqlite";
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { toStorageError, StorageError } from "../storage-error.ts";
-import { requireNotLost, requireNotMoved } from "./database-file.ts";
+import { requireAccess, requireNotLost, requireNotMoved } from "./database-file.ts";
 import { listApplied } from "./migrate.ts";
 import type { DatabaseState } from "../engine/contract.ts";
 
@@ -55,9 +55,8 @@ export function inspectDataFolder(file: string): DatabaseState | undefined {
     requireNotMoved(file);
     const bytes = requireNotLost(file) ?? 0;
     if (!existsSync(dirname(file))) return undefined;
-    accessSync(dirname(file), constants.W_OK);
+    requireAccess(file);
     if (bytes === 0) return undefined;
-    accessSync(file, constants.R_OK | constants.W_OK);
     return inspectDatabase(file, "quick");
   } catch (error) {
     throw toStorageError(error);

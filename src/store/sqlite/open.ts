@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../log/log.ts";
@@ -13,7 +13,7 @@ import type { SqlStore } from "../sql-store.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
-import { findFileProblem } from "./database-file.ts";
+import { findFileProblem, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
@@ -38,7 +38,7 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
 
 /**
  * Opens the SQLite database of a data folder and applies pending migrations.
- * @throws StorageError if it cannot be opened and written, was lost, or belongs to a newer version or another program
+ * @throws StorageError if it cannot be opened, or written though the disk has room, was lost, or belongs to a newer version or another program
  */
 export async function openSqliteStore({
   dataDir,
@@ -47,10 +47,11 @@ export async function openSqliteStore({
   log,
 }: SqliteStoreOptions): Promise<Store> {
   const file = databaseFile(dataDir);
-  // The Worker opens first: it creates the tables that the statements of the reader need.
-  const worker = await startRestartingWorker({ file, retention, clock, log });
+  let worker: StorageWorker | undefined;
   try {
-    await withTimeout(worker.call("checkWritable"));
+    // The Worker opens first: it creates the tables that the statements of the reader need.
+    worker = await startRestartingWorker({ file, retention, clock, log });
+    await requireWritable(worker, log);
     const { ino } = statSync(file);
     const findProblem = () => findFileProblem(file, ino);
     return createSqliteStore({
@@ -63,8 +64,19 @@ export async function openSqliteStore({
       clock,
     });
   } catch (error) {
-    worker.stop();
+    worker?.stop();
+    if (existsSync(file)) requireAccess(file);
     throw toStorageError(error);
+  }
+}
+
+/** A full disk does not keep a server from starting: keys are found, and counts wait. */
+async function requireWritable(worker: StorageWorker, log: Log): Promise<void> {
+  try {
+    await withTimeout(worker.call("checkWritable"));
+  } catch (error) {
+    if (!(error instanceof StorageError) || !error.isFull) throw error;
+    log.error("Disk full; counts wait in memory until there is room", { reason: error.message });
   }
 }
 

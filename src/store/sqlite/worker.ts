@@ -36,6 +36,7 @@ export interface WorkerReply {
   /** The message of a StorageError. */
   error?: string;
   isRefusal?: boolean;
+  isFull?: boolean;
 }
 
 /** What reads or writes counts; a noun stands for all its methods. The tables are complete for these. */
@@ -107,8 +108,8 @@ function serve(): void {
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });
     } catch (error) {
-      const { message, isRefusal } = toStorageError(error);
-      self.postMessage({ id, error: message, isRefusal });
+      const { message, isRefusal, isFull } = toStorageError(error);
+      self.postMessage({ id, error: message, isRefusal, isFull });
     }
   }
 
@@ -166,7 +167,11 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
       hasFailed = false;
     },
     async checkpointIfDue() {
-      if (engine.isCheckpointDue()) await checkpoint().catch(() => {});
+      try {
+        if (engine.isCheckpointDue()) await checkpoint();
+      } catch {
+        // The call itself failed, or the next checkpoint does what this one could not.
+      }
     },
   };
 }
