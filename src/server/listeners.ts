@@ -2,7 +2,7 @@ import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } 
 import type { Config } from "../config/config.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { guardedRoutes, type Proxy } from "../proxy/routes.ts";
-import { watchCertificate } from "../runtime/certificate.ts";
+import { type CertificateObserver, watchCertificate } from "../runtime/certificate.ts";
 import { type Connections, createConnections, type Listener, listen } from "../runtime/listen.ts";
 import type { Services } from "./services.ts";
 
@@ -46,19 +46,27 @@ export async function listenOn(
 
 const internalError = (): Response => errorResponse("internal");
 
-/** Serves a renewed certificate without a restart. @returns stops doing so */
+/** Serves a renewed certificate without a restart, and warns before the end of the one in use. @returns stops doing so */
 export function followCertificate(
   { tls }: Config["listen"],
-  { certificate: inUse, log }: Pick<Services, "certificate" | "log">,
+  { certificate: first, clock, log, metrics }: Pick<Services, "certificate" | "clock" | "log" | "metrics">,
   listeners: Listeners,
 ): () => void {
-  if (tls === undefined || inUse === undefined) return () => {};
-  return watchCertificate(tls, inUse, {
+  if (tls === undefined || first === undefined) return () => {};
+  metrics.servesCertificate(first);
+  const observer: CertificateObserver = {
     onChange(certificate) {
       for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
+      metrics.servesCertificate(certificate);
       log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });
     },
     onProblem: ({ message }) =>
       log.warn("Certificate files changed, and the earlier ones stay in use", { reason: message }),
-  });
+    onExpiry(expiry, { validTo }) {
+      const fields = { validTo: validTo.toISOString() };
+      if (expiry === "expired") log.error("Certificate has expired, so clients refuse it; renew TLS_CERT", fields);
+      else log.warn("Certificate expires soon; renew TLS_CERT", fields);
+    },
+  };
+  return watchCertificate(tls, first, observer, { clock });
 }

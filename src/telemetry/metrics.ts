@@ -59,6 +59,8 @@ export interface Metrics extends RequestObserver {
   commitFailed(): void;
   /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
   gpuSamplesReceived(stored: number, skipped: number): void;
+  /** The certificate that connections get from now on. */
+  servesCertificate(certificate: { validTo: Date }): void;
   /** A refused request is not in the request log, because many like it are. */
   requestOmitted(): void;
   /** In the Prometheus text format; served as `metricsContentType`. */
@@ -126,6 +128,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...createRequestMetrics(registry, options.perKey),
     ...createCommitObserver(registry, options.perKey),
     gpuSamplesReceived: createGpuObserver(registry),
+    servesCertificate: createCertificateGauge(registry),
   };
   isolateCollectors(registry);
   return {
@@ -140,6 +143,22 @@ export function createMetrics(options: MetricsOptions): Metrics {
       return registry.getMetricsAsJSON();
     },
     close: closeProcess,
+  };
+}
+
+function createCertificateGauge(registry: Registry): Metrics["servesCertificate"] {
+  let notAfterSeconds: number | undefined;
+  addGauge(
+    registry,
+    {
+      name: "tollgate_certificate_not_after_timestamp_seconds",
+      help: "End of the certificate's validity since the Unix epoch, in seconds; absent without HTTPS",
+      aggregator: "min",
+    },
+    () => notAfterSeconds,
+  );
+  return ({ validTo }) => {
+    notAfterSeconds = validTo.getTime() / 1000;
   };
 }
 

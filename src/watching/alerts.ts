@@ -103,6 +103,14 @@ export const alerts: readonly Alert[] = [
     description: "With a full disk, counts wait in memory.",
   },
   {
+    name: "TollgateCertificateExpires",
+    expression: "tollgate_certificate_not_after_timestamp_seconds - time() < 1209600",
+    for: "15m",
+    severity: "warning",
+    summary: "The certificate of TLS_CERT expires within 14 days",
+    description: "Clients refuse it from then on. Renewed files are used without a restart.",
+  },
+  {
     name: "TollgateGpuStale",
     expression: "time() - tollgate_gpu_last_push_timestamp_seconds > 60",
     for: "1m",

@@ -12,6 +12,8 @@ export interface Authority extends Disposable {
   ca: string;
   /** Signs a certificate for 127.0.0.1 and the names. @returns its files */
   sign(name: string, ...dnsNames: string[]): KeyFiles;
+  /** The same, for so many days from now on instead of two. */
+  signFor(days: number, name: string, ...dnsNames: string[]): KeyFiles;
 }
 
 export interface KeyFiles {
@@ -28,17 +30,18 @@ export async function createAuthority(): Promise<Authority> {
     if (exitCode !== 0) throw new Error(stderr.toString());
   };
   run(`req -x509 ${newKey} -keyout ca.key -out ca.pem -days 2 -subj /CN=Tests`);
+  const signFor: Authority["signFor"] = (days, name, ...dnsNames) => {
+    const names = ["IP:127.0.0.1", ...dnsNames.map((dnsName) => `DNS:${dnsName}`)].join(",");
+    run(`req ${newKey} -keyout ${name}.key -out ${name}.csr -subj /CN=${name} -addext subjectAltName=${names}`);
+    const authority = "-CA ca.pem -CAkey ca.key -CAcreateserial";
+    run(`x509 -req -in ${name}.csr ${authority} -days ${days} -copy_extensions copy -out ${name}.pem`);
+    return { certFile: folder.file(`${name}.pem`), keyFile: folder.file(`${name}.key`) };
+  };
   return {
     caFile: folder.file("ca.pem"),
     ca: await Bun.file(folder.file("ca.pem")).text(),
-    sign(name, ...dnsNames) {
-      const names = ["IP:127.0.0.1", ...dnsNames.map((dnsName) => `DNS:${dnsName}`)].join(",");
-      run(`req ${newKey} -keyout ${name}.key -out ${name}.csr -subj /CN=${name} -addext subjectAltName=${names}`);
-      run(
-        `x509 -req -in ${name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy -out ${name}.pem`,
-      );
-      return { certFile: folder.file(`${name}.pem`), keyFile: folder.file(`${name}.key`) };
-    },
+    sign: (name, ...dnsNames) => signFor(2, name, ...dnsNames),
+    signFor,
     [Symbol.dispose]: () => folder.remove(),
   };
 }

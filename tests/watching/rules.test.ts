@@ -9,6 +9,7 @@ type AllSeries = Readonly<Record<string, Values>>;
 const target = { instance: "gate:8080", job: "tollgate" };
 const intervalSeconds = 15;
 const minute = 60;
+const day = 24 * 60 * minute;
 /** A fault lasts from one to the other. */
 const [begins, ends, finish] = [10 * minute, 40 * minute, 70 * minute];
 
@@ -31,10 +32,19 @@ const growingInFault =
   (seconds) =>
     perSecond * (Math.min(Math.max(seconds, begins), ends) - begins);
 
-/** Of ten requests a second, those that are not slow: in a fault about half. */
+/** Of ten requests a second, those that are not slow. */
 const fast = (seconds: number): number => 9.9 * seconds;
-const fastInFault = (seconds: number): number =>
-  fast(seconds) - 5 * (Math.min(Math.max(seconds, begins), ends) - begins);
+/** So many of ten requests a second are slow. */
+const slowInFault =
+  (perSecond: number): Values =>
+  (seconds) =>
+    fast(seconds) - (perSecond - 0.1) * (Math.min(Math.max(seconds, begins), ends) - begins);
+
+/** A certificate that is always about to end in a fault. */
+const endsIn =
+  (leftSeconds: number): Values =>
+  (seconds) =>
+    during(seconds) ? seconds + leftSeconds : seconds + 90 * day;
 
 const firstByte = (le: string): string =>
   `tollgate_time_to_first_byte_seconds_bucket{streamed="true",endpoint="/v1/chat/completions",le="${le}"}`;
@@ -57,13 +67,17 @@ const healthy: AllSeries = {
   'tollgate_collector_errors_total{collector="process_max_fds"}': always(3),
   tollgate_disk_free_bytes: always(50 * 1024 ** 3),
   tollgate_disk_size_bytes: always(100 * 1024 ** 3),
+  tollgate_certificate_not_after_timestamp_seconds: always(90 * day),
   // A push each second.
   tollgate_gpu_last_push_timestamp_seconds: (seconds) => seconds,
 };
 
 interface Fault {
   alert: string;
+  /** By how far over its limit the value is. */
   series: AllSeries;
+  /** A value at the limit, or as near below it as it can be: for as long as the fault, it does not fire. */
+  atLimit: AllSeries;
   /** The last time at which it does not fire yet, and the first at which it does, in seconds after the beginning. */
   quiet: number;
   fires: number;
@@ -77,58 +91,118 @@ const allGone: AllSeries = Object.fromEntries(
   Object.entries(healthy).map(([name, values]) => [name, (seconds) => (during(seconds) ? undefined : values(seconds))]),
 );
 
+const errors = 'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}';
+const collectorErrors = 'tollgate_collector_errors_total{collector="process_max_fds"}';
+
+/** A gauge that fires above a limit, or below it. */
+const gauge = (name: string, { normal, limit, over }: { normal: number; limit: number; over: number }) => ({
+  series: { [name]: inFault(over, normal) },
+  atLimit: { [name]: inFault(limit, normal) },
+});
+
 const faults: readonly Fault[] = [
-  { alert: "TollgateDown", series: allGone, quiet: 105, fires: 120, isOfTarget: false },
-  { alert: "TollgateBackendDown", series: { tollgate_upstream_up: inFault(0, 1) }, quiet: 45, fires: 60 },
+  {
+    alert: "TollgateDown",
+    series: allGone,
+    // One instance is enough.
+    atLimit: { tollgate_upstream_up: always(1) },
+    quiet: 105,
+    fires: 120,
+    isOfTarget: false,
+  },
+  {
+    alert: "TollgateBackendDown",
+    ...gauge("tollgate_upstream_up", { normal: 1, limit: 1, over: 0 }),
+    quiet: 45,
+    fires: 60,
+  },
   {
     alert: "TollgateUpstreamErrors",
-    // Above 5 % of five minutes after half of these, and then for five more.
-    series: {
-      'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}': growingInFault(1),
-    },
-    quiet: 7 * minute,
-    fires: 8 * minute,
+    // Of ten requests a second. Five minutes of it are over the limit almost at their end, and then for five more.
+    series: { [errors]: growingInFault(0.52) },
+    atLimit: { [errors]: growingInFault(0.5) },
+    quiet: 9 * minute,
+    fires: 10.5 * minute,
     lingers: 5 * minute,
   },
   {
     alert: "TollgateFirstByteSlow",
-    series: { [firstByte("30")]: fastInFault },
-    quiet: 10 * minute,
-    fires: 11 * minute,
+    series: { [firstByte("30")]: slowInFault(0.55) },
+    atLimit: { [firstByte("30")]: slowInFault(0.5) },
+    quiet: 13 * minute,
+    fires: 15.5 * minute,
     lingers: 5 * minute,
   },
-  { alert: "TollgateLedgerLag", series: { tollgate_ledger_lag_seconds: inFault(31, 0) }, quiet: 45, fires: 60 },
+  {
+    alert: "TollgateLedgerLag",
+    ...gauge("tollgate_ledger_lag_seconds", { normal: 0, limit: 30, over: 30.1 }),
+    quiet: 45,
+    fires: 60,
+  },
   {
     alert: "TollgateCommitFailures",
-    series: { tollgate_storage_commit_failures_total: growingInFault(0.1) },
+    series: { tollgate_storage_commit_failures_total: (seconds) => (seconds > begins ? 1 : 0) },
+    atLimit: { tollgate_storage_commit_failures_total: always(1) },
     quiet: 0,
     fires: 15,
-    lingers: 5 * minute,
+    // Once: it clears by itself.
+    lingers: 5 * minute - (ends - begins),
   },
-  { alert: "TollgateCountsRefused", series: { tollgate_ledger_refused_requests: inFault(1, 0) }, quiet: -15, fires: 0 },
+  {
+    alert: "TollgateCountsRefused",
+    ...gauge("tollgate_ledger_refused_requests", { normal: 0, limit: 0, over: 1 }),
+    quiet: -15,
+    fires: 0,
+  },
   {
     alert: "TollgateEventLoopDelay",
-    series: { tollgate_event_loop_delay_max_seconds: inFault(0.6, 0.03) },
+    ...gauge("tollgate_event_loop_delay_max_seconds", { normal: 0.03, limit: 0.5, over: 0.51 }),
     quiet: 285,
     fires: 300,
   },
-  { alert: "TollgateDescriptors", series: { process_open_fds: inFault(60_000, 200) }, quiet: 285, fires: 300 },
+  {
+    alert: "TollgateDescriptors",
+    series: { process_max_fds: always(1000), process_open_fds: inFault(801, 200) },
+    atLimit: { process_max_fds: always(1000), process_open_fds: inFault(800, 200) },
+    quiet: 285,
+    fires: 300,
+  },
   {
     alert: "TollgateMetricsStale",
-    series: { 'tollgate_collector_errors_total{collector="process_max_fds"}': growingInFault(0.1) },
+    series: { [collectorErrors]: growingInFault(0.1) },
+    // Once: it is over within five minutes.
+    atLimit: { [collectorErrors]: (seconds) => (seconds > begins ? 1 : 0) },
     quiet: 285,
     fires: 330,
     lingers: 5 * minute,
   },
   {
     alert: "TollgateDisk",
-    series: { tollgate_disk_free_bytes: inFault(4 * 1024 ** 3, 50 * 1024 ** 3) },
+    // 5 % of 100 GiB.
+    ...gauge("tollgate_disk_free_bytes", { normal: 50 * 1024 ** 3, limit: 5 * 1024 ** 3, over: 5 * 1024 ** 3 - 1e6 }),
     quiet: 285,
     fires: 300,
   },
   {
+    alert: "TollgateDisk",
+    // A small one: 1 GiB.
+    series: { tollgate_disk_size_bytes: always(8e9), tollgate_disk_free_bytes: inFault(1024 ** 3 - 1, 4e9) },
+    atLimit: { tollgate_disk_size_bytes: always(8e9), tollgate_disk_free_bytes: inFault(1024 ** 3, 4e9) },
+    quiet: 285,
+    fires: 300,
+  },
+  {
+    alert: "TollgateCertificateExpires",
+    series: { tollgate_certificate_not_after_timestamp_seconds: endsIn(14 * day - 1) },
+    atLimit: { tollgate_certificate_not_after_timestamp_seconds: endsIn(14 * day) },
+    quiet: 15 * minute - 15,
+    fires: 15 * minute,
+  },
+  {
     alert: "TollgateGpuStale",
     series: { tollgate_gpu_last_push_timestamp_seconds: (seconds) => (during(seconds) ? begins : seconds) },
+    // Always a minute old.
+    atLimit: { tollgate_gpu_last_push_timestamp_seconds: (seconds) => seconds - 60 },
     // Stale after a minute, and then for one more.
     quiet: 105,
     fires: 135,
@@ -208,7 +282,17 @@ describe.skipIf(!hasPromtool)("promtool", () => {
   });
 
   test("has a fault for each alert", () => {
-    expect(faults.map(({ alert }) => alert)).toEqual(alerts.map(({ name }) => name));
+    expect([...new Set(faults.map(({ alert }) => alert))]).toEqual(alerts.map(({ name }) => name));
+  });
+
+  test.each(faults)("finds that nothing fires at the limit of $alert", async ({ atLimit }) => {
+    const times = Array.from({ length: (ends - begins) / minute }, (_, at) => begins + at * minute);
+    await expectSuccess(
+      testFile(
+        atLimit,
+        times.flatMap((seconds) => expectedAt(seconds, [])),
+      ),
+    );
   });
 
   test.each(faults)(
@@ -219,7 +303,7 @@ describe.skipIf(!hasPromtool)("promtool", () => {
         testFile(series, [
           ...expectedAt(begins + quiet, []),
           ...expectedAt(begins + fires, firing, alert),
-          ...expectedAt(ends - intervalSeconds, firing, alert),
+          ...(lingers < 0 ? [] : expectedAt(ends - intervalSeconds, firing, alert)),
           ...expectedAt(ends + lingers + intervalSeconds, []),
         ]),
       );

@@ -128,6 +128,20 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
     expect(await program.stop()).toBe(0);
   });
 
+  test("is warned of before its end, and its end is a metric", async () => {
+    const program = await start(authority.sign("short"), { METRICS_TOKEN: "scrape" });
+    const certificateEnd = async (): Promise<number> => {
+      const headers = { authorization: "Bearer scrape" };
+      const response = await fetch(`${program.url}/metrics`, { headers, tls: { rejectUnauthorized: false } });
+      const [, value] = /^tollgate_certificate_not_after_timestamp_seconds (.+)$/m.exec(await response.text()) ?? [];
+      return Number(value);
+    };
+    expect(program.stdout()).toContain('"message":"Certificate expires soon; renew TLS_CERT","validTo":"');
+    const [, validTo = ""] = /"validTo":"([^"]+)"/.exec(program.stdout()) ?? [];
+    expect(await certificateEnd()).toBe(Date.parse(validTo) / 1000);
+    await program.stop();
+  });
+
   test("waits at its stop for a response that began with an earlier certificate", async () => {
     const files = authority.sign("third");
     const program = await start(files);
