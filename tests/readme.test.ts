@@ -115,7 +115,7 @@ describe("the README's command lines", () => {
     },
     "sudo tollgate check": async () => {
       using backend = startSimulator();
-      await runs("sudo tollgate check", {}, { PROXY_UPSTREAM_URL: backend.url });
+      await runs("sudo tollgate check", {}, { PORT: "0", PROXY_UPSTREAM_URL: backend.url });
     },
     "sudo tollgate reset-password": () => runs("sudo tollgate reset-password", {}),
     [moveTo]: async () => {

@@ -1,6 +1,15 @@
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
-import { checkBackend, checkClock, checkDatabase, checkDescriptors, checkDisk, type Finding } from "./checks.ts";
+import {
+  checkAddress,
+  checkBackend,
+  checkCertificate,
+  checkClock,
+  checkDatabase,
+  checkDescriptors,
+  checkDisk,
+  type Finding,
+} from "./checks.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
@@ -15,13 +24,15 @@ export const help = `tollgate check [--quick] [--env-file FILE]
 Checks what a server needs, with the settings of \`tollgate serve\`, and prints one line for each:
 
   configuration   every setting is allowed, and none looks misspelt
-  database        intact, writable, and not of a newer version; reads the whole file
+  certificate     TLS_CERT and TLS_KEY can be used, and do not end within 14 days
+  address         a server could listen, or does so already
+  database        intact, and writable within 5 seconds, if it is not of another version; reads the whole file
   disk            free space in DATA_DIR
   descriptors     how many files and connections may be open
   backend         responds
   clock           not behind the newest request in the database, nor 60 s off from the backend
 
-It changes nothing, and also works while a server runs.
+It changes nothing but the row that /readyz writes too, and also works while a server runs.
 
   --quick            only request /healthz of the server that runs with these settings, for a health check
 ${envFileHelp}
@@ -46,6 +57,11 @@ function readFlags(args: string[]) {
 }
 
 async function checkQuickly(config: Config, io: CommandIo): Promise<number> {
+  const { adminPort, port } = config.listen;
+  if ((adminPort ?? port) === 0 && socketPathOf(config.listen.adminHost) === undefined) {
+    const variable = adminPort === undefined ? "PORT" : "ADMIN_PORT";
+    throw new CommandError(`${variable}: 0 lets the system choose the port, so check --quick knows none to ask`, 2);
+  }
   const problem = await requestHealth(config.listen);
   if (problem !== undefined) throw new CommandError(`check: ${problem}`);
   io.stdout.write("ok\n");
@@ -60,7 +76,11 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
     return finding;
   };
   report("configuration", checkConfiguration(io));
-  const { seen: database } = report("database", await checkDatabase(config.storage));
+  const certificate = await checkCertificate(config, Date.now());
+  if (certificate !== undefined) report("certificate", certificate);
+  const isServed = (await requestHealth(config.listen)) === undefined;
+  report("address", await checkAddress(config, certificate?.seen, isServed));
+  const { seen: database } = report("database", await checkDatabase(config));
   report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
   const { seen: backend } = report("backend", await checkBackend(config));

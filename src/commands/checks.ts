@@ -1,13 +1,19 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
 import type { Config } from "../config/config.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
+import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
+import { createLog } from "../log/log.ts";
+import { rehearseListening } from "../server/rehearse.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
 import { measureDisk } from "../telemetry/disk.ts";
 import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 import { StorageError } from "../store/storage-error.ts";
+import { CommandError } from "./command.ts";
+import { toCommandError } from "./start-errors.ts";
 import type { DatabaseState } from "../store/engine/contract.ts";
 
 export interface Finding {
@@ -24,17 +30,63 @@ export interface Seen<T> extends Finding {
   seen?: T | undefined;
 }
 
-export async function checkDatabase(storage: Config["storage"]): Promise<Seen<DatabaseState>> {
+/** What a start does with the certificate. */
+export async function checkCertificate(config: Config, now: number): Promise<Seen<Certificate> | undefined> {
+  const { tls } = config.listen;
+  if (tls === undefined) return undefined;
+  try {
+    const seen = readCertificate(tls);
+    const [expiry, end] = [expiryOf(seen, now), seen.validTo.toISOString()];
+    if (expiry === "expired") return { ...failed(`has expired (${end})`), seen };
+    return { ...(expiry === "valid" ? ok : warning)(`valid until ${end}`), seen };
+  } catch (error) {
+    return await failedLikeStart(error, config);
+  }
+}
+
+/** What a start does with the addresses. @param isServed a server runs with these settings */
+export async function checkAddress(
+  config: Config,
+  certificate: Certificate | undefined,
+  isServed: boolean,
+): Promise<Finding> {
+  const { listen } = config;
+  const names = [nameOf(listen.host, listen.port), ...sideName(listen)].join(" and ");
+  try {
+    await rehearseListening(listen, certificate, isServed);
+    return ok(isServed ? `a server responds at ${names}` : `a server can listen at ${names}`);
+  } catch (error) {
+    return await failedLikeStart(error, config);
+  }
+}
+
+/** @throws what is no problem of the operator's */
+async function failedLikeStart(error: unknown, config: Config): Promise<Finding> {
+  const problem = await toCommandError(error, config);
+  if (problem instanceof CommandError) return failed(problem.message);
+  throw problem;
+}
+
+const nameOf = (host: string, port: number): string => (host.startsWith("unix:") ? host : `${host} port ${port}`);
+
+const sideName = ({ adminHost, adminPort }: Config["listen"]): string[] =>
+  adminPort === undefined ? [] : [nameOf(adminHost, adminPort)];
+
+const silent = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
+
+/** What a start does with the database and the key in its folder. */
+export async function checkDatabase({ storage, admin }: Config): Promise<Seen<DatabaseState>> {
   const name = storage.databaseUrl === undefined ? databaseFile(storage.dataDir) : "PostgreSQL";
   try {
-    const seen = await inspectStore(storage);
+    if (admin.secretKey === undefined) await requireUsableSecretKey(storage.dataDir);
+    const seen = await inspectStore({ ...storage, clock: Date.now, log: silent });
     if (seen === undefined) return ok(`${name}: empty; the first start creates its tables`);
     const size = `${name}, ${sizeOf(seen.bytes)}`;
     return seen.pendingMigrations === 0
       ? { ...ok(size), seen }
       : { ...warning(`${size}; written by an older version, and the next start migrates it`), seen };
   } catch (error) {
-    if (error instanceof StorageError) return failed(`${name}: ${error.message}`);
+    if (error instanceof StorageError || error instanceof AdminSetupError) return failed(`${name}: ${error.message}`);
     throw error;
   }
 }

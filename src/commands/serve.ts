@@ -1,12 +1,9 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { AdminSetupError } from "../admin/session/bootstrap.ts";
 import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config/config.ts";
 import { createLogWriter } from "../log/log-writer.ts";
-import { CertificateError } from "../runtime/certificate.ts";
-import { ListenError } from "../runtime/listen.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
@@ -14,8 +11,8 @@ import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
-import { settingsOf, storageName } from "./settings.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { settingsOf } from "./settings.ts";
+import { toCommandError } from "./start-errors.ts";
 import type { Log } from "../log/log.ts";
 import { addressOf, connectTo } from "../proxy/upstream/connections.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
@@ -128,34 +125,6 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
 function logOptions(config: Config, io: CommandIo): LogOptions {
   return { ...config.log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
 }
-
-/** @returns any other error as it is */
-async function toCommandError(error: unknown, config: Config): Promise<unknown> {
-  if (error instanceof CertificateError) {
-    return new CommandError(`${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message}`, 2);
-  }
-  if (error instanceof ListenError) return listenCommandError(error, config);
-  if (error instanceof StorageError || error instanceof AdminSetupError) {
-    return new CommandError(`${storageName(config.storage)}: ${error.message}`);
-  }
-  return error;
-}
-
-/** Bun reports a name that does not resolve as a port in use (1.4.5). */
-async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
-  const variable = error.host === config.listen.host ? "HOST" : "ADMIN_HOST";
-  const problem =
-    error.host.startsWith("unix:") || (await resolves(error.host))
-      ? error.message
-      : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
-  return new CommandError(problem, 1, { cause: error });
-}
-
-const resolves = (host: string): Promise<boolean> =>
-  Bun.dns.lookup(host).then(
-    () => true,
-    () => false,
-  );
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));

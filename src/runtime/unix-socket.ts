@@ -13,12 +13,17 @@ export const socketPathOf = (address: string): string | undefined =>
  * @returns why the path cannot be used, if it cannot
  */
 export async function releaseSocket(path: string): Promise<string | undefined> {
+  const problem = await findSocketProblem(path);
+  if (problem === undefined) rmSync(path, { force: true });
+  return problem;
+}
+
+/** @returns why a server cannot listen there, if it cannot; what a program that has gone left is no reason */
+export async function findSocketProblem(path: string): Promise<string | undefined> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return undefined;
   if (!found.isSocket()) return `${path} exists and is not a socket`;
-  if (await isServed(path)) return `${path} is in use by another program`;
-  rmSync(path, { force: true });
-  return undefined;
+  return (await isServed(path)) ? `${path} is in use by another program` : undefined;
 }
 
 function isServed(path: string): Promise<boolean> {

@@ -93,15 +93,16 @@ async function drainListeners(listeners: Set<Listener>, graceMs: number, stoppin
   for (const listener of listeners) await listener.cut();
 }
 
-/** Writes what is left. @returns whether all counts were written */
+/** Writes what is left. @returns whether all counts were written, and will be found */
 async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
-  const { recorder, ledger, admissions, revocations, store, metrics } = services;
+  const { recorder, ledger, admissions, revocations, store, metrics, log } = services;
   services.stopPolling();
   await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
   const isComplete = await ledger.close(Math.max(minWriteMs, leftMs));
   await admissions.close();
   revocations.close();
-  await store.close();
+  const loss = await store.close();
+  if (loss !== undefined) log.error("Counts are lost", { reason: loss });
   metrics.close();
-  return isComplete;
+  return isComplete && loss === undefined;
 }

@@ -23,35 +23,32 @@ export interface StoreOptions {
  * Opens the database and applies pending migrations. Until it is closed, it deletes rows whose time is over.
  * @throws StorageError if it cannot be opened, or if a newer version of this program wrote it
  */
-export async function openStore({
-  dataDir,
-  databaseUrl,
-  retention = defaultRetention,
-  clock,
-  log,
-}: StoreOptions): Promise<Store> {
-  const store =
-    databaseUrl === undefined
-      ? await openSqliteStore({ dataDir, retention, clock, log })
-      : await openPostgresStore({ url: databaseUrl, retention, clock });
-  const stopMaintenance = startMaintenance({ step: store.maintain, log });
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const store = await openEngine(options);
+  const stopMaintenance = startMaintenance({ step: store.maintain, log: options.log });
   return {
     ...store,
-    async close() {
+    close() {
       stopMaintenance();
-      await store.close();
+      return store.close();
     },
   };
 }
 
+const openEngine = ({ databaseUrl: url, retention = defaultRetention, ...rest }: StoreOptions): Promise<Store> =>
+  url === undefined
+    ? openSqliteStore({ ...rest, retention })
+    : openPostgresStore({ url, retention, clock: rest.clock });
+
 /**
- * Reads the database without changing it.
+ * Reads the database without changing it, and opens and closes it as a start does, unless that would create or migrate it.
  * @returns undefined if the first start has yet to create it
  * @throws StorageError if no server could start with it
  */
-export async function inspectStore({
-  dataDir,
-  databaseUrl,
-}: Pick<StoreOptions, "dataDir" | "databaseUrl">): Promise<DatabaseState | undefined> {
-  return databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
+export async function inspectStore(options: StoreOptions): Promise<DatabaseState | undefined> {
+  const { dataDir, databaseUrl } = options;
+  const seen =
+    databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
+  if (seen?.pendingMigrations === 0) await (await openEngine(options)).close();
+  return seen;
 }

@@ -30,5 +30,6 @@ export interface Store {
   /** Writes a row. @throws StorageError if the database cannot be written */
   checkWritable(): Promise<void>;
   size(): Promise<StoreSize>;
-  close(): Promise<void>;
+  /** @returns why what was written is lost, such as a file that was deleted; undefined if it is not */
+  close(): Promise<string | undefined>;
 }

@@ -1,15 +1,18 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { checkClock } from "../../src/commands/checks.ts";
+import { checkCertificate, checkClock } from "../../src/commands/checks.ts";
+import { readConfig } from "../../src/config/config.ts";
+import { readCertificate } from "../../src/runtime/certificate.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { commandLine, runProgram, startProgram } from "../support/program.ts";
+import { commandLine, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
-const names = ["configuration", "database", "disk", "descriptors", "backend", "clock"];
+const names = ["configuration", "address", "database", "disk", "descriptors", "backend", "clock"];
 
 /** State and text by name. */
 const linesOf = (stdout: string) =>
@@ -32,7 +35,11 @@ describe("tollgate check", () => {
     const program = await startProgram(environment);
     await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
     const files = readdirSync(program.dataDir).toSorted();
-    const { status, stdout, stderr } = await runProgram(["check"], { ...environment, DATA_DIR: program.dataDir });
+    const { status, stdout, stderr } = await runProgram(["check"], {
+      PORT: "0",
+      ...environment,
+      DATA_DIR: program.dataDir,
+    });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     const lines = linesOf(stdout);
     expect(Object.keys(lines)).toEqual(names);
@@ -48,7 +55,7 @@ describe("tollgate check", () => {
   test("passes before the first start, and creates nothing", async () => {
     using backend = startSimulator();
     using folder = createTempFolder();
-    const settings = { PROXY_UPSTREAM_URL: backend.url, DATA_DIR: folder.file("data") };
+    const settings = { PORT: "0", PROXY_UPSTREAM_URL: backend.url, DATA_DIR: folder.file("data") };
     const { status, stdout } = await runProgram(["check"], settings);
     expect(status).toBe(0);
     expect(linesOf(stdout)["database"]).toEqual({
@@ -60,7 +67,10 @@ describe("tollgate check", () => {
 
   test("reports a backend that cannot be reached, with every other line", async () => {
     const port = findFreePort();
-    const { status, stdout } = await runProgram(["check"], { PROXY_UPSTREAM_URL: `http://127.0.0.1:${port}` });
+    const { status, stdout } = await runProgram(["check"], {
+      PORT: "0",
+      PROXY_UPSTREAM_URL: `http://127.0.0.1:${port}`,
+    });
     expect(status).toBe(1);
     const lines = linesOf(stdout);
     expect(Object.keys(lines)).toEqual(names);
@@ -76,7 +86,7 @@ describe("tollgate check", () => {
     [503, "failed", 1],
   ])("takes a backend that responds %p for %p", async (code, state, expected) => {
     using backend = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: code }) });
-    const { status, stdout } = await runProgram(["check"], { PROXY_UPSTREAM_URL: backend.url.origin });
+    const { status, stdout } = await runProgram(["check"], { PORT: "0", PROXY_UPSTREAM_URL: backend.url.origin });
     expect({ status, state: linesOf(stdout)["backend"]?.state }).toEqual({ status: expected, state });
     await backend.stop(true);
   });
@@ -88,6 +98,7 @@ describe("tollgate check", () => {
     await program.stop();
     const check = async () => {
       const { status, stdout } = await runProgram(["check"], {
+        PORT: "0",
         DATA_DIR: folder.path,
         PROXY_UPSTREAM_URL: backend.url,
       });
@@ -109,7 +120,7 @@ describe("tollgate check", () => {
   });
 
   test("reports a setting that looks misspelt", async () => {
-    const { stdout } = await runProgram(["check"], { MAX_BODY_BYTE: "1" });
+    const { stdout } = await runProgram(["check"], { PORT: "0", MAX_BODY_BYTE: "1" });
     expect(linesOf(stdout)["configuration"]).toEqual({
       state: "warning",
       text: "MAX_BODY_BYTE is unknown; is it MAX_BODY_BYTES?",
@@ -135,8 +146,9 @@ describe("tollgate check", () => {
     using backend = startSimulator();
     const url = await (await sharedPostgres()).createDatabase();
     const settings = { ...atPostgres(url), PROXY_UPSTREAM_URL: backend.url };
+    const checked = { ...settings, PORT: "0" };
     const check = async () => {
-      const { status, stdout } = await runProgram(["check"], settings);
+      const { status, stdout } = await runProgram(["check"], checked);
       return { status, ...linesOf(stdout) };
     };
     expect(await check()).toMatchObject({
@@ -158,11 +170,94 @@ describe("tollgate check", () => {
 
   test("does not show the password of a PostgreSQL that cannot be reached", async () => {
     const url = `postgres://tollgate:hidden@127.0.0.1:${findFreePort()}/d`;
-    const { status, stdout, stderr } = await runProgram(["check"], atPostgres(url));
+    const { status, stdout, stderr } = await runProgram(["check"], { PORT: "0", ...atPostgres(url) });
     expect(status).toBe(1);
     expect(linesOf(stdout)["database"]).toMatchObject({ state: "failed" });
     expect(stdout + stderr).not.toContain("hidden");
   });
+});
+
+/** What keeps `serve` from starting keeps `check` from saying ok, with the same words. */
+describe("tollgate check says what a start says of", () => {
+  async function expectSameProblem(settings: ProgramEnvironment, line: string, words: string | RegExp): Promise<void> {
+    const environment = { PORT: String(findFreePort()), ...settings };
+    const start = await runProgram(["serve"], environment);
+    const [, reason = ""] = /^tollgate: (?:DATA_DIR "[^"]*": )?(.*)\n$/.exec(start.stderr) ?? [];
+    expect(reason).toMatch(words);
+    const check = await runProgram(["check"], environment);
+    expect({ status: check.status, stderr: check.stderr }).toEqual({ status: 1, stderr: "" });
+    const found = linesOf(check.stdout)[line];
+    expect({ state: found?.state, text: found?.text }).toEqual({
+      state: "failed",
+      text: expect.stringContaining(reason),
+    });
+  }
+
+  test.skipIf(whyNoOpenssl !== undefined)("a certificate that is missing, or not that of the key", async () => {
+    using authority = await createAuthority();
+    const [one, other] = [authority.sign("one"), authority.sign("other")];
+    const missing = { TLS_CERT: "/none.pem", TLS_KEY: one.keyFile };
+    await expectSameProblem(missing, "certificate", 'TLS_CERT: "/none.pem" cannot be read (ENOENT)');
+    const swapped = { TLS_CERT: one.certFile, TLS_KEY: other.keyFile };
+    await expectSameProblem(swapped, "certificate", "is not the key of the certificate");
+  });
+
+  test("a HOST that does not resolve, is not of this machine, or is a file", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("precious"), "precious");
+    await expectSameProblem({ HOST: "gate.invalid" }, "address", "does not resolve");
+    await expectSameProblem({ HOST: "203.0.113.1" }, "address", "cannot listen on 203.0.113.1");
+    const socket = { HOST: `unix:${folder.file("precious")}` };
+    await expectSameProblem(socket, "address", "exists and is not a socket");
+    await expectSameProblem({ HOST: `unix:${folder.file("none/x.sock")}` }, "address", "(ENOENT)");
+    expect(await Bun.file(folder.file("precious")).text()).toBe("precious");
+  });
+
+  test("a port that another program has", async () => {
+    using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: 404 }) });
+    await expectSameProblem({ PORT: String(other.port) }, "address", "is in use by another program");
+  });
+
+  test.each<[string, string[], RegExp]>([
+    ["a lost table", ["DROP TABLE usage_day"], /usage_day/],
+    ["a lost column", ["ALTER TABLE sessions RENAME COLUMN id_hash TO gone"], /id_hash/],
+  ])("a database with %s", async (_, statements, words) => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    {
+      using database = new Database(folder.file("tollgate.db"));
+      for (const statement of statements) database.run(statement);
+    }
+    await expectSameProblem({ DATA_DIR: folder.path }, "database", words);
+  });
+
+  test("a database that another program has locked", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    using database = new Database(folder.file("tollgate.db"));
+    database.run("BEGIN IMMEDIATE");
+    await expectSameProblem({ DATA_DIR: folder.path }, "database", "another program has locked the database");
+  });
+
+  test("a secret_key that is too short", async () => {
+    using folder = createTempFolder();
+    await (await startProgram({ DATA_DIR: folder.path })).stop();
+    await Bun.write(folder.file("secret_key"), "short\n");
+    await expectSameProblem({ DATA_DIR: folder.path }, "database", "holds no usable key");
+  });
+});
+
+test.skipIf(whyNoOpenssl !== undefined)("check warns of a certificate that ends soon", async () => {
+  using authority = await createAuthority();
+  const files = authority.sign("one");
+  const config = readConfig({ TLS_CERT: files.certFile, TLS_KEY: files.keyFile }, false);
+  const { validTo } = readCertificate(files);
+  const stateAt = async (leftMs: number) => (await checkCertificate(config, validTo.getTime() - leftMs))?.state;
+  expect([await stateAt(15 * 86_400_000), await stateAt(86_400_000), await stateAt(0)]).toEqual([
+    "ok",
+    "warning",
+    "failed",
+  ]);
 });
 
 describe("the clock", () => {
@@ -222,6 +317,12 @@ describe("tollgate check --quick", () => {
     const program = await startProgram(settings);
     expect((await runProgram(["check", "--quick"], settings)).stdout).toBe("ok\n");
     await program.stop();
+  });
+
+  test.each([[{ PORT: "0" }], [{ PORT: "1", ADMIN_PORT: "0" }]])("knows no port to ask with %j", async (settings) => {
+    const { status, stderr } = await runProgram(["check", "--quick"], settings);
+    expect(status).toBe(2);
+    expect(stderr).toContain("PORT: 0 lets the system choose the port");
   });
 
   test("fails if another program has the port", async () => {

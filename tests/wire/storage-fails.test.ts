@@ -121,6 +121,19 @@ describe("while the database file is moved away", () => {
   });
 });
 
+test.each<[string, (file: string) => void]>([
+  ["deleted", (file) => rmSync(file)],
+  ["moved away", (file) => renameSync(file, `${file}.old`)],
+])("a server whose database file was %s ends with status 1", async (_, lose) => {
+  using folder = createTempFolder();
+  const program = await startProgram({ DATA_DIR: folder.path });
+  lose(folder.file("tollgate.db"));
+  expect(await program.stop()).toBe(1);
+  expect(program.stdout()).toContain(
+    '"message":"Counts are lost","reason":"the database file was moved, deleted or replaced"',
+  );
+});
+
 /** Creates a database with one key and one count, and closes it. */
 async function makeDatabase(path: string): Promise<string> {
   await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: path });

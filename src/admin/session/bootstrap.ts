@@ -28,8 +28,7 @@ export async function bootstrapAdmin({
   dataDir,
   print,
 }: BootstrapAdmin): Promise<{ signingKey: string }> {
-  const signingKey =
-    config.secretKey ?? (await loadOrCreateSecretKey(join(dataDir, "secret_key")).catch(throwSetupError));
+  const signingKey = config.secretKey ?? (await loadOrCreateSecretKey(secretKeyFile(dataDir)).catch(throwSetupError));
   if (config.password !== undefined) await ensurePassword(store, config.password);
   else await createFirstPassword(store, config.username, print);
   await rememberSource(store, config.password === undefined ? "stored" : "environment");
@@ -93,8 +92,20 @@ ${rule}
 `;
 }
 
-async function loadOrCreateSecretKey(file: string): Promise<string> {
-  const key = ((await readIfExists(file)) ?? (await createSecretKey(file))).trim();
+const secretKeyFile = (dataDir: string): string => join(dataDir, "secret_key");
+
+/** @throws AdminSetupError if there is a key for signing sessions that a start could not use */
+export async function requireUsableSecretKey(dataDir: string): Promise<void> {
+  const file = secretKeyFile(dataDir);
+  const key = await readIfExists(file).catch(throwSetupError);
+  if (key !== undefined) usableKey(file, key);
+}
+
+const loadOrCreateSecretKey = async (file: string): Promise<string> =>
+  usableKey(file, (await readIfExists(file)) ?? (await createSecretKey(file)));
+
+function usableKey(file: string, content: string): string {
+  const key = content.trim();
   if (key.length < 16) throw new AdminSetupError(`${file} holds no usable key; delete it to have a new one generated`);
   return key;
 }

@@ -143,6 +143,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
     checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
     async close() {
       await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
+      return undefined;
     },
   };
 }

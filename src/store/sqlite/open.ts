@@ -157,10 +157,12 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     size: async () => ({ bytes: await bytesOf(file), logBytes: await bytesOf(`${file}-wal`) }),
     async close() {
       clearInterval(watch);
+      const problem = await findProblem();
       reader.close();
       direct.close();
       await withTimeout(worker.call("close")).catch(() => {});
       worker.stop();
+      return problem;
     },
   };
 }

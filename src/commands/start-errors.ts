@@ -1,0 +1,35 @@
+import { AdminSetupError } from "../admin/session/bootstrap.ts";
+import type { Config } from "../config/config.ts";
+import { CertificateError } from "../runtime/certificate.ts";
+import { ListenError } from "../runtime/listen.ts";
+import { StorageError } from "../store/storage-error.ts";
+import { CommandError } from "./command.ts";
+import { storageName } from "./settings.ts";
+
+/** What keeps a server from starting, for the operator who can fix it. @returns any other error as it is */
+export async function toCommandError(error: unknown, config: Config): Promise<unknown> {
+  if (error instanceof CertificateError) {
+    return new CommandError(`${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message}`, 2);
+  }
+  if (error instanceof ListenError) return listenCommandError(error, config);
+  if (error instanceof StorageError || error instanceof AdminSetupError) {
+    return new CommandError(`${storageName(config.storage)}: ${error.message}`);
+  }
+  return error;
+}
+
+/** Bun reports a name that does not resolve as a port in use (1.4.5). */
+async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
+  const variable = error.host === config.listen.host ? "HOST" : "ADMIN_HOST";
+  const problem =
+    error.host.startsWith("unix:") || (await resolves(error.host))
+      ? error.message
+      : `${variable}: ${JSON.stringify(error.host)} does not resolve; use an address of this machine, or a name of one`;
+  return new CommandError(problem, 1, { cause: error });
+}
+
+const resolves = (host: string): Promise<boolean> =>
+  Bun.dns.lookup(host).then(
+    () => true,
+    () => false,
+  );
