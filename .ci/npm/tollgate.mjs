@@ -27,4 +27,8 @@ child.on("error", ({ message }) => {
   process.stderr.write(`tollgate: ${message}\n`);
   process.exit(1);
 });
-child.on("exit", (status, signal) => process.exit(signal ? 128 + constants.signals[signal] : status));
+child.on("exit", (status, signal) => {
+  // The loader's own status, after a line for each symbol that it misses.
+  if (isMusl && status === 127) process.stderr.write("tollgate: the program needs libstdc++; run: apk add libstdc++\n");
+  process.exit(signal ? 128 + constants.signals[signal] : status);
+});
