@@ -15,8 +15,9 @@ tollgate backup [--env-file FILE] --keep N DIR
 Writes a consistent copy of the database, also while a server uses it. FILE must not exist.
 The database is the one in DATA_DIR (default: ./data). If DATABASE_URL is set, use pg_dump instead.
 
-  --keep N           write tollgate-DATETTIMEZ.db into the existing folder DIR, and when it is complete,
-                     delete all but the newest N (1 to 10000) of the files with such a name; for a timer
+  --keep N           write tollgate-DATETTIMEZ.db into the existing folder DIR, and when it is
+                     complete, delete all but the newest N (1 to 10000) of the files with such a
+                     name; for a timer
 ${envFileHelp}
 
 The copy contains all API keys in plain text; its mode is 0600. The file secret_key in the data folder

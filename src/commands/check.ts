@@ -26,7 +26,7 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
   configuration   every setting is allowed, and none looks misspelt
   certificate     TLS_CERT and TLS_KEY can be used, and do not end within 14 days
   address         a server could listen, or does so already
-  database        intact, and writable within 5 seconds, if it is not of another version; reads the whole file
+  database        intact, writable within 5 seconds, and not of a newer version; reads the whole file
   disk            free space in DATA_DIR
   descriptors     how many files and connections may be open
   backend         responds
@@ -34,7 +34,7 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
 
 It changes nothing but the row that /readyz writes too, and also works while a server runs.
 
-  --quick            only request /healthz of the server that runs with these settings, for a health check
+  --quick            only request /healthz of the server with these settings, for a health check
 ${envFileHelp}
 
 Exit status: 0 if no line says failed; 1 if one does; 2 for wrong usage or a wrong setting.

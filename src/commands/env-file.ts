@@ -10,9 +10,9 @@ const service = { envFile: "/etc/tollgate.env", dataDir: "/var/lib/tollgate" };
 export const envFileOption = { "env-file": { type: "string" } } as const;
 
 /** In the help of commands that use the service's settings unless told otherwise. */
-export const envFileHelp = `  --env-file FILE    read settings from FILE, one NAME=value a line; the environment overrides them. By
-                     default from ${service.envFile}, if it is readable and neither DATA_DIR nor
-                     DATABASE_URL is set. The first line of output names the file`;
+export const envFileHelp = `  --env-file FILE    read settings from FILE, one NAME=value a line; the environment overrides them.
+                     By default from ${service.envFile}, if it is readable and neither DATA_DIR
+                     nor DATABASE_URL is set. The first line of output names the file`;
 
 /**
  * The command's input and output with the settings of a file: the given one, or the service's. Writes the file's name.

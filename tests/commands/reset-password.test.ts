@@ -39,7 +39,8 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
-  test.each(["1234567", "x".repeat(513)])("refuses a password that the console would refuse: %s", async (password) => {
+  test.each([7, 513])("refuses a password of %i characters, as the console does", async (length) => {
+    const password = "x".repeat(length);
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path, ADMIN_PASSWORD: "password" })).stop();
     expect(
