@@ -12,7 +12,8 @@ import {
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { counterMembers, counterNames } from "../http/schemas.ts";
-import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
+import { costOf, type ModelPrice, rankPrices } from "../../domain/prices.ts";
+import { partsOf } from "./model-reads.ts";
 import { readPrices } from "./prices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { listedUsageFields, usageFields } from "../../domain/usage.ts";
@@ -26,12 +27,8 @@ export interface ModelUsageDeps {
 type Row = ModelUsageBody["rows"][number];
 
 const maxRows = 5000;
-/** How many days one read covers, so that it does not delay what is written. */
-const daysPerRead = 31;
-const hoursReadDays = 3;
 const maxHourDays = 90;
 const maxRowsPerRead = 10_000;
-const hoursPerDay = 24;
 
 export const getModelUsage =
   ({ store, clock }: ModelUsageDeps) =>
@@ -42,11 +39,14 @@ export const getModelUsage =
     const prices = await readPrices(store);
     const ranked = rankPrices(modelPricesOf(prices));
     const sums = createSums(query);
-    const today = dayNumberOf(clock());
     // Prices differ by model, even if the sums that they belong to do not.
     const addsModels = by === "key" && ranked.length > 0;
     let isCut = false;
-    for (const part of readsOf(today - days + 1, today + 1, bucket, ranked)) {
+    const now = clock();
+    const parts = partsOf({ first: dayNumberOf(now) - days + 1, now }, bucket, ranked);
+    let part = parts.next(0).value;
+    while (part !== undefined) {
+      const { priceOf } = part;
       const found = await store.traffic.modelUsage(storeQuery(query, part, addsModels));
       // Models that were added for their prices and do not fit leave the costs incomplete, but not the counts. These are read
       // second, so that they include all that the costs are of.
@@ -54,8 +54,12 @@ export const getModelUsage =
       const counted = isRecount ? await store.traffic.modelUsage(storeQuery(query, part, false)) : found;
       isCut ||= counted.length === maxRowsPerRead;
       for (const usage of counted) sums.count(usage);
-      const priceOf = pricesOn(ranked, part.from);
       for (const usage of found) sums.charge(usage, priceOf(usage.model));
+      part = parts.next(found.length).value;
+      // Listed are the latest periods, and what is left is before them.
+      if (bucket === "none" || part === undefined || sums.rowCount() <= maxRows) continue;
+      isCut = true;
+      break;
     }
     const rows = sums.listedRows();
     const names = new Map(await store.requests.keyNames(keysOf(rows)));
@@ -78,29 +82,16 @@ const keysOf = (rows: readonly Row[]): KeyId[] => [
   ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),
 ];
 
-/** Day numbers; `to` is exclusive. */
-interface DaySpan {
-  from: number;
-  to: number;
-}
-
-/** Parts of a range of days, in each of which all prices stay the same. */
-function readsOf(first: number, end: number, bucket: string, prices: readonly RankedPrice[]): DaySpan[] {
-  const length = bucket === "hour" ? hoursReadDays : daysPerRead;
-  const starts = new Set(priceDays(prices).filter((day) => day > first && day < end));
-  for (let day = first; day < end; day += length) starts.add(day);
-  const sorted = [...starts].toSorted((a, b) => a - b);
-  return sorted.map((from, index) => ({ from, to: sorted[index + 1] ?? end }));
-}
-
-function storeQuery(query: ModelUsageQuery, { from, to }: DaySpan, addsModels: boolean): StoreQuery {
+function storeQuery(
+  query: ModelUsageQuery,
+  { from, to }: Pick<StoreQuery, "from" | "to">,
+  addsModels: boolean,
+): StoreQuery {
   const { by, bucket, key_id: keyId, model } = query;
-  const isHourly = bucket === "hour";
-  const hourOf = (day: number): number => day * hoursPerDay - offsetMinutes / minutesPerHour;
   return {
-    unit: isHourly ? "hour" : "day",
-    from: isHourly ? hourOf(from) : from,
-    to: isHourly ? hourOf(to) : to,
+    unit: bucket === "hour" ? "hour" : "day",
+    from,
+    to,
     groupBy: { period: bucket !== "none", key: by !== "model", model: by !== "key" || addsModels },
     latestFirst: bucket !== "none" && !addsModels,
     keyId,
