@@ -15,7 +15,11 @@ export function mergeRequests<T extends Ended>(...lists: readonly (readonly T[])
 }
 
 /** The list with the objects that were in it before, so that the table keeps their rows, and the focus in them. */
-export function keepObjects<T extends Ended>(before: readonly T[], list: readonly T[]): T[] {
-  const known = new Map(before.map((request) => [request.id, request]));
-  return list.map((request) => known.get(request.id) ?? request);
+export function keepObjects<T extends Ended>(shown: readonly T[], list: readonly T[]): T[] {
+  const known = new Map(shown.map((request) => [request.id, request]));
+  return list.map((request) => {
+    const before = known.get(request.id);
+    // One that waited long for its commit is corrected once.
+    return before?.ended_at === request.ended_at ? before : request;
+  });
 }

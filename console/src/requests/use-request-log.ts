@@ -92,7 +92,7 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
   };
   const add = (requests: readonly LoggedRequest[]): void => {
     const set = isPaused() ? setWaiting : setShown;
-    set((before) => mergeRequests(before, requests));
+    set((before) => mergeRequests(requests, before));
     if (shown().length + waiting().length <= maxArrived) return;
     if (isPaused()) {
       setWaiting((all) => all.slice(0, maxArrived));

@@ -180,7 +180,9 @@ export const streamRequests = {
   query: requestFilterQuery,
   response: {
     200: t.String({
-      description: "Server-sent events: `requests`, an array of them; `skipped`, how many were left out",
+      contentMediaType: "text/event-stream",
+      description:
+        "Server-sent events: `requests`, an array of them; `skipped`, how many were left out. Their ids are for `Last-Event-ID`",
     }),
     ...errors(400, 401, 409, 429),
   },

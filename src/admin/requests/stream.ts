@@ -1,7 +1,8 @@
 import type { Log } from "../../log/log.ts";
-import type { LoggedRequest, RequestFilter, RequestTail } from "../../store/requests/contract.ts";
+import type { LoggedRequest, RequestFilter } from "../../store/requests/contract.ts";
 import { ApiError } from "../http/errors.ts";
 import type { RequestFilterQuery } from "./contract.ts";
+import { createNews, type News, placeOf } from "./news.ts";
 import { filterOf, requestBodyOf, type RequestsDeps } from "./requests.ts";
 import type { Sessions } from "../session/session.ts";
 
@@ -10,10 +11,8 @@ const pollMs = 1000;
 const maxPerPoll = 200;
 /** Those that are read again among them. */
 const maxRead = 10 * maxPerPoll;
-/** Rows become visible when their transaction commits, which may be after rows with higher ids. */
-const overlapPolls = 3;
 /** Often enough that no proxy takes the connection for idle. */
-const pollsPerPing = 5;
+const pingMs = 4500;
 const maxStreams = 20;
 
 export interface RequestStreamDeps extends RequestsDeps {
@@ -25,7 +24,7 @@ export interface RequestStreamDeps extends RequestsDeps {
 
 /**
  * A live tail of the request log, as server-sent events. It polls the database once a second, because only that has the
- * requests of all processes and instances.
+ * requests of all processes and instances. A client that comes back with the id of an event gets what it has missed.
  */
 export const streamRequests = (deps: RequestStreamDeps) => {
   let open = 0;
@@ -45,52 +44,70 @@ export const streamRequests = (deps: RequestStreamDeps) => {
 };
 
 async function* tail(deps: RequestStreamDeps, filter: RequestFilter, request: Request): AsyncGenerator<string> {
-  const { store, draining, sessions, log } = deps;
-  try {
-    const news = createNews(await store.requests.lastId());
-    yield ": connected\n\n";
-    for (let poll = 1; ; poll++) {
-      await Bun.sleep(pollMs);
-      const isPing = poll % pollsPerPing === 0;
-      if (draining.aborted || (isPing && (await sessions.find(request.headers)) === undefined)) return;
-      const { rows, missed } = news.of(await store.requests.listAfter(news.readFrom(), filter, maxRead));
-      if (rows.length > 0) yield eventOf("requests", rows.slice(-maxPerPoll).map(requestBodyOf));
-      const skipped = missed + Math.max(0, rows.length - maxPerPoll);
-      if (skipped > 0) yield eventOf("skipped", { count: skipped });
-      if (rows.length === 0 && isPing) yield ":\n\n";
-    }
-  } catch (error) {
-    log.warn("Live view of requests failed; closing the connection", { error: String(error) });
+  const { store, draining, sessions } = deps;
+  const resumed = placeOf(request.headers.get("last-event-id"));
+  let news: News | undefined;
+  const read = whileOthersWait(deps.log, async () => {
+    if (news !== undefined) return store.requests.listAfter(news.readFrom(), filter, maxRead);
+    const lastId = await store.requests.lastId();
+    // A database that was restored may end before that.
+    news = createNews(resumed !== undefined && resumed.from <= lastId ? resumed : { from: lastId, seen: [] });
+    return undefined;
+  });
+  const findSession = whileOthersWait(deps.log, async () =>
+    (await sessions.find(request.headers)) ? "live" : "ended",
+  );
+  await read();
+  let isConnected = false;
+  for (let pingedAt = performance.now(); ;) {
+    if (news !== undefined && !isConnected) yield `: connected\nid: ${news.eventId()}\n\n`;
+    isConnected = news !== undefined;
+    await Bun.sleep(pollMs);
+    const isPing = performance.now() - pingedAt > pingMs;
+    if (isPing) pingedAt = performance.now();
+    if (draining.aborted || (isPing && (await findSession()) === "ended")) return;
+    const found = await read();
+    const { rows, missed } = news === undefined || found === undefined ? nothingNew : news.of(found);
+    const id = news === undefined ? "" : `id: ${news.eventId()}\n`;
+    if (rows.length > 0) yield `${id}${eventOf("requests", rows.slice(-maxPerPoll).map(requestBodyOf))}`;
+    const skipped = missed + Math.max(0, rows.length - maxPerPoll);
+    if (skipped > 0) yield `${id}${eventOf("skipped", { count: skipped })}`;
+    if (rows.length === 0 && isPing) yield `:\n${id}\n`;
   }
 }
 
-const eventOf = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+const nothingNew: { rows: LoggedRequest[]; missed: number } = { rows: [], missed: 0 };
 
-/** Reads some rows again, and passes each on once. */
-function createNews(lastId: number) {
-  /** The highest ids after the last polls, the oldest first. */
-  const highest = [lastId];
-  let seen = new Set<number>();
-  return {
-    readFrom: (): number => highest[0] ?? lastId,
-    of({ requests, leftOut, lastId: end }: RequestTail): { rows: LoggedRequest[]; missed: number } {
-      const fresh = requests.filter(({ id }) => !seen.has(id));
-      const firstId = requests[0]?.id ?? 0;
-      const seenBefore = leftOut === 0 ? 0 : [...seen].filter((id) => id < firstId).length;
-      // What was seen may be deleted meanwhile.
-      const missed = Math.max(0, leftOut - seenBefore);
-      // Also past rows that do not match: else a filter that nothing matches would read all of them again and again.
-      const last = Math.max(highest.at(-1) ?? lastId, requests.at(-1)?.id ?? 0, end);
-      // Which ones were missed is not known, so the next poll must not count them again.
-      if (missed > 0) highest.length = 0;
-      highest.push(last);
-      if (highest.length > overlapPolls) highest.shift();
-      const from = highest[0] ?? lastId;
-      seen = new Set([...seen, ...fresh.map(({ id }) => id)].filter((id) => id > from));
-      return { rows: fresh, missed };
-    },
+/**
+ * Calls `work`, one call at a time, and waits for a short while only, so that a slow database does not keep the stream from
+ * its pings. @returns calls it, unless a call is under way, and resolves with undefined if it fails or takes long
+ */
+function whileOthersWait<T>(log: Log, work: () => Promise<T>): () => Promise<T | undefined> {
+  let pending: Promise<T | undefined> | undefined;
+  let hasFailed = false;
+  async function attempt(): Promise<T | undefined> {
+    try {
+      const result = await work();
+      hasFailed = false;
+      return result;
+    } catch (error) {
+      if (!hasFailed) log.warn("Live view of requests waits for the database", { error: String(error) });
+      hasFailed = true;
+      return undefined;
+    }
+  }
+  return async () => {
+    const waitMs = pending === undefined ? pollMs : 0;
+    pending ??= attempt();
+    const isDone = pending.then(() => true);
+    if ((await Promise.race([isDone, Bun.sleep(waitMs)])) !== true) return undefined;
+    const result = await pending;
+    pending = undefined;
+    return result;
   };
 }
+
+const eventOf = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
 /** Reads no event ahead of the client: one that is slow misses events, and is told how many. */
 function streamOf(events: AsyncGenerator<string>, onEnd: () => void): ReadableStream<Uint8Array> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
@@ -115,9 +116,9 @@ onEachEngine(({ engine }) => {
   });
 
   describe("the live view", () => {
-    async function open(query = "") {
+    async function open(query = "", lastEventId?: string) {
       const response = await fetch(`${admin.origin}/api/requests/stream${query}`, {
-        headers: { cookie: owner.cookie },
+        headers: { cookie: owner.cookie, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
       });
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
@@ -159,6 +160,63 @@ onEachEngine(({ engine }) => {
       expect(text.match(/"request_id":"\w"/g)).toEqual(['"request_id":"d"', '"request_id":"f"']);
       await view.close();
     });
+
+    const end = (...ids: string[]): Promise<unknown> => {
+      const rows = ids.map((requestId) => requestRow(now, { requestId, modelSent: "resumed" }));
+      return admin.store.usage.add([], undefined, [], requestsOf(...rows));
+    };
+
+    test("is resumed after an event, with what came meanwhile and nothing twice", async () => {
+      const view = await open("?model=resumed");
+      await view.until("connected");
+      await end("before");
+      const text = await view.until('"request_id":"before"');
+      await view.close();
+      await end("meanwhile");
+      const resumed = await open(
+        "?model=resumed",
+        text
+          .match(/^id: (.*)$/gm)
+          ?.at(-1)
+          ?.slice("id: ".length),
+      );
+      await resumed.until('"request_id":"meanwhile"');
+      await end("after");
+      const rest = await resumed.until('"request_id":"after"');
+      expect(rest.match(/"request_id":"\w+"/g)).toEqual(['"request_id":"meanwhile"', '"request_id":"after"']);
+      await resumed.close();
+    });
+
+    test("starts at the end with an id that it never gave, or that a restored database does not reach", async () => {
+      await end("old");
+      for (const id of ["x", "-1", "1e3", "999999999999", "1.2.x"]) {
+        const view = await open("?model=resumed", id);
+        await view.until("connected");
+        await end("new");
+        const text = await view.until('"request_id":"new"');
+        expect([id, text.includes("old")]).toEqual([id, false]);
+        await view.close();
+      }
+    }, 20_000);
+
+    test("goes on after reads that fail or take seconds, and sends pings meanwhile", async () => {
+      const { listAfter } = admin.store.requests;
+      const slow = Promise.withResolvers<void>();
+      const reads: (() => Promise<void>)[] = [() => Promise.reject(new StorageError("busy")), () => slow.promise];
+      const view = await open("?model=resumed");
+      await view.until("connected");
+      admin.store.requests.listAfter = async (...args) => {
+        await reads.shift()?.();
+        return listAfter(...args);
+      };
+      await end("slow");
+      expect(await view.until("\n:\n")).not.toContain("slow");
+      slow.resolve();
+      const text = await view.until('"request_id":"slow"');
+      expect(text.match(/"request_id":"slow"/g)).toHaveLength(1);
+      admin.store.requests.listAfter = listAfter;
+      await view.close();
+    }, 20_000);
 
     test("does not read again what does not fit the filter", async () => {
       const readFrom: number[] = [];
